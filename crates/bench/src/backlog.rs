@@ -134,7 +134,7 @@ fn seconds(start: Instant) -> f64 {
 
 /// Returns the bytes of memory that this process uses now.
 fn resident() -> Result<u64, String> {
-    let kib = used_kib().ok_or("this system does not tell the memory of a process in /proc/self/status")?;
+    let kib = used_kib().ok_or("this system does not report the memory of a process in /proc/self/status")?;
     Ok(kib * 1_024)
 }
 

@@ -72,7 +72,7 @@ pub(crate) async fn measure(
         task.await.map_err(std::io::Error::other)?;
     }
     let took = start.elapsed();
-    writer.join().map_err(|_| std::io::Error::other("the writer broke down"))??;
+    writer.join().map_err(|_| std::io::Error::other("the writer failed"))??;
     std::fs::remove_file(&path)?;
     Ok(Ceiling { lifecycles_per_s: done.load(Ordering::Relaxed) as f64 / took.as_secs_f64() })
 }

@@ -35,7 +35,7 @@ impl Client {
             (ACCEPTED, _) => Ok(()),
             (status, body) => {
                 let told = String::from_utf8_lossy(&body[..body.len().min(TOLD_MAX)]);
-                Err(format!("the server answered {status} where {ACCEPTED} was expected: {told}"))
+                Err(format!("the server responded with {status} where {ACCEPTED} was expected: {told}"))
             }
         }
     }
@@ -57,8 +57,8 @@ impl Client {
                 None => {}
             }
             let read = self.stream.read_buf(&mut self.buffer).await;
-            if read.map_err(|error| format!("an answer was not read: {error}"))? == 0 {
-                return Err("the server closed a connection before it answered".into());
+            if read.map_err(|error| format!("a response cannot be read: {error}"))? == 0 {
+                return Err("the server closed a connection before it responded".into());
             }
         }
     }
@@ -87,10 +87,10 @@ impl Head {
     /// Parses the head; `None` until it is complete.
     fn read(bytes: &[u8]) -> Result<Option<Self>, String> {
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
-        let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "an answer's head is not text")?;
+        let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "the head of a response is not text")?;
         let mut lines = head.split("\r\n");
         let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
-        let status = status.ok_or("an answer does not begin with a status")?;
+        let status = status.ok_or("a response does not begin with a status")?;
         let len = lines.find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
@@ -99,8 +99,8 @@ impl Head {
             Some(body) if body <= ANSWER_LEN_MAX => {
                 Ok(Some(Self { status, len: end + 4, whole: end + 4 + body }))
             }
-            Some(body) => Err(format!("an answer has {body} bytes; at most {ANSWER_LEN_MAX} are read")),
-            None => Err("an answer does not say its length".into()),
+            Some(body) => Err(format!("a response has {body} bytes; at most {ANSWER_LEN_MAX} are read")),
+            None => Err("a response has no length".into()),
         }
     }
 }

@@ -102,7 +102,7 @@ async fn measure(store: &str, load: &LoadArgs, count: usize) -> Result<Run, Stri
     while world.sim.stats().calls < operations {
         if world.start.elapsed() > Duration::from_secs(load.seconds) + PATIENCE {
             let carried = world.sim.stats().calls;
-            return Err(format!("{carried} of {operations} operations were carried within {PATIENCE:?}"));
+            return Err(format!("{carried} of {operations} operations were sent within {PATIENCE:?}"));
         }
         tokio::time::sleep(LOOK).await;
     }

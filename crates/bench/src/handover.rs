@@ -156,7 +156,7 @@ async fn submit_backlog(addrs: &[SocketAddr], args: &Args) -> Result<Partition, 
         let (status, body) = client.send(&call::batch(addr, &calls)).await?;
         let accepted: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let id = accepted["operations"][0]["id"].as_str().and_then(|id| id.parse::<OperationId>().ok());
-        partition = id.ok_or_else(|| format!("a batch was answered with {status}"))?.partition();
+        partition = id.ok_or_else(|| format!("a batch was refused with {status}"))?.partition();
     }
     Ok(partition)
 }

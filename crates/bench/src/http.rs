@@ -97,7 +97,7 @@ async fn load(args: &Args, batch: usize) -> Result<LoadReport, String> {
     let (operations, counts) = (sent * batch as u64, counts?);
     let kept = counts.queued + counts.waiting;
     if kept != operations {
-        return Err(format!("{operations} operations were answered for and the server has {kept}"));
+        return Err(format!("{operations} operations were accepted and the server has {kept}"));
     }
     Ok(LoadReport {
         operations_in_a_request: batch,

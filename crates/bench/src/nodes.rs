@@ -83,7 +83,7 @@ impl Nodes {
         let ended = tokio::task::spawn_blocking(move || child.wait()).await;
         let ended = ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         if !ended.success() {
-            return Err(format!("a node that was asked to end ended with {ended}"));
+            return Err(format!("a node that was asked to shut down exited with {ended}"));
         }
         self.nodes[node] = self.start_node(self.nodes[node].addr).await?;
         self.wait_until_balanced().await
@@ -132,7 +132,7 @@ impl Nodes {
         let owner = seen.iter().find(|(_, share)| share.contains(&u64::from(partition)));
         let addr = owner.map(|(addr, _)| *addr);
         let place = self.nodes.iter().position(|node| node.child.is_some() && Some(node.addr) == addr);
-        place.ok_or_else(|| format!("nobody owns partition {partition}"))
+        place.ok_or_else(|| format!("no node owns partition {partition}"))
     }
 
     /// Kills one, as a power failure would.
@@ -143,7 +143,7 @@ impl Nodes {
 
     /// Asks one to shut down gracefully, and does not wait for it.
     pub(crate) fn terminate(&mut self, node: usize) -> Result<Child, String> {
-        let child = self.nodes[node].child.take().ok_or("it is gone already")?;
+        let child = self.nodes[node].child.take().ok_or("it has already exited")?;
         let asked = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         asked.map_err(|error| format!("kill cannot be run: {error}"))?;
         Ok(child)
@@ -199,7 +199,7 @@ fn spawn_node(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String
             // It may have exited on its own; its message is on stderr.
             let _ = child.kill();
             let _ = child.wait();
-            Err(format!("a node does not serve within {START:?}"))
+            Err(format!("a node did not serve within {START:?}"))
         }
     }
 }

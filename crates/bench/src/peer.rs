@@ -124,7 +124,7 @@ impl PreparedPeer {
         eprintln!("running {name} for {} s", args.load.seconds);
         let printed = self.program.run(name, args)?;
         let printed: PeerOutput = serde_json::from_slice(&printed)
-            .map_err(|error| format!("the peer {name} printed something else than its figures: {error}"))?;
+            .map_err(|error| format!("the peer {name} printed something other than its figures: {error}"))?;
         if printed.jobs == 0 {
             return Err(format!("the peer {name} did no job in {} s", args.load.seconds));
         }

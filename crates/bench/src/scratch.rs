@@ -27,7 +27,7 @@ impl Scratch {
         let Some(parent) = store.strip_prefix("file:") else {
             return match store {
                 "memory:" => Ok(Self { url: store.to_owned(), dir: None }),
-                _ => Err(format!("{store:?} is no store for a benchmark: it must be file:DIR or memory:")),
+                _ => Err(format!("{store:?} is not a store for a benchmark: it must be file:DIR or memory:")),
             };
         };
         let dir = dir_in(Path::new(parent))?;

@@ -46,7 +46,7 @@ impl ServerProcess {
     /// Returns the memory it uses now, in KiB.
     pub(crate) fn used_kib(&self) -> Result<u64, String> {
         let kib = machine::used_kib_of(self.child.id());
-        kib.ok_or_else(|| "this system does not tell the memory of a process in /proc".into())
+        kib.ok_or_else(|| "this system does not report the memory of a process in /proc".into())
     }
 
     /// Returns its number of items once it no longer changes: requests that `wrk` left behind may
@@ -57,14 +57,14 @@ impl ServerProcess {
         for _ in 0..LOOKS_MAX {
             let (_, body) = client.send(&request(self.addr, "GET", "/count", "")).await?;
             let count: Option<u64> = std::str::from_utf8(body).ok().and_then(|text| text.parse().ok());
-            let count = count.ok_or("a service does not tell how many items it has")?;
+            let count = count.ok_or("a service does not report how many items it has")?;
             if before == Some(count) {
                 return Ok(count);
             }
             before = Some(count);
             tokio::time::sleep(LOOK).await;
         }
-        Err("a service takes items in although nobody sends any".into())
+        Err("a service still accepts items although none are sent".into())
     }
 }
 
@@ -87,8 +87,8 @@ fn spawn(mut command: Command) -> Result<ServerProcess, String> {
     let mut serving = ServerProcess { child, addr: SocketAddr::from(([127, 0, 0, 1], 0)) };
     let stdout = serving.child.stdout.take().ok_or("a child has no output")?;
     let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("a child was not heard: {error}"))?;
-    serving.addr = line.trim().parse().map_err(|_| format!("{name} ended before it served"))?;
+    BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("a child's output cannot be read: {error}"))?;
+    serving.addr = line.trim().parse().map_err(|_| format!("{name} exited before it served"))?;
     Ok(serving)
 }
 

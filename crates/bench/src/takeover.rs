@@ -79,7 +79,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     while submit_one(left[turn % left.len()]).await.ok().flatten().is_none() {
         turn += 1;
         if killed.elapsed() > PATIENCE {
-            return Err(format!("nobody has accepted anything {PATIENCE:?} after the kill"));
+            return Err(format!("no node has accepted anything {PATIENCE:?} after the kill"));
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -88,7 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let path = format!("/v1/operations/{first}");
     let (status, _) = client.send(&request(left[0], "GET", &path, "")).await?;
     if status != 200 {
-        return Err(format!("the first operation is answered with {status} after the take-over"));
+        return Err(format!("the first operation returns {status} after the takeover"));
     }
     Ok(Report {
         bench: "takeover",

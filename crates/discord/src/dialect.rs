@@ -127,7 +127,7 @@ impl DiscordDialect {
         if ours == theirs {
             return Ok(());
         }
-        let message = format!("It asks for {theirs}, and the base_url of {} is of {ours}.", self.gate);
+        let message = format!("It asks for {theirs}, but the base_url of {} is for {ours}.", self.gate);
         Err(FieldRefusal::new("request.path", message))
     }
 

@@ -142,7 +142,7 @@ impl Shopify {
         let body = if body.is_empty() {
             Value::Null
         } else {
-            let told = |_| ShopifyErrorKind::Unreadable("the answer is no JSON.".into());
+            let told = |_| ShopifyErrorKind::Unreadable("the response is not JSON.".into());
             serde_json::from_slice(&body).map_err(told)?
         };
         Ok(RestResponse { status, body, link, meta: tried.meta })

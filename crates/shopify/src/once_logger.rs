@@ -21,13 +21,13 @@ impl OnceLogger {
                 shop,
                 %asked,
                 %answered,
-                "Shopify no longer has the version that is asked for and answers with another"
+                "Shopify no longer has the requested version and responds with another"
             );
         }
         if let Some(reason) = &said.deprecated
             && !self.deprecated.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(shop, reason, "Shopify says that a call will stop working");
+            tracing::warn!(shop, reason, "Shopify reports that a call is deprecated");
         }
     }
 

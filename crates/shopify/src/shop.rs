@@ -27,7 +27,7 @@ pub struct ShopId(String);
 /// A text that is not the id of a shop.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no shop: a shop is 1 to {SHOP_ID_LEN_MAX} letters, digits or '-', as in acme.myshopify.com."
+    "{0:?} is not a shop: a shop is 1 to {SHOP_ID_LEN_MAX} letters, digits or '-', as in acme.myshopify.com."
 )]
 pub struct InvalidShopId(String);
 
@@ -107,7 +107,7 @@ mod tests {
             ["", " ", "-acme", "acme.com", "ac me", "shöp", "acme:443", "https://", ".myshopify.com", &long]
         {
             let said = text.parse::<ShopId>().unwrap_err().to_string();
-            assert!(said.contains("is no shop"), "{said}");
+            assert!(said.contains("is not a shop"), "{said}");
         }
     }
 

@@ -156,7 +156,7 @@ impl Simulator for Shared {
                 json(StatusCode::TOO_MANY_REQUESTS, &json!({ "error": "too many requests" }))
             }
             HttpSimOutcome::Failed => {
-                json(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "it failed as it was told to" }))
+                json(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "injected failure" }))
             }
             HttpSimOutcome::Done { call } => json(StatusCode::OK, &arrival.echo(call)),
         };

@@ -35,8 +35,8 @@ pub(super) fn fill_and_kill(url: &str) -> Result<FillReport, String> {
     let mut line = String::new();
     BufReader::new(stdout)
         .read_line(&mut line)
-        .map_err(|error| format!("the child was not heard: {error}"))?;
+        .map_err(|error| format!("the child's output cannot be read: {error}"))?;
     child.0.kill().map_err(|error| format!("the child could not be killed: {error}"))?;
-    child.0.wait().map_err(|error| format!("the child did not end: {error}"))?;
-    serde_json::from_str(&line).map_err(|_| "the child ended before it had filled the store".into())
+    child.0.wait().map_err(|error| format!("the child did not exit: {error}"))?;
+    serde_json::from_str(&line).map_err(|_| "the child exited before it had filled the store".into())
 }

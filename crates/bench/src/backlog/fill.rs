@@ -59,7 +59,7 @@ pub(super) async fn fill_until_killed(url: &str, args: &Args) -> Result<String, 
         ended = fill(&engine, args, u64::MAX, &accepted) => ended?,
         ended = report => ended?,
     }
-    Ok("nobody was left to kill this process".into())
+    Ok("no one was left to kill this process".into())
 }
 
 /// Submits `most` operations, in batches, from several tasks, and counts the accepted ones.

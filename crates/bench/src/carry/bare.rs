@@ -73,5 +73,5 @@ async fn send(
     let response = connection.send_request(request).await.map_err(|error| error.to_string())?;
     let status = response.status();
     response.into_body().collect().await.map_err(|error| error.to_string())?;
-    if status == StatusCode::OK { Ok(()) } else { Err(format!("the upstream answered {status}")) }
+    if status == StatusCode::OK { Ok(()) } else { Err(format!("the upstream responded with {status}")) }
 }

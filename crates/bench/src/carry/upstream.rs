@@ -25,12 +25,12 @@ pub(super) async fn serve_until_parent_exits() -> Result<String, String> {
     let runtime = runtime.map_err(|error| error.to_string())?;
     std::thread::spawn(move || {
         if let Err(error) = runtime.block_on(serve()) {
-            eprintln!("the upstream ended: {error}");
+            eprintln!("the upstream failed: {error}");
         }
     });
     // A message and a closed channel mean the same.
     let _ = parent_gone().await;
-    Ok("nobody is left to call this upstream".into())
+    Ok("no one is left to call this upstream".into())
 }
 
 async fn serve() -> Result<(), String> {

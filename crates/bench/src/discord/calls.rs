@@ -101,7 +101,7 @@ fn places<'a>(handles: impl Iterator<Item = &'a ObjectRef>, first: u64) -> impl 
 /// Returns the limit that the simulator counts a route by.
 fn limit(method: &str, template: &str, whose: String) -> Result<Option<(&'static str, String)>, String> {
     let path = template.replace("{guild}", "1").replace("{channel}", "1");
-    let method: Method = method.parse().map_err(|_| format!("{method} is no method"))?;
+    let method: Method = method.parse().map_err(|_| format!("{method} is not a method"))?;
     let target = RouteTarget::of(&method, &path).map_err(|_| {
         format!("{method} {template} is not for an empty guild, or the simulator has no such route")
     })?;

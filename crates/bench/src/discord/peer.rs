@@ -92,7 +92,7 @@ impl Peer {
             // Dropped at once: its end marks the end of the input.
             let input = running.0.stdin.take();
             let told = input.map(|mut input| input.write_all(told.as_bytes()));
-            told.transpose().map_err(|error| format!("{name} does not listen: {error}"))?;
+            told.transpose().map_err(|error| format!("{name} does not accept its input: {error}"))?;
             Ok(running)
         });
         started.await.map_err(|error| error.to_string())?
@@ -109,7 +109,7 @@ impl PeerProcess {
             match self.0.try_wait().map_err(|error| error.to_string())? {
                 Some(status) => break status,
                 None if Instant::now() > deadline => {
-                    return Err(format!("it has not ended after {} s", patience.as_secs()));
+                    return Err(format!("it is still running after {} s", patience.as_secs()));
                 }
                 None => sleep(LOOK_EVERY).await,
             }
@@ -120,7 +120,7 @@ impl PeerProcess {
         let (mut output, mut text) = (self.0.stdout.take().ok_or("it has no output")?, String::new());
         output.read_to_string(&mut text).map_err(|error| error.to_string())?;
         serde_json::from_str(&text)
-            .map_err(|error| format!("it printed something else than figures: {error}"))
+            .map_err(|error| format!("it printed something other than figures: {error}"))
     }
 }
 

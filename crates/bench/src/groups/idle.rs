@@ -51,7 +51,7 @@ pub(super) async fn measure(args: &Args) -> Result<IdleReport, String> {
 }
 
 fn cpu() -> Result<f64, String> {
-    cpu_seconds().ok_or_else(|| "this system does not tell the processor time in /proc/self/stat".into())
+    cpu_seconds().ok_or_else(|| "this system does not report CPU time in /proc/self/stat".into())
 }
 
 async fn open(scratch: &Scratch) -> Result<Engine, String> {

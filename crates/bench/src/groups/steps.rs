@@ -122,7 +122,7 @@ impl TestPartition {
 
     fn take(&mut self) -> Result<tidegate_core::model::Claim, String> {
         let mut take = self.model.take(self.now, 1, LEASE, CHANCE, &mut self.facts);
-        take.claims.pop().ok_or_else(|| "the model had nothing to hand out".into())
+        take.claims.pop().ok_or_else(|| "the model had nothing to take".into())
     }
 
     fn step(&mut self) -> Result<Arc<str>, String> {

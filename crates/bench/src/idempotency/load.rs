@@ -99,7 +99,7 @@ impl Load {
 pub(super) async fn send_checked(client: &mut Client, request: &[u8]) -> Result<(), String> {
     match client.send(request).await? {
         (200..=299, _) => Ok(()),
-        (status, _) => Err(format!("a request was answered with {status}")),
+        (status, _) => Err(format!("a request failed with {status}")),
     }
 }
 

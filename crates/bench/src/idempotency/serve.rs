@@ -56,7 +56,7 @@ impl KeyOptions {
     fn layer(&self, store: &Arc<dyn Store>) -> Result<IdempotencyLayer, String> {
         let gate = KeyStore::new(Arc::clone(store) as Arc<dyn SharedState>);
         let policy = Policy { ttl: Duration::from_secs(self.keep_s), ..Policy::default() };
-        let caller = CALLER.parse().map_err(|_| format!("{CALLER} is no name of a header"))?;
+        let caller = CALLER.parse().map_err(|_| format!("{CALLER} is not the name of a header"))?;
         IdempotencyLayer::new(gate, policy, ScopeExtractor::header(caller)).map_err(|error| error.to_string())
     }
 }
@@ -70,7 +70,7 @@ pub(super) async fn serve_until_parent_exits(asked: &str) -> Result<String, Stri
         // A message and a closed channel mean the same.
         _ = gone => {}
     }
-    Ok("nobody is left to serve for".into())
+    Ok("no one is left to serve".into())
 }
 
 impl ServeMode {

@@ -40,17 +40,17 @@ impl WrkReport {
     /// Parses its output. Any failure makes the figures worthless.
     fn read(said: &str) -> Result<Self, String> {
         let line = said.lines().find_map(|line| line.strip_prefix(FIGURES));
-        let line = line.ok_or_else(|| format!("wrk told no figures: {}", said.trim()))?;
+        let line = line.ok_or_else(|| format!("wrk printed no figures: {}", said.trim()))?;
         let counted: Self = serde_json::from_str(line)
-            .map_err(|error| format!("wrk told figures that cannot be read ({error}): {line}"))?;
+            .map_err(|error| format!("wrk printed figures that cannot be read ({error}): {line}"))?;
         let Self { requests, failed, broken, timeouts, .. } = counted;
         if failed + broken + timeouts > 0 {
             return Err(format!(
-                "of {requests} requests {failed} were answered with 400 or above, {broken} broke, {timeouts} took too long"
+                "of {requests} requests {failed} got a status of 400 or above, {broken} broke, {timeouts} timed out"
             ));
         }
         if requests == 0 {
-            return Err("wrk got no answer at all".into());
+            return Err("wrk got no response at all".into());
         }
         Ok(counted)
     }
@@ -70,7 +70,7 @@ impl Wrk {
     pub(super) fn new(connections: usize) -> Result<Self, String> {
         let missing = |error: std::io::Error| {
             format!(
-                "wrk, which makes the load, cannot be started ({error}): install it with `apt-get install wrk` or `brew install wrk`"
+                "wrk, which generates the load, cannot be started ({error}): install it with `apt-get install wrk` or `brew install wrk`"
             )
         };
         // It prints its version with a failing exit status, as if it had been called incorrectly.
@@ -148,6 +148,6 @@ mod tests {
         assert!(error.contains("unable to connect"), "{error}");
         assert!(WrkReport::read("figures {\"requests\":nan}\n").is_err());
         let idle = said(0, 0, 0).replace("34000", "0");
-        assert_eq!(WrkReport::read(&idle).unwrap_err(), "wrk got no answer at all");
+        assert_eq!(WrkReport::read(&idle).unwrap_err(), "wrk got no response at all");
     }
 }

@@ -94,7 +94,7 @@ fn redis_benchmark(url: &str, hash: &str, shape: LoadShape, steps: u64) -> Resul
     let figure = said.lines().last().and_then(|line| line.split(',').nth(1));
     figure
         .and_then(|figure| figure.trim_matches('"').parse().ok())
-        .ok_or_else(|| format!("redis-benchmark said something else than a figure: {said}"))
+        .ok_or_else(|| format!("redis-benchmark printed something other than a figure: {said}"))
 }
 
 fn pgbench(url: &str, shape: LoadShape) -> Result<f64, String> {
@@ -107,7 +107,7 @@ fn pgbench(url: &str, shape: LoadShape) -> Result<f64, String> {
     let figure = said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next());
     figure
         .and_then(|figure| figure.parse().ok())
-        .ok_or_else(|| format!("pgbench said something else than a figure: {said}"))
+        .ok_or_else(|| format!("pgbench printed something other than a figure: {said}"))
 }
 
 fn redis_cli(url: &str, command: &[&str]) -> Result<String, String> {

@@ -127,7 +127,7 @@ impl<'a> BacklogFeeder<'a> {
         match (status, refused) {
             (ACCEPTED, None) => Ok(()),
             (ACCEPTED, Some(refused)) => Err(format!("an operation was refused: {refused}")),
-            _ => Err(format!("a batch was answered with {status}")),
+            _ => Err(format!("a batch was refused with {status}")),
         }
     }
 }

@@ -79,7 +79,7 @@ async fn learn_limits(nodes: &Nodes, shops: &[&Shop]) -> Result<(), String> {
     let accepted: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     for (at, shop) in shops.iter().enumerate() {
         let id = accepted["operations"][at]["id"].as_str();
-        let id = id.ok_or_else(|| format!("the first call to {} was answered with {status}", shop.name))?;
+        let id = id.ok_or_else(|| format!("the first call to {} failed with {status}", shop.name))?;
         let path = format!("/v1/operations/{id}?wait_ms={PATIENCE_MS}");
         let (_, body) = client.send(&request(addr, "GET", &path, "")).await?;
         let view: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;

@@ -86,7 +86,7 @@ pub(super) async fn apply_plans(sim: SocketAddr, shops: &[Shop]) -> Result<(), S
             let path = format!("/_sim/shops/{name}");
             let (status, _) = client.send(&request(sim, "POST", &path, &plan)).await?;
             if status != OK {
-                return Err(format!("the simulator answered {status} when {name} was given its plan"));
+                return Err(format!("the simulator responded with {status} when {name} was given its plan"));
             }
         }
     }

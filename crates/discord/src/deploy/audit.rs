@@ -67,7 +67,7 @@ impl DeploymentRun<'_> {
         let pages = std::mem::take(&mut self.audit).pages(self.writer.id(), &self.report, failure);
         for (nth, page) in pages.into_iter().enumerate() {
             if let Err(error) = self.post(channel, nth, &page).await {
-                tracing::warn!(deployment = self.writer.id(), %error, "the audit channel was not told");
+                tracing::warn!(deployment = self.writer.id(), %error, "posting to the audit channel failed");
                 return;
             }
         }

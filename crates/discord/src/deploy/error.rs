@@ -34,10 +34,10 @@ pub enum Error {
     #[error("The guild could not be read: {} ({})", .0.message, .0.class.as_str())]
     ReadFailed(Fault),
     /// An operator canceled the operation.
-    #[error("The {0} was called off by hand.")]
+    #[error("The {0} was canceled by an operator.")]
     Canceled(String),
     /// The guild changes as fast as plans are made.
-    #[error("Planned {rounds} times without getting on; the last reason: {last}")]
+    #[error("Planned {rounds} times without progress; the last reason: {last}")]
     GaveUp {
         /// How many plans were made.
         rounds: u32,
@@ -45,13 +45,13 @@ pub enum Error {
         last: String,
     },
     /// Another owner holds the guild now: the lease was not renewed in time.
-    #[error("The lease on the guild was lost; what was accepted goes on, and the next run takes it in.")]
+    #[error("The lease on the guild was lost; accepted operations continue, and the next run picks them up.")]
     LeaseLost,
     /// A response that is not in Discord's format.
     #[error(transparent)]
     Undecodable(#[from] GuildDecodeError),
     /// A response without a required field.
-    #[error("Discord's answer to the {0} has no id.")]
+    #[error("Discord's response to the {0} has no id.")]
     NoId(StepTarget),
     /// A plan whose steps are in a wrong order.
     #[error(transparent)]
@@ -63,10 +63,10 @@ pub enum Error {
     #[error(transparent)]
     Engine(#[from] tidegate::Error),
     /// An error of the journal.
-    #[error("The journal cannot be kept: {0}")]
+    #[error("The journal cannot be read or written: {0}")]
     Store(#[from] tidegate_store::Error),
     /// An error of the lease.
-    #[error("The guild cannot be held: {0}")]
+    #[error("The guild cannot be locked: {0}")]
     Lease(#[from] tidegate_limits::Error),
 }
 

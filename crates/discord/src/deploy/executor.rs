@@ -86,12 +86,12 @@ impl StepExecutor {
 
 fn possibly_created() -> Verdict {
     let message =
-        "It may have been made: the request left, and no answer came. The next plan looks for it by its key.";
+        "It may have been created: the request was sent, and no response arrived. The next plan looks for it by its key.";
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 
 fn interrupted() -> Verdict {
-    let message = "Its deployment was interrupted before it was sent. The next plan decides anew.";
+    let message = "Its deployment was interrupted before it was sent. The next plan decides again.";
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 

@@ -121,12 +121,12 @@ impl MessageSearch<'_> {
 }
 
 fn unreadable(what: &str) -> Error {
-    Error::Invalid(format!("Discord's answer about {what} cannot be read."))
+    Error::Invalid(format!("Discord's response about {what} cannot be read."))
 }
 
 fn too_deep(message: &MessageSpec, channel: Id, pages: usize) -> Error {
     let (key, count) = (&message.key, pages * PAGE);
     Error::Invalid(format!(
-        "The message {key} is not among the newest {count} messages of channel {channel}, and the journal does not know it: it may stand deeper. Give the message another key to have it posted anew."
+        "The message {key} is not among the newest {count} messages of channel {channel}, and the journal does not know it: it may be further back. Give the message another key to have it posted again."
     ))
 }

@@ -70,7 +70,7 @@ impl JournalWriter {
                 return Ok((pen, true));
             }
             last.stage = DeploymentStage::Failed;
-            last.note = Some("It was interrupted, and another one was begun.".into());
+            last.note = Some("It was interrupted, and another one was started.".into());
             Self { store: Arc::clone(&store), deployment: last, applied: BTreeSet::new() }.save().await?;
         }
         let deployment = Deployment {
@@ -215,6 +215,6 @@ fn mapping_of(step: &PlanStep, became: &StepRecord<'_>) -> Option<ObjectMapping>
 fn new_id(now: Time) -> Result<String> {
     let mut chance = [0; 4];
     getrandom::fill(&mut chance)
-        .map_err(|error| Error::Invalid(format!("There is no chance here: {error}.")))?;
+        .map_err(|error| Error::Invalid(format!("The system has no source of randomness: {error}.")))?;
     Ok(format!("{:011x}{:08x}", now.as_millis(), u32::from_be_bytes(chance)))
 }

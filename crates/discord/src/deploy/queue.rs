@@ -90,7 +90,7 @@ impl GuildQueue<'_> {
             self.listener.on_event(&ProgressEvent::Waiting { because: &reason.because });
             let head = reason.behind.unwrap_or(receipt.id);
             if self.fail_held_step(head).await? && head == receipt.id {
-                let message = "It may have been made. The next plan looks for it by its key.";
+                let message = "It may have been created. The next plan looks for it by its key.";
                 return Ok((id, OperationOutcome::Failed(Fault::new(FaultClass::Conflict, message))));
             }
         }
@@ -123,7 +123,7 @@ impl GuildQueue<'_> {
         match self.submit_and_wait(READ, request, None).await?.1 {
             OperationOutcome::Done(Some(body)) => Ok(body),
             OperationOutcome::Done(None) | OperationOutcome::Duplicate => {
-                Err(Error::ReadFailed(Fault::new(FaultClass::Transient, "The answer was empty.")))
+                Err(Error::ReadFailed(Fault::new(FaultClass::Transient, "The response was empty.")))
             }
             OperationOutcome::Failed(fault) => Err(Error::ReadFailed(fault)),
             OperationOutcome::Canceled => Err(Error::Canceled("reading of the guild".into())),
@@ -149,5 +149,5 @@ fn operation_outcome(view: OperationView) -> Result<OperationOutcome> {
 pub(super) fn json_body(value: Option<&serde_json::Value>) -> Result<Body> {
     let Some(value) = value else { return Ok(Body::Empty) };
     let raw = serde_json::value::to_raw_value(value);
-    raw.map(Body::Json).map_err(|error| Error::Invalid(format!("A body cannot be written: {error}.")))
+    raw.map(Body::Json).map_err(|error| Error::Invalid(format!("A body cannot be encoded: {error}.")))
 }

@@ -48,7 +48,7 @@ impl DeployRequest {
     /// Encodes the request for the journal.
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self)
-            .map_err(|error| Error::Invalid(format!("The template cannot be kept: {error}.")))
+            .map_err(|error| Error::Invalid(format!("The template cannot be stored: {error}.")))
     }
 
     /// Decodes a request from the journal.

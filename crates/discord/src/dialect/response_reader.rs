@@ -161,7 +161,7 @@ impl ResponseReader<'_> {
                 (
                     limit,
                     exhausted_hints(self.hidden.clone(), until, None),
-                    "a limit that Discord does not tell of",
+                    "a limit that Discord does not announce",
                 )
             }
             Scope::User => {
@@ -183,7 +183,7 @@ impl ResponseReader<'_> {
             }
         };
         let wait = match after {
-            Some(wait) => format!("{} ms are to be waited", wait.as_millis()),
+            Some(wait) => format!("it asks to wait {} ms", wait.as_millis()),
             None => "it does not say how long to wait".to_owned(),
         };
         let message = format!("{asked} was answered {}, by {whose}; {wait}.", answer.status);

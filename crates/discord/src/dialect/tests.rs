@@ -52,8 +52,9 @@ const LIMITED: [(&str, &str); 4] = [
     ("x-ratelimit-bucket", "abcd"),
 ];
 
-/// LIM-7, OPS-21: a call takes from the slots, the brake, its route, the global limit, what shares
-/// its hash, and what is hidden; limits that cannot be listed in advance are opened with it.
+/// LIM-7, OPS-21: a call takes from the upstream, the brake, its route, the global limit, the slots,
+/// what shares its hash, and what is hidden; limits that cannot be listed in advance are opened with
+/// it.
 #[test]
 fn lim_7_what_a_call_takes_from() {
     let dialect = dialect();
@@ -119,7 +120,7 @@ fn ops_21_what_is_sent() {
     dialect.prepare_request(&mut own, "op");
     assert_eq!((own.path.as_str(), own.headers.len()), ("/gateway", 2));
     let other = dialect.charges(&request(Method::Get, "/v9/gateway", "null"), &BTreeMap::new());
-    assert_eq!(other.unwrap_err().message, "It asks for v9, and the base_url of discord is of v10.");
+    assert_eq!(other.unwrap_err().message, "It asks for v9, but the base_url of discord is for v10.");
     let unversioned = DiscordDialect::new("d", "http://x/api", DiscordSettings::default());
     let mut kept = request(Method::Get, "/v9/gateway", "null");
     unversioned.prepare_request(&mut kept, "op");

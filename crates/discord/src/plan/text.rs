@@ -84,7 +84,7 @@ impl Plan {
         let count = |action| self.steps.iter().filter(|step| step.action == action).count();
         if self.is_empty() {
             return format!(
-                "Guild {} is as the template says: {} objects, nothing to do.",
+                "Guild {} matches the template: {} objects, nothing to do.",
                 self.guild,
                 self.steps.len()
             );

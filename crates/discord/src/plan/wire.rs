@@ -17,7 +17,7 @@ pub enum ObjectRef {
 
 /// A request was built before an object it depends on existed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the {0} {1} is not there yet: its step comes first.")]
+#[error("the {0} {1} does not exist yet: its step comes first.")]
 pub struct MissingObject(pub ObjectKind, pub ObjectKey);
 
 impl ObjectRef {

@@ -143,10 +143,10 @@ impl Builder {
             },
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
                 Some(node) => self.add(node, 0),
-                None => Err(problem(at, "this alias is inside of what it stands for: it has no end.".into())),
+                None => Err(problem(at, "this alias refers to itself.".into())),
             },
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(problem(at, "a second document begins here; a template is one.".into()))
+                Err(problem(at, "a second document begins here; a template is a single document.".into()))
             }
             _ => Ok(()),
         }
@@ -154,7 +154,7 @@ impl Builder {
 
     fn begin(&mut self, at: SourcePosition, anchor: usize, value: Value) -> Result<(), TemplateProblem> {
         if self.open.len() == DEPTH_MAX {
-            return Err(problem(at, format!("this is nested more than {DEPTH_MAX} deep.")));
+            return Err(problem(at, format!("this is nested more than {DEPTH_MAX} levels deep.")));
         }
         self.open.push(OpenCollection { at, anchor, value, key: None, size: 1 });
         Ok(())
@@ -190,5 +190,5 @@ impl Builder {
 }
 
 fn refuse_tag(at: SourcePosition, tagged: bool) -> Result<(), TemplateProblem> {
-    if tagged { Err(problem(at, "tags (`!…`) mean nothing in a template.".into())) } else { Ok(()) }
+    if tagged { Err(problem(at, "tags (`!…`) are not supported in a template.".into())) } else { Ok(()) }
 }

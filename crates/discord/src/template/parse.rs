@@ -96,14 +96,14 @@ fn color(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> u32 {
         found.add(
             node,
             &path,
-            "there is no colour here; # begins a comment, so write it in quotes: \"#3498db\".",
+            "the color is missing; # begins a comment, so write it in quotes: \"#3498db\".",
         );
         return 0;
     }
     let text = found.text(node, &path).unwrap_or_default();
     let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && !digits.starts_with('+'));
     digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_else(|| {
-        found.add(node, &path, format!("{text:?} is no colour: write it as \"#3498db\"."));
+        found.add(node, &path, format!("{text:?} is not a color: write it as \"#3498db\"."));
         0
     })
 }
@@ -135,7 +135,7 @@ fn channel_type(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> Cha
     let known = ChannelType::ALL.iter().find(|(_, known, _)| *known == word).map(|(shape, ..)| *shape);
     known.unwrap_or_else(|| {
         let words: Vec<_> = ChannelType::ALL.iter().map(|(_, word, _)| *word).collect();
-        found.add(node, &path, format!("{word:?} is no type of channel: {}.", words.join(", ")));
+        found.add(node, &path, format!("{word:?} is not a channel type: {}.", words.join(", ")));
         ChannelType::Text
     })
 }

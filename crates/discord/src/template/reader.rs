@@ -34,7 +34,7 @@ impl ProblemCollector {
     pub(super) fn key(&mut self, node: &Node, path: &TemplatePath) -> ObjectKey {
         let Some(text) = self.text(node, path) else { return self.unreadable() };
         ObjectKey::new(&text).unwrap_or_else(|| {
-            let message = format!("{text:?} is no key: 1 to {KEY_MAX} of A-Z a-z 0-9 _ and -.");
+            let message = format!("{text:?} is not a key: 1 to {KEY_MAX} of A-Z a-z 0-9 _ and -.");
             self.add(node, path, message);
             self.unreadable()
         })
@@ -45,7 +45,7 @@ impl ProblemCollector {
         match &node.value {
             Value::Scalar(text, _) if !node.is_nothing() => Some(text.clone()),
             _ => {
-                self.add(node, path, format!("this must be text, and is {}.", node.type_name()));
+                self.add(node, path, format!("this must be text, but is {}.", node.type_name()));
                 None
             }
         }
@@ -55,7 +55,7 @@ impl ProblemCollector {
         match &node.value {
             Value::List(items) => items,
             _ => {
-                self.add(node, path, format!("this must be a list, and is {}.", node.type_name()));
+                self.add(node, path, format!("this must be a list, but is {}.", node.type_name()));
                 &[]
             }
         }
@@ -68,7 +68,7 @@ impl ProblemCollector {
             let Some(name) = self.text(item, &path) else { continue };
             match Permissions::named(&name) {
                 Some(one) if !all.intersection(one).is_empty() => {
-                    self.add(item, &path, format!("{name} is there twice."));
+                    self.add(item, &path, format!("{name} is listed twice."));
                 }
                 Some(one) => all = all.union(one),
                 None => {
@@ -92,13 +92,13 @@ impl<'a> MappingFields<'a> {
         found: &mut ProblemCollector,
     ) -> Option<Self> {
         let Value::Map(fields) = &node.value else {
-            found.add(node, &path, format!("this must be a mapping, and is {}.", node.type_name()));
+            found.add(node, &path, format!("this must be a mapping, but is {}.", node.type_name()));
             return None;
         };
         for (place, (key, at, _)) in fields.iter().enumerate() {
             let message = if known.contains(&key.as_str()) {
                 let before = fields[..place].iter().find(|(other, ..)| other == key);
-                before.map(|(_, at, _)| format!("{key:?} is there twice, first in line {}.", at.line))
+                before.map(|(_, at, _)| format!("{key:?} is given twice, first in line {}.", at.line))
             } else {
                 let near = known.iter().map(|known| (strsim::jaro_winkler(key, known), known));
                 let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.8);

@@ -26,19 +26,19 @@ fn ops_19_all_problems_are_told_at_once() {
 fn ops_19_what_is_no_template_has_its_place() {
     assert_eq!(told(""), "t.yaml:1:1: the template is empty.");
     assert!(told("roles:\n  - key: [a\n").starts_with("t.yaml:"));
-    assert_eq!(told("- a\n"), "t.yaml:1:1: this must be a mapping, and is a list.");
+    assert_eq!(told("- a\n"), "t.yaml:1:1: this must be a mapping, but is a list.");
     assert!(told("roles: []\n---\nroles: []\n").contains("a second document"));
     assert!(told("roles: !x []\n").contains("tags"));
     assert_eq!(told("? [a]\n: b\n"), "t.yaml:1:3: a key is a single word.");
-    assert!(told(&"[".repeat(40)).contains("nested more than 16 deep"));
-    assert_eq!(told("roles: [1]\n"), "t.yaml:1:9: roles[0]: this must be a mapping, and is a single value.");
+    assert!(told(&"[".repeat(40)).contains("nested more than 16 levels deep"));
+    assert_eq!(told("roles: [1]\n"), "t.yaml:1:9: roles[0]: this must be a mapping, but is a single value.");
 }
 
 /// OPS-19: an alias that contains itself, and aliases that grow without end, are refused and not
 /// followed.
 #[test]
 fn ops_19_aliases_are_bounded() {
-    assert!(told("roles: &a [*a]\n").contains("it has no end"));
+    assert!(told("roles: &a [*a]\n").contains("refers to itself"));
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let before = format!("*a{}", level - 1);
@@ -57,7 +57,7 @@ fn ops_19_a_circle_is_told() {
     let text = "channels:\n  - {key: a, name: A, same_overwrites_as: b}\n  - {key: b, name: B, same_overwrites_as: c}\n  - {key: c, name: C, same_overwrites_as: b}\n";
     assert_eq!(
         lines(text),
-        ["t.yaml:3:43: channels[1].same_overwrites_as: this goes in a circle: b → c → b."]
+        ["t.yaml:3:43: channels[1].same_overwrites_as: this is a cycle: b → c → b."]
     );
 }
 
@@ -100,7 +100,7 @@ fn ops_13_bounds_count_the_decoration() {
     // 〚SSO〛 and two spaces and 〔k〕 are ten characters.
     let role = |length: usize| format!("roles:\n  - {{key: k, name: {}}}\n", "n".repeat(length));
     assert!(Template::read("t", &role(90)).is_ok());
-    assert!(told(&role(91)).contains("is 101 characters; Discord takes at most 100."));
+    assert!(told(&role(91)).contains("is 101 characters long; Discord accepts at most 100."));
     let channel = |length: usize| format!("channels:\n  - {{key: k, name: {}}}\n", "щ".repeat(length));
     assert!(Template::read("t", &channel(24)).is_ok(), "24 × shch and -k");
     assert!(told(&channel(25)).contains("is 102 characters"));

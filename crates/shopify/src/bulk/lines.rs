@@ -55,7 +55,7 @@ impl ResultLines {
         let number = self.split.lines;
         let told = |_| {
             ShopifyErrorKind::Unreadable(format!(
-                "line {number} of the result has another shape than was asked for."
+                "line {number} of the result does not match the requested type."
             ))
         };
         Ok(Some(serde_json::from_slice(&line).map_err(told)?))
@@ -141,7 +141,7 @@ impl LineSplitter {
         }
         let (line, most) = (self.lines + 1, self.line_max);
         self.end();
-        let message = format!("line {line} of the result is longer than the {most} bytes that are taken.");
+        let message = format!("line {line} of the result is longer than the limit of {most} bytes.");
         Err(ShopifyErrorKind::Unreadable(message).into())
     }
 }

@@ -17,7 +17,7 @@ const FAILED_LOOKS_MAX: u32 = 5;
 
 /// A bulk operation in progress. Dropping it releases its slot of the lease; Shopify continues the
 /// operation.
-#[must_use = "dropped, it gives its place back while Shopify goes on"]
+#[must_use = "dropping it releases its slot while Shopify continues"]
 pub struct RunningBulk {
     client: Shopify,
     id: String,
@@ -111,7 +111,7 @@ impl RunningBulk {
         if let Some(guard) = self.guard.take()
             && let Err(error) = guard.release().await
         {
-            tracing::warn!(shop = %self.client.shop(), %error, "the lease of a bulk operation was not given back");
+            tracing::warn!(shop = %self.client.shop(), %error, "the lease of a bulk operation was not released");
         }
     }
 }

@@ -98,7 +98,7 @@ pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind) -> AttemptRes
     let (body, cut) = match content {
         Content::Whole(body) => (body, None),
         Content::TooLarge { most } => {
-            (Bytes::new(), Some(format!("its body is larger than the {most} bytes that are taken")))
+            (Bytes::new(), Some(format!("its body is larger than the limit of {most} bytes")))
         }
         Content::Cut(reason) => (Bytes::new(), Some(reason)),
         Content::Relayed => (Bytes::new(), Some("its body went elsewhere".to_owned())),
@@ -123,7 +123,7 @@ pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind) -> AttemptRes
 /// Interprets a 200 of GraphQL: errors are inside.
 fn graphql_outcome(said: &ResponseMeta, status: u16, headers: HeaderMap, body: Bytes) -> AttemptOutcome {
     match said.graphql_outcome() {
-        GraphqlOutcome::StillRunning => AttemptOutcome::Unknown("The same key is at work already.".into()),
+        GraphqlOutcome::StillRunning => AttemptOutcome::Unknown("A request with the same key is still running.".into()),
         GraphqlOutcome::Done => AttemptOutcome::Done { status, headers, body },
         GraphqlOutcome::Throttled => {
             AttemptOutcome::Throttled { after: said.cost.delay_ms().map(Duration::from_millis) }

@@ -30,16 +30,16 @@ pub enum ShopifyErrorKind {
     #[error("{0}")]
     Invalid(String),
     /// The limiter's store did not respond; nothing was sent.
-    #[error("The limiter's store did not answer, so the call was not made.")]
+    #[error("The limiter's store did not respond, so the call was not made.")]
     Limiter,
     /// It did not run, and would have to wait longer than the caller's patience.
-    #[error("It did not run: the shop's limits allow it in {} ms, and patience ends before.", wait.as_millis())]
+    #[error("It did not run: the shop's limits allow it in {} ms, which exceeds the patience.", wait.as_millis())]
     Throttled {
         /// When it could run.
         wait: Duration,
     },
     /// It did not run, and never will as it is.
-    #[error("It costs {cost} points, and the most is {most}: ask for less at once.")]
+    #[error("It costs {cost} points, and the maximum is {most}: ask for less at once.")]
     TooCostly {
         /// Its cost, in points.
         cost: f64,
@@ -55,7 +55,7 @@ pub enum ShopifyErrorKind {
         body: Box<Value>,
     },
     /// No part of a query or mutation ran.
-    #[error("Nothing of it ran: {}.", words(codes))]
+    #[error("No part of it ran: {}.", words(codes))]
     Graphql {
         /// The codes of the errors, where they have one.
         codes: Vec<String>,
@@ -74,14 +74,14 @@ pub enum ShopifyErrorKind {
     #[error("It was not sent: {0}")]
     NotSent(String),
     /// It was sent and no usable response arrived; it was safe to retry, and retrying did not help.
-    #[error("It was repeated and did not succeed: {0}")]
+    #[error("It was retried and did not succeed: {0}")]
     Failed(String),
     /// It was sent and no usable response arrived. It may have taken effect, and must not be
     /// repeated blindly.
     #[error("Its outcome is unknown, and it may have happened: {0}")]
     Unknown(String),
     /// The maximum number of bulk operations is running.
-    #[error("The shop runs as many bulk operations as it may{}.", listed(running))]
+    #[error("The shop already runs the maximum number of bulk operations{}.", listed(running))]
     Busy {
         /// The ids of those that are running, as far as Shopify reported them.
         running: Vec<String>,
@@ -103,11 +103,11 @@ pub enum ShopifyErrorKind {
     Gone(String),
     /// It is unknown whether a bulk mutation ran already.
     #[error(
-        "Whether the bulk mutation is {0}, which has the same text, cannot be told: it was not started again."
+        "It is unknown whether the bulk mutation is {0}, which has the same text: it was not started again."
     )]
     Ambiguous(String),
     /// A response or result arrived but cannot be read.
-    #[error("What came cannot be read: {0}")]
+    #[error("The response cannot be read: {0}")]
     Unreadable(String),
 }
 
@@ -204,7 +204,7 @@ impl std::error::Error for Error {
 }
 
 fn words(codes: &[String]) -> String {
-    if codes.is_empty() { "no code was said".to_owned() } else { codes.join(", ") }
+    if codes.is_empty() { "no code was given".to_owned() } else { codes.join(", ") }
 }
 
 fn listed(running: &[String]) -> String {

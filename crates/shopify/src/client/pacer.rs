@@ -105,7 +105,7 @@ impl Pacer {
                 let Some(spent) = spent(tried, &grant) else { return };
                 let bucket = grant.bucket().to_owned();
                 if let Err(error) = grant.settle_as_reported(spent, reported_levels(tried)).await {
-                    tracing::warn!(%bucket, %error, "what a call cost could not be settled");
+                    tracing::warn!(%bucket, %error, "the cost of a call could not be settled");
                 }
             }
             (Self::Buckets { .. }, None) => {}

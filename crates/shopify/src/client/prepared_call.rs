@@ -74,7 +74,7 @@ impl PreparedCall {
         body: Option<&Value>,
     ) -> Result<Self> {
         if path.split('?').next().unwrap_or_default().split('/').any(|part| part == "..") {
-            return Err(ShopifyErrorKind::Invalid("The path leads up with its .. segments.".into()).into());
+            return Err(ShopifyErrorKind::Invalid("The path must not have .. segments.".into()).into());
         }
         let path = if path.starts_with("/admin/") {
             path.to_owned()
@@ -122,7 +122,7 @@ fn new_idempotency_key() -> Option<String> {
 
 fn to_raw_json(json: &impl serde::Serialize) -> Result<Box<RawValue>> {
     to_raw_value(json)
-        .map_err(|error| Error::with_source(ShopifyErrorKind::Invalid("The body is no JSON.".into()), error))
+        .map_err(|error| Error::with_source(ShopifyErrorKind::Invalid("The body is not JSON.".into()), error))
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl RestResponse {
 pub(crate) fn read<T: DeserializeOwned>(json: Value) -> Result<T> {
     serde_json::from_value(json).map_err(|error| {
         let about =
-            if error.is_data() { "it has another shape than was asked for" } else { "it is not JSON" };
+            if error.is_data() { "it does not match the requested type" } else { "it is not JSON" };
         Error::new(ShopifyErrorKind::Unreadable(format!("{about}.")))
     })
 }

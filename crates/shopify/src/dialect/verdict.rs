@@ -95,7 +95,7 @@ pub(super) fn graphql_verdict(
 fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, reads: bool) -> Verdict {
     match call.meta.graphql_outcome() {
         GraphqlOutcome::StillRunning => {
-            let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: the same key is still at work";
+            let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: a request with the same key is still running";
             Verdict::Retry { after: Some(STILL_RUNNING), fault: call.fault(FaultClass::Conflict, what) }
         }
         GraphqlOutcome::Done => Verdict::Done,
@@ -128,7 +128,7 @@ fn throttled_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>) -> Verdict {
     let after = cost.delay_ms();
     let what = match (after, cost.requested, cost.available) {
         (Some(wait), Some(requested), Some(available)) => format!(
-            "with THROTTLED: it asks for {} points, {} are there, {wait} ms bring the rest",
+            "with THROTTLED: it asks for {} points, {} are available, the rest in {wait} ms",
             whole_points(requested),
             available / MICRO
         ),

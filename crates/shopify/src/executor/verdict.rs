@@ -48,7 +48,7 @@ impl BulkLimits {
         let operation = match ended {
             Ok(operation) => operation,
             Err(error) => {
-                let message = format!("Its end was not seen. {error}");
+                let message = format!("Its end was not observed. {error}");
                 let verdict = match error.kind() {
                     ShopifyErrorKind::Gone(_) => Verdict::Rejected(Fault::new(FaultClass::NotFound, message)),
                     _ => Verdict::Unknown(Fault::new(FaultClass::Transient, message)),
@@ -80,7 +80,7 @@ impl BulkLimits {
     /// Returns the outcome when all workers for bulk operations are busy. Nothing was sent.
     pub(super) fn full_outcome(&self, places: usize) -> Outcome {
         let message =
-            format!("{places} bulk operations hold a worker here, which is as many as may: it waits.");
+            format!("{places} bulk operations hold a worker on this node, which is the maximum: it waits.");
         let fault = Fault::new(FaultClass::RateLimited, message);
         let verdict = Verdict::Throttled { after: Some(FULL), scope: Some(Arc::clone(&self.bulk)), fault };
         let hint = Hint { limit: Arc::clone(&self.points), spent: Some(0), ..Hint::default() };

@@ -92,7 +92,7 @@ async fn lim_17_max_cost_exceeded_is_never_repeated() {
     let server = ScriptedServer::answering(vec![ScriptedReply::json(&json!({ "errors": [error] }))]).await;
     let client = client(&server);
     let error = client.graphql(QUERY, Value::Null).await.unwrap_err();
-    assert_eq!(error.to_string(), "It costs 2003 points, and the most is 1000: ask for less at once.");
+    assert_eq!(error.to_string(), "It costs 2003 points, and the maximum is 1000: ask for less at once.");
     assert_eq!((server.calls(), error.is_retryable(), error.is_unknown()), (1, false, false));
     // A budget that can never hold it is no reason to wait either.
     let server = ScriptedServer::answering(vec![throttled(3_000, 2_000, 100)]).await;
@@ -160,7 +160,7 @@ async fn errors_beside_data_are_told_with_it() {
     assert_eq!((answer.errors.len(), answer.data["shop"]["id"].as_str()), (1, Some("7")));
     let server = ScriptedServer::answering(vec![ScriptedReply::json(&json!({ "errors": [denied] }))]).await;
     let error = client(&server).graphql(QUERY, Value::Null).await.unwrap_err();
-    assert_eq!((error.to_string().as_str(), server.calls()), ("Nothing of it ran: ACCESS_DENIED.", 1));
+    assert_eq!((error.to_string().as_str(), server.calls()), ("No part of it ran: ACCESS_DENIED.", 1));
     assert!(
         matches!(error.kind(), ShopifyErrorKind::Graphql { errors, .. } if errors[0]["message"] == "hunter3")
     );

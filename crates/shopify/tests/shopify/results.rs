@@ -43,7 +43,7 @@ async fn what_breaks_off_is_told_without_the_url() {
     let mut lines = client.bulk().lines(&url("/lines")).await.unwrap();
     assert_eq!(lines.next_line().await.unwrap().unwrap(), "{}");
     let error = lines.next_line().await.unwrap_err();
-    let said = "What came cannot be read: line 2 of the result is longer than the 6 bytes that are taken.";
+    let said = "The response cannot be read: line 2 of the result is longer than the limit of 6 bytes.";
     assert_eq!(error.to_string(), said);
     assert_eq!(lines.next_line().await.unwrap(), None, "nothing comes after that");
     for path in ["/cut", "/gone"] {

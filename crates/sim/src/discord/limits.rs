@@ -141,7 +141,7 @@ impl DiscordLimits {
         }
         let known: Vec<_> = self.figures.keys().copied().collect();
         Err(format!(
-            "there is no limit {name:?}; there are routes (all that headers tell of), {}",
+            "unknown limit {name:?}; known are routes (all that headers announce), {}",
             known.join(", ")
         ))
     }

@@ -77,7 +77,7 @@ impl FromStr for ShopPlan {
             "advanced" => Ok(Self::Advanced),
             "plus" => Ok(Self::Plus),
             "enterprise" => Ok(Self::Enterprise),
-            _ => Err(format!("{text:?} is no plan: there are standard, advanced, plus and enterprise")),
+            _ => Err(format!("{text:?} is not a plan: use standard, advanced, plus or enterprise")),
         }
     }
 }

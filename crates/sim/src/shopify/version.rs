@@ -70,7 +70,7 @@ impl FromStr for Version {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no version: they are quarters such as 2026-04, or unstable");
+        let wrong = || format!("{text:?} is not a version: use a quarter such as 2026-04, or unstable");
         if text == "unstable" {
             return Ok(UNSTABLE);
         }

@@ -68,12 +68,12 @@ fn spawn(main: &Path, told: &Value) -> Result<Child, String> {
 
 fn write_line(child: &mut Child, line: &str) -> Result<(), String> {
     let input = child.stdin.as_mut().ok_or("a process of the peer has no input")?;
-    writeln!(input, "{line}").map_err(|error| format!("a process of the peer does not listen: {error}"))
+    writeln!(input, "{line}").map_err(|error| format!("a process of the peer does not accept its input: {error}"))
 }
 
 fn wait_until_ready(child: &mut Child) -> Result<(), String> {
     let output = child.stdout.take().ok_or("a process of the peer has no output")?;
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
-    if line.trim() == READY { Ok(()) } else { Err(format!("a process of the peer said {line:?}")) }
+    if line.trim() == READY { Ok(()) } else { Err(format!("a process of the peer printed {line:?}")) }
 }

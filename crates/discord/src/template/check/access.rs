@@ -23,7 +23,7 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
                 let at = at.field("same_overwrites_as");
                 references::check_reference(ObjectKind::Channel, key, &channels, at.clone(), findings);
                 if let Some(circle) = overwrite_cycle(template, channel) {
-                    findings.push((at, format!("this goes in a circle: {circle}.")));
+                    findings.push((at, format!("this is a cycle: {circle}.")));
                 }
             }
         }
@@ -38,7 +38,7 @@ fn check_overwrites(
 ) {
     if overwrites.len() > OVERWRITES_MAX {
         let count = overwrites.len();
-        findings.push((at.clone(), format!("{count} overwrites; Discord takes at most {OVERWRITES_MAX}.")));
+        findings.push((at.clone(), format!("{count} overwrites; Discord accepts at most {OVERWRITES_MAX}.")));
     }
     for (index, overwrite) in overwrites.iter().enumerate() {
         let at = at.item(index);
@@ -52,7 +52,7 @@ fn check_overwrites(
         if overwrites[..index].iter().any(|before| before.target == overwrite.target) {
             findings.push((
                 at.field("role"),
-                format!("there are two overwrites for {whom} here; make them one."),
+                format!("there are two overwrites for {whom}; merge them."),
             ));
         }
         let both = overwrite.allow.intersection(overwrite.deny);
@@ -61,7 +61,7 @@ fn check_overwrites(
         }
         if overwrite.allow.union(overwrite.deny).is_empty() {
             findings
-                .push((at, format!("this says nothing about {whom}: name something under allow or deny.")));
+                .push((at, format!("this overwrite for {whom} is empty: list permissions under allow or deny.")));
         }
     }
 }

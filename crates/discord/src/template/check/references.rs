@@ -48,7 +48,7 @@ fn check_duplicate_keys<'a>(
         findings.push((
             at,
             if *other == key {
-                format!("the {kind} {key} is there twice; the first is {before}.")
+                format!("the {kind} {key} is defined twice; the first is {before}.")
             } else {
                 format!("{key} and {other} ({before}) are both {:?} in a channel's name.", form(key))
             },

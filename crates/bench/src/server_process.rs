@@ -87,7 +87,9 @@ fn spawn(mut command: Command) -> Result<ServerProcess, String> {
     let mut serving = ServerProcess { child, addr: SocketAddr::from(([127, 0, 0, 1], 0)) };
     let stdout = serving.child.stdout.take().ok_or("a child has no output")?;
     let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("a child's output cannot be read: {error}"))?;
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .map_err(|error| format!("a child's output cannot be read: {error}"))?;
     serving.addr = line.trim().parse().map_err(|_| format!("{name} exited before it served"))?;
     Ok(serving)
 }

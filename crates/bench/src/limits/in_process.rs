@@ -70,7 +70,8 @@ fn race(contenders: &[(&'static str, Decision)], threads: usize) -> Result<Vec<F
     // The first turn does not count: caches, and the CPU's own frequency.
     for turn in 0..=TURNS {
         for ((what, step), taken) in contenders.iter().zip(&mut turns) {
-            let nanos = one_turn(step, threads).ok_or_else(|| format!("{what}: a decision was not a grant"))?;
+            let nanos =
+                one_turn(step, threads).ok_or_else(|| format!("{what}: a decision was not a grant"))?;
             if turn > 0 {
                 taken.push(nanos);
             }

@@ -85,8 +85,7 @@ impl StepExecutor {
 }
 
 fn possibly_created() -> Verdict {
-    let message =
-        "It may have been created: the request was sent, and no response arrived. The next plan looks for it by its key.";
+    let message = "It may have been created: the request was sent, and no response arrived. The next plan looks for it by its key.";
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 

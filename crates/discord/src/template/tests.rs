@@ -55,10 +55,7 @@ fn ops_19_aliases_are_bounded() {
 #[test]
 fn ops_19_a_circle_is_told() {
     let text = "channels:\n  - {key: a, name: A, same_overwrites_as: b}\n  - {key: b, name: B, same_overwrites_as: c}\n  - {key: c, name: C, same_overwrites_as: b}\n";
-    assert_eq!(
-        lines(text),
-        ["t.yaml:3:43: channels[1].same_overwrites_as: this is a cycle: b → c → b."]
-    );
+    assert_eq!(lines(text), ["t.yaml:3:43: channels[1].same_overwrites_as: this is a cycle: b → c → b."]);
 }
 
 /// OPS-19: the whole template is checked against Discord's bounds: 250 roles, 500 channels, 50 in a

@@ -123,7 +123,9 @@ pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind) -> AttemptRes
 /// Interprets a 200 of GraphQL: errors are inside.
 fn graphql_outcome(said: &ResponseMeta, status: u16, headers: HeaderMap, body: Bytes) -> AttemptOutcome {
     match said.graphql_outcome() {
-        GraphqlOutcome::StillRunning => AttemptOutcome::Unknown("A request with the same key is still running.".into()),
+        GraphqlOutcome::StillRunning => {
+            AttemptOutcome::Unknown("A request with the same key is still running.".into())
+        }
         GraphqlOutcome::Done => AttemptOutcome::Done { status, headers, body },
         GraphqlOutcome::Throttled => {
             AttemptOutcome::Throttled { after: said.cost.delay_ms().map(Duration::from_millis) }

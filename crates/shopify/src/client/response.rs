@@ -56,8 +56,7 @@ impl RestResponse {
 /// Deserializes JSON. The error says where it does not fit, and repeats no value.
 pub(crate) fn read<T: DeserializeOwned>(json: Value) -> Result<T> {
     serde_json::from_value(json).map_err(|error| {
-        let about =
-            if error.is_data() { "it does not match the requested type" } else { "it is not JSON" };
+        let about = if error.is_data() { "it does not match the requested type" } else { "it is not JSON" };
         Error::new(ShopifyErrorKind::Unreadable(format!("{about}.")))
     })
 }

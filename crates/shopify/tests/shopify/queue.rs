@@ -167,6 +167,9 @@ async fn lim_16_busy_at_shopify_spends_no_attempt() {
     let view = engine.get(id).await.unwrap();
     assert!(!view.state.is_ended() && view.attempt == 0, "{view:?}");
     let said = view.fault.unwrap().message;
-    assert!(said.starts_with("The shop already runs the maximum number of bulk operations: gid://"), "{said}");
+    assert!(
+        said.starts_with("The shop already runs the maximum number of bulk operations: gid://"),
+        "{said}"
+    );
     assert_eq!(sim.stats().all.overstepped, 1, "it was asked once");
 }

@@ -68,7 +68,8 @@ fn spawn(main: &Path, told: &Value) -> Result<Child, String> {
 
 fn write_line(child: &mut Child, line: &str) -> Result<(), String> {
     let input = child.stdin.as_mut().ok_or("a process of the peer has no input")?;
-    writeln!(input, "{line}").map_err(|error| format!("a process of the peer does not accept its input: {error}"))
+    writeln!(input, "{line}")
+        .map_err(|error| format!("a process of the peer does not accept its input: {error}"))
 }
 
 fn wait_until_ready(child: &mut Child) -> Result<(), String> {

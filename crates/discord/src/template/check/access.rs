@@ -50,18 +50,17 @@ fn check_overwrites(
             }
         };
         if overwrites[..index].iter().any(|before| before.target == overwrite.target) {
-            findings.push((
-                at.field("role"),
-                format!("there are two overwrites for {whom}; merge them."),
-            ));
+            findings.push((at.field("role"), format!("there are two overwrites for {whom}; merge them.")));
         }
         let both = overwrite.allow.intersection(overwrite.deny);
         if !both.is_empty() {
             findings.push((at.clone(), format!("{both} is both allowed and denied for {whom}.")));
         }
         if overwrite.allow.union(overwrite.deny).is_empty() {
-            findings
-                .push((at, format!("this overwrite for {whom} is empty: list permissions under allow or deny.")));
+            findings.push((
+                at,
+                format!("this overwrite for {whom} is empty: list permissions under allow or deny."),
+            ));
         }
     }
 }

@@ -70,7 +70,8 @@ fn display_name(display: &str, made: &str, at: &TemplatePath, findings: &mut Fin
     }
     let length = length(made);
     if length > NAME_MAX {
-        findings.push((at, format!("{made:?} is {length} characters long; Discord accepts at most {NAME_MAX}.")));
+        findings
+            .push((at, format!("{made:?} is {length} characters long; Discord accepts at most {NAME_MAX}.")));
     }
 }
 

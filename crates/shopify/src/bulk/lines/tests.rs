@@ -31,8 +31,7 @@ fn empty_lines_and_a_missing_end_are_no_trouble() {
 fn a_line_that_is_too_long_is_an_error_and_no_larger_buffer() {
     for pieces in [&[&b"ok\n0123456789\n"[..]][..], &[b"ok\n01234", b"56789"], &[b"ok\n", b"0123456789"]] {
         let error = lines(pieces, 9).unwrap_err();
-        let said =
-            "The response cannot be read: line 2 of the result is longer than the limit of 9 bytes.";
+        let said = "The response cannot be read: line 2 of the result is longer than the limit of 9 bytes.";
         assert_eq!(error.to_string(), said);
     }
     assert_eq!(lines(&[b"01234", b"5678\n"], 9).unwrap(), ["012345678"]);

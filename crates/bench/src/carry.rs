@@ -1,6 +1,7 @@
-//! How fast calls are sent to a real HTTP upstream: with operations submitted while they are sent, with a long queue whose
-//! payloads are in memory, and with one whose payloads are read back from the store. Compared with a bare client that has
-//! as many calls in flight to the same upstream, in the same run.
+//! How fast calls are sent to a real HTTP upstream: with operations submitted while they are sent,
+//! with a long queue whose payloads are in memory, and with one whose payloads are read back from
+//! the store. Compared with a bare client that has as many calls in flight to the same upstream, in
+//! the same run.
 
 mod bare;
 mod executor;

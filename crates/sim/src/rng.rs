@@ -1,4 +1,5 @@
-//! Seeded randomness: the same seed gives the same choices on every machine. Good enough for faults, not for secrets.
+//! Seeded randomness: the same seed gives the same choices on every machine. Good enough for
+//! faults, not for secrets.
 
 /// A random stream (SplitMix64).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -52,9 +52,9 @@ const LIMITED: [(&str, &str); 4] = [
     ("x-ratelimit-bucket", "abcd"),
 ];
 
-/// LIM-7, OPS-21: a call takes from the upstream, the brake, its route, the global limit, the slots,
-/// what shares its hash, and what is hidden; limits that cannot be listed in advance are opened with
-/// it.
+/// LIM-7, OPS-21: a call takes from the upstream, the brake, its route, the global limit, the
+/// slots, what shares its hash, and what is hidden; limits that cannot be listed in advance are
+/// opened with it.
 #[test]
 fn lim_7_what_a_call_takes_from() {
     let dialect = dialect();

@@ -126,7 +126,8 @@ fn lim_4_a_shop_has_two_budgets_and_its_places() {
     }
 }
 
-/// LIM-4, LIM-12: where the base URL ends changes nothing: GraphQL takes points, and `THROTTLED` in a 200 is obeyed.
+/// LIM-4, LIM-12: where the base URL ends changes nothing: GraphQL takes points, and `THROTTLED` in
+/// a 200 is obeyed.
 #[test]
 fn lim_4_a_base_url_below_admin_changes_nothing() {
     let throttled = r#"{"errors":[{"message":"","extensions":{"code":"THROTTLED"}}]}"#;

@@ -1,5 +1,5 @@
-//! The payload of an operation of kind `shopify.bulk`: `{"upstream":…,"request":{"query":…}}`, or a `mutation` with its
-//! `staged_upload_path`.
+//! The payload of an operation of kind `shopify.bulk`: `{"upstream":…,"request":{"query":…}}`, or a
+//! `mutation` with its `staged_upload_path`.
 
 use serde::Deserialize;
 use tidegate_upstream::FieldRefusal;

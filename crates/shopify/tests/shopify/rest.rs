@@ -14,7 +14,8 @@ fn products() -> ScriptedReply {
         .with_header("link", "<x>; rel=next")
 }
 
-/// LIM-4, LIM-8: REST has a bucket of its own, in calls, that follows `X-Shopify-Shop-Api-Call-Limit`.
+/// LIM-4, LIM-8: REST has a bucket of its own, in calls, that follows
+/// `X-Shopify-Shop-Api-Call-Limit`.
 #[tokio::test]
 async fn lim_4_rest_has_a_bucket_of_its_own() {
     let store = memory();

@@ -111,14 +111,14 @@ pub struct TooManyRequests<'a> {
 ///
 /// ```
 /// use tidegate_core::Time;
-/// use tidegate_shopify::delay::{TooMany, from_429};
+/// use tidegate_shopify::delay::{TooManyRequests, from_429};
 ///
 /// let body = br#"{"errors":"Exceeded 2 calls per second for api client."}"#;
-/// let told = TooMany { retry_after: Some("2.0"), body, ..TooMany::default() };
-/// assert_eq!(from_429(&told, Time::ZERO), Some(2_000));
-/// let bare = TooMany { body, ..TooMany::default() };
+/// let both = TooManyRequests { retry_after: Some("2.0"), body, ..TooManyRequests::default() };
+/// assert_eq!(from_429(&both, Time::ZERO), Some(2_000));
+/// let bare = TooManyRequests { body, ..TooManyRequests::default() };
 /// assert_eq!(from_429(&bare, Time::ZERO), Some(500));
-/// assert_eq!(from_429(&TooMany::default(), Time::ZERO), None);
+/// assert_eq!(from_429(&TooManyRequests::default(), Time::ZERO), None);
 /// ```
 #[must_use]
 pub fn from_429(told: &TooManyRequests<'_>, now: Time) -> Option<u64> {

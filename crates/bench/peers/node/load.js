@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 /** A stride that is coprime with the number of groups visits all of them. */
 const STRIDE = 7_919;
 
-/** Adds jobs until the time is over and waits for the last one; returns jobs and add latencies in ms. */
+/** Adds jobs until the time is over, waits for the last one; returns jobs and latencies in ms. */
 export async function produce(load, producer, worker) {
   const before = await warmUp(load, producer, worker);
   const state = { added: before, adds: [], start: performance.now() };

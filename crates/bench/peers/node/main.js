@@ -1,6 +1,7 @@
 // The load of `bench operations` on one queue: `node main.js PEER --seconds 10 …`, with the store's
 // URL in TIDEGATE_PEER_STORE, because everyone can see the arguments of a process. This process
-// produces, a second one works. It prints one JSON object on stdout and leaves nothing on the server.
+// produces, a second one works. It prints one JSON object on stdout and leaves nothing on the
+// server.
 
 import { figures } from './figures.js';
 import { readLoad } from './flags.js';

@@ -1,4 +1,4 @@
-// Shared by the peers on PostgreSQL: an idle server before, and a schema that is dropped afterwards.
+// Shared by the peers on PostgreSQL: an idle server before, a schema that is dropped afterwards.
 
 import pg from 'pg';
 

@@ -45,7 +45,7 @@ export class Client {
     });
   }
 
-  /** Makes a call until it succeeds. What the client leaves to its caller is done as Shopify advises. */
+  /** Makes a call until it succeeds; does as Shopify advises where the client leaves it to us. */
   async call(query) {
     for (;;) {
       try {

@@ -1,6 +1,7 @@
 -- The load of `bench idempotency`. Every request has the same bytes in every case but for the name
 -- of one header, so that generating the load costs the same. Arguments: that header, 9 characters
--- for this run, and the number of keys (0: a new one for each request). load.rs has the same request.
+-- for this run, and the number of keys (0: a new one for each request). load.rs has the same
+-- request.
 
 local threads = 0
 

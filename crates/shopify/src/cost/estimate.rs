@@ -20,8 +20,8 @@ const DEPTH_MAX: u32 = 64;
 /// use tidegate_shopify::cost::{Variables, estimate};
 /// use tidegate_shopify::document::Document;
 ///
-/// let document = Document::parse("{ products(first: 10) { nodes { id variants(first: 5) { nodes { id } } } } }");
-/// let document = document.unwrap();
+/// let text = "{ products(first: 10) { nodes { id variants(first: 5) { nodes { id } } } } }";
+/// let document = Document::parse(text).unwrap();
 /// let operation = document.operation(None).unwrap();
 /// assert_eq!(estimate(&document, operation, &Variables::default()), Some(2 + 10 * (1 + 2 + 5)));
 /// ```

@@ -85,7 +85,8 @@ fn normalize(
 /// ```
 /// use tidegate_shopify::cost::rest_shape;
 ///
-/// assert_eq!(rest_shape("GET", "/admin/api/2026-04/products/123.json?fields=id"), "GET /products/{id}.json");
+/// let path = "/admin/api/2026-04/products/123.json?fields=id";
+/// assert_eq!(rest_shape("GET", path), "GET /products/{id}.json");
 /// ```
 #[must_use]
 pub fn rest_shape(method: &str, path: &str) -> String {

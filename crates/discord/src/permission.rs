@@ -146,7 +146,7 @@ mod tests {
     fn ops_19_permissions_agree_with_what_others_know() {
         let theirs = twilight_model::guild::Permissions::all().bits();
         let ours = NAMES.iter().fold(0, |all, (name, _)| all | Permissions::named(name).unwrap().0);
-        assert_eq!(ours, theirs, "a bit without a name here, or one that nobody else knows");
+        assert_eq!(ours, theirs, "a bit without a name here, or one that the library does not know");
         for (name, bits) in twilight_model::guild::Permissions::all().iter_names() {
             if let Some(ours) = Permissions::named(name) {
                 assert_eq!(ours.0, bits.bits(), "{name}");

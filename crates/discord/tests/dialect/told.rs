@@ -24,7 +24,7 @@ async fn lim_12_a_global_429_is_obeyed_by_all() {
     assert!((1..=8).contains(&stats.all.throttled), "{stats:?}");
     let arrived = discord.arrived.lock().unwrap();
     let early = |at: &Instant| *at >= start + Duration::from_secs(1) && *at < start + Duration::from_secs(30);
-    assert!(!arrived.iter().any(|(at, _)| early(at)), "somebody knocked while all was closed");
+    assert!(!arrived.iter().any(|(at, _)| early(at)), "a call arrived while everything was closed");
     assert!(start.elapsed() < Duration::from_secs(36), "{:?}", start.elapsed());
 }
 

@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(one.match_operation(&running(&one.text)), JobMatch::Same);
         assert_eq!(one.match_operation(&running(&other.text)), JobMatch::Other);
         assert_eq!(one.match_operation(&running("mutation m { x }")), JobMatch::Unmarked);
-        assert!(!one.text.contains("tmp/1"), "the path of a file is nobody's business");
+        assert!(!one.text.contains("tmp/1"), "the path of the file leaked");
     }
 
     #[test]

@@ -85,7 +85,7 @@ async fn lim_23_what_a_call_did_not_use_is_given_back() {
     let second = engine.submit(graphql("g", TEN)).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let held = limit(&engine, "acme/points").await.level / MICRO;
-    assert_eq!(held, 1_000 - 46 - 101, "the second is charged what was said of the first");
+    assert_eq!(held, 1_000 - 46 - 101, "the second is charged the reported cost of the first");
     engine.wait(second, LONG).await.unwrap();
     assert_eq!(limit(&engine, "acme/points").await.level / MICRO, 1_000 - 2 * 46);
 }
@@ -112,7 +112,7 @@ async fn lim_23_answers_out_of_order_never_raise_the_balance() {
     let low = limit(&engine, "acme/points").await.level / MICRO;
     assert_eq!(low, 300 - 52);
     engine.wait(slow, LONG).await.unwrap();
-    assert!(limit(&engine, "acme/points").await.level / MICRO <= low, "its answer spoke of 948");
+    assert!(limit(&engine, "acme/points").await.level / MICRO <= low, "its response reported 948");
 }
 
 /// LIM-12 / LIM-1 / LIM-4: after THROTTLED every GraphQL call of the shop waits for the computed
@@ -133,7 +133,7 @@ async fn lim_12_after_throttled_all_calls_of_the_budget_wait() {
     let view = engine.wait(told, LONG).await.unwrap();
     assert_eq!((view.state, view.attempt), (State::Succeeded, 1));
     engine.wait(other, LONG).await.unwrap();
-    assert_eq!(*shop.turned_away.lock().unwrap(), 1, "nobody knocked in vain");
+    assert_eq!(*shop.turned_away.lock().unwrap(), 1, "no other call was refused");
     let arrivals = shop.arrivals.lock().unwrap().clone();
     let graphql: Vec<_> =
         arrivals.iter().filter(|(text, _)| text.contains("query")).map(|(_, at)| *at - start).collect();
@@ -203,7 +203,7 @@ async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
     assert_eq!(
         engine.submit(stated).await.unwrap_err().code,
         ErrorCode::TooCostly,
-        "what a caller says counts"
+        "the caller's cost counts"
     );
 }
 

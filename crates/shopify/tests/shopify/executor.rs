@@ -63,10 +63,10 @@ async fn lim_13_bulk_operations_leave_workers_for_others() {
     holding.abort();
     let _ = holding.await;
     let third = attempt(&shop, &payload(&json!({ "query": "{ shop { name } }" })), 1).await;
-    assert!(matches!(third.verdict, Verdict::Rejected(_)), "its place is free again: {third:?}");
+    assert!(matches!(third.verdict, Verdict::Rejected(_)), "its slot is free again: {third:?}");
     let said: Value = serde_json::from_slice(&third.body).unwrap();
     let sentence = said["user_errors"][0]["message"].as_str().unwrap();
-    assert!(!sentence.is_empty(), "OPS-10: why it was refused is in the result, in Shopify's words: {said}");
+    assert!(!sentence.is_empty(), "OPS-10: the result has Shopify's reason for the refusal: {said}");
 }
 
 /// OPS-23: a bulk query only reads, so it is repeated; a second attempt adopts one that is still

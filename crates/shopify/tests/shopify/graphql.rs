@@ -82,7 +82,7 @@ async fn lim_8_the_bucket_follows_the_throttle_status() {
     let level = store.observe_bucket("shopify/acme/points").await.unwrap().unwrap();
     assert_eq!((level.capacity, level.refill_per_s), (2_000_000_000, 100_000_000));
     let left = points(&client, &store).await;
-    assert!((300.0..340.0).contains(&left), "somebody else uses it too: {left}");
+    assert!((300.0..340.0).contains(&left), "another client uses it too: {left}");
 }
 
 /// LIM-17: a call that costs too much is reported and never sent again.

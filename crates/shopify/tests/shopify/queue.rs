@@ -93,7 +93,7 @@ async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
     let points =
         engine.limits().await.unwrap().into_iter().find(|limit| &*limit.name == "acme/points").unwrap();
     let LimitShape::Drip { capacity, .. } = points.shape else { panic!("{points:?}") };
-    assert_eq!(capacity, 2_000_000_000, "what its answers said of the budget is learned");
+    assert_eq!(capacity, 2_000_000_000, "the budget is learned from its responses");
     engine.drain().await;
 }
 

@@ -66,9 +66,5 @@ async fn lim_29_five_places_are_five_at_once() {
     let told: Vec<_> = running.iter().map(Result::is_ok).collect();
     assert_eq!(told, [true, true, true, true, true, false]);
     let shop = &sim.stats().shops["acme"];
-    assert_eq!(
-        (shop.bulk_running, shop.overstepped),
-        (5, 0),
-        "the sixth was kept by the lease, not by Shopify"
-    );
+    assert_eq!((shop.bulk_running, shop.overstepped), (5, 0), "the lease held the sixth back, not Shopify");
 }

@@ -205,7 +205,7 @@ mod tests {
             (limited.scope, limited.wait.as_millis(), ruling.remaining),
             (LimitScope::Shared, 64_565, 8)
         );
-        assert!(ruling.reset_after < limited.wait, "its own limit tells nothing of it");
+        assert!(ruling.reset_after < limited.wait, "its own limit does not show it");
         gate.close(at(30_000));
         assert_eq!(gate.admit(2, &list, &limits, at(29_999)).unwrap_err().scope, LimitScope::Global);
     }

@@ -121,7 +121,7 @@ fn objects(connection: &Field) -> Selection {
     objects.map(|objects| objects.selection.clone()).unwrap_or_default()
 }
 
-/// Splits off the objects of inner connections, which have lines of their own.
+/// Returns the row of an object without its inner connections, whose objects have their own lines.
 fn part(field: &Field, objects: Selection) -> RowObject {
     let mut own = Selection { fields: objects.fields, types: objects.types };
     let is_inner =

@@ -56,7 +56,7 @@ async fn ops_15_duplicates_are_told() {
     assert_eq!(stats, serde_json::to_value(rig.sim.stats()).unwrap());
     assert_eq!(stats["duplicates"], 3);
     assert_eq!(stats["duplicates_by_key"]["guild 4242 role 〚SSO〛〔desk〕"], json!(ids[..2]));
-    assert!(!stats.to_string().contains("rules"), "what a message says is not told");
+    assert!(!stats.to_string().contains("rules"), "the text of a message is not reported");
     assert_eq!(stats["objects"], json!({"roles": 5, "channels": 4, "messages": 2, "overwrites": 0}));
     assert_eq!(stats["guilds"]["4242"], json!({"roles": 5, "channels": 4, "messages": 2, "overwrites": 0}));
     assert_eq!((&stats["calls"], &stats["writes"]), (&json!(9), &json!(9)));

@@ -66,7 +66,7 @@ async fn ops_15_a_stop_holds_at_its_write() {
             reached(&rig).await;
             assert_eq!(count(&rig).await, left, "{when}");
             let late = rig.try_call(Method::GET, "/users/@me", None);
-            assert!(tokio::time::timeout(Duration::from_millis(50), late).await.is_err(), "nothing goes on");
+            assert!(tokio::time::timeout(Duration::from_millis(50), late).await.is_err(), "nothing proceeds");
             assert_eq!(rig.delete("/_sim/stop").await.body()["reached"], true);
         };
         assert!(tokio::join!(held, lifted).0.is_none(), "it is cut");

@@ -74,7 +74,7 @@ async fn roles_come_in_at_the_bottom_and_are_put_in_order() {
     }
     let before = places(&rig).await;
     assert_eq!(names(&before), ["@everyone", "c", "b", "a"]);
-    assert_eq!(before[4].0, 4, "the bot's stands above");
+    assert_eq!(before[4].0, 4, "the bot's role is above");
     let order =
         json!([{"id": ids[0], "position": 1}, {"id": ids[1], "position": 2}, {"id": ids[2], "position": 3}]);
     let told = rig.patch(&format!("/guilds/{GUILD}/roles"), order).await;

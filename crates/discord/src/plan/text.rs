@@ -94,7 +94,7 @@ impl Plan {
             (count(Action::Update), "to change"),
             (count(Action::Remove), "to remove"),
             (count(Action::Skip), "as they should be"),
-            (self.conflicts.len(), "to be settled by you first"),
+            (self.conflicts.len(), "to be resolved by you first"),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)

@@ -1,4 +1,4 @@
-//! Runs a benchmark without the command line around it: for profiling.
+//! Runs a benchmark without the command line, for profiling.
 
 use clap::Parser;
 

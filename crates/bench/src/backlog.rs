@@ -1,5 +1,6 @@
-//! A long queue: what a waiting operation costs in memory, and how long it takes to be back after a crash. A child
-//! process fills the store and is killed while it still writes; this one opens what the child left.
+//! A long queue: the memory per waiting operation, and the recovery time after a crash. A child
+//! process fills the store and is killed while it is still writing; this process then opens the
+//! store.
 
 mod child;
 mod fill;
@@ -16,30 +17,31 @@ use crate::instant_upstream::InstantUpstream;
 use crate::machine::{Machine, dir_bytes, used_kib};
 use crate::scratch::{self, Scratch};
 
-/// For what is still under way behind the last answer; the queue's own memory is what counts.
+/// Pause for what is still running after the last response; only the queue's own memory counts.
 const CALM: Duration = Duration::from_secs(2);
 
-/// How `bench backlog` is run.
+/// Arguments of `bench backlog`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The store: `file:DIR`, where a fresh directory is made and removed.
+    /// The store: `file:DIR`, where a fresh directory is created and removed.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
-    /// Operations that wait.
+    /// Waiting operations.
     #[arg(long, default_value_t = 1_000_000)]
     pub operations: u64,
     /// Groups.
     #[arg(long, default_value_t = 1_000)]
     pub groups: u64,
-    /// Bytes of a payload.
+    /// Bytes per payload.
     #[arg(long, default_value_t = 512)]
     pub payload: usize,
-    /// Fill this store, say what it took, and go on until killed. The benchmark starts itself with it.
+    /// Fill this store, report the figures, and continue until killed. The benchmark starts itself
+    /// with it.
     #[arg(long, hide = true, value_name = "URL")]
     pub fill: Option<String>,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -49,31 +51,31 @@ pub(crate) struct Report {
     disk_bytes_per_operation: u64,
 }
 
-/// What the child says when it has filled the store.
+/// The child's report once it has filled the store.
 #[derive(Debug, Serialize, Deserialize)]
 struct FillReport {
     operations: u64,
-    /// Those, and what was accepted after them before the child asked to be killed.
+    /// Those, and the ones accepted after them before the child asked to be killed.
     accepted_before_kill: u64,
     operations_per_s: f64,
     resident_mib_before: u64,
     resident_mib_after: u64,
-    /// How much the process grew for each operation.
+    /// Growth of the process per operation.
     bytes_per_operation: f64,
-    /// The most that payloads kept in memory may take, whatever the number of operations.
+    /// The most memory that cached payloads may take, whatever the number of operations.
     payload_cache_bytes: u64,
-    /// The same without that.
+    /// The same without the cache.
     bytes_per_operation_without_cache: f64,
 }
 
-/// What was there after the child was killed.
+/// The state after the child was killed.
 #[derive(Debug, Serialize)]
 struct ReopenReport {
-    /// At least what the child had been told was accepted.
+    /// At least as many as the child knew to be accepted.
     operations: u64,
     store_open_s: f64,
     engine_open_s: f64,
-    /// Both: from nothing to an engine that answers.
+    /// Both: from nothing to an engine that responds.
     open_s: f64,
     bytes_per_operation: f64,
 }
@@ -119,7 +121,7 @@ async fn reopen(url: &str) -> Result<ReopenReport, String> {
     Ok(ReopenReport { operations, store_open_s, engine_open_s, open_s, bytes_per_operation })
 }
 
-/// With every default, as a server would have it.
+/// Opens an engine with all defaults, as a server would.
 async fn open_engine(store: Arc<dyn tidegate_store::Store>) -> Result<Engine, String> {
     let upstream = Arc::new(InstantUpstream::default()) as Arc<dyn Upstream>;
     let executors = Executors::from([("bench".into(), upstream)]);
@@ -130,9 +132,9 @@ fn seconds(start: Instant) -> f64 {
     (start.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0
 }
 
-/// Bytes of memory that this process uses now.
+/// Returns the bytes of memory that this process uses now.
 fn resident() -> Result<u64, String> {
-    let kib = used_kib().ok_or("this system does not tell the memory of a process in /proc/self/status")?;
+    let kib = used_kib().ok_or("this system does not report the memory of a process in /proc/self/status")?;
     Ok(kib * 1_024)
 }
 

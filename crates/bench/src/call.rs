@@ -1,5 +1,5 @@
-//! The call that benchmarks over HTTP hand in, the upstream that it goes to, and the requests that hand it in. When and how
-//! often they are sent is not known here.
+//! The call that benchmarks submit over HTTP, its upstream, and the requests that submit it. When
+//! and how often they are sent is not known here.
 
 use std::net::SocketAddr;
 
@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 
 use crate::client::request;
 
-/// What the upstream is called.
+/// The name of the upstream.
 pub(crate) const UPSTREAM: &str = "sink";
 /// An upstream that is never called.
 pub(crate) const NOWHERE: &str = "http://127.0.0.1:9";
 /// Longer than any run.
 const DELAY_MS: u64 = 3_600_000;
 
-/// The upstream as a server is told of it; more may be said of it behind this.
+/// Returns the upstream's configuration for a server; more settings may be appended.
 pub(crate) fn upstream(base_url: &str) -> String {
     format!("[[upstream]]\nname = {UPSTREAM:?}\nbase_url = {base_url:?}\n")
 }
 
-/// A body of so many bytes.
+/// Returns a body of this many bytes.
 pub(crate) fn body(len: usize) -> Value {
-    // Two quotation marks are part of a body that is a JSON string.
+    // A body that is a JSON string includes its two quotation marks.
     "x".repeat(len.saturating_sub(2)).into()
 }
 
-/// A call in the group of this number.
+/// Returns a call in the group with this number.
 pub(crate) fn call(group: u64, body: &Value) -> Value {
     json!({
         "kind": "http",
@@ -35,19 +35,19 @@ pub(crate) fn call(group: u64, body: &Value) -> Value {
     })
 }
 
-/// The same, to be accepted and never carried while a benchmark runs.
+/// Returns the same call, accepted but never sent while a benchmark runs.
 pub(crate) fn delayed(group: u64, body: &Value) -> Value {
     let mut call = call(group, body);
     call["delay_ms"] = DELAY_MS.into();
     call
 }
 
-/// The request that hands one in.
+/// Returns the request that submits one call.
 pub(crate) fn single(addr: SocketAddr, call: &Value) -> Vec<u8> {
     request(addr, "POST", "/v1/operations", &call.to_string())
 }
 
-/// The request that hands several in.
+/// Returns the request that submits several calls.
 pub(crate) fn batch(addr: SocketAddr, calls: &[Value]) -> Vec<u8> {
     request(addr, "POST", "/v1/operations/batch", &json!({ "operations": calls }).to_string())
 }

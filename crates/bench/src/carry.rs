@@ -1,6 +1,7 @@
-//! How fast calls are sent to a real HTTP upstream: with operations submitted while they are sent, with a long queue whose
-//! payloads are in memory, and with one whose payloads are read back from the store. Compared with a bare client that has
-//! as many calls in flight to the same upstream, in the same run.
+//! How fast calls are sent to a real HTTP upstream: with operations submitted while they are sent,
+//! with a long queue whose payloads are in memory, and with one whose payloads are read back from
+//! the store. Compared with a bare client that has as many calls in flight to the same upstream, in
+//! the same run.
 
 mod bare;
 mod executor;
@@ -18,20 +19,21 @@ use crate::machine::{Machine, cpu_seconds};
 use crate::report::median;
 use crate::server_process::ServerProcess;
 
-/// Of the speed with a short queue.
+/// Minimum share of the speed with a short queue.
 const DEEP_MIN: f64 = 0.85;
-/// Of the speed of the bare client.
+/// Minimum share of the speed of the bare client.
 const SHALLOW_MIN: f64 = 0.6;
 
-/// How `bench carry` is run.
+/// Arguments of `bench carry`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The store: `file:DIR`, where fresh directories are made and removed, `memory:`, `redis://…` or `postgres://…`.
+    /// The store: `file:DIR`, where fresh directories are created and removed, `memory:`,
+    /// `redis://…` or `postgres://…`.
     ///
-    /// On a server each case has a prefix or a schema of its own and leaves it there.
+    /// On a server each case uses a prefix or a schema of its own and leaves it there.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
-    /// Operations of each case; in the deep one all of them are queued before the first is sent.
+    /// Operations per case; in the deep one all of them are queued before the first is sent.
     #[arg(long, default_value_t = 150_000)]
     pub operations: u64,
     /// How often everything is measured, in turns; the medians count.
@@ -49,21 +51,21 @@ pub struct Args {
     /// Producers of the shallow case, each waiting for its acceptance.
     #[arg(long, default_value_t = 64)]
     pub producers: usize,
-    /// Operations accepted and not sent at the most, in the shallow case.
+    /// Maximum number of operations accepted but not sent, in the shallow case.
     #[arg(long, default_value_t = 2_000)]
     pub outstanding: usize,
-    /// Be the upstream until the parent ends. The benchmark starts itself with it.
+    /// Run the upstream until the parent exits. The benchmark starts itself with it.
     #[arg(long, hide = true)]
     pub answer: bool,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
     store: String,
     machine: Machine,
-    /// What a server says of its version and its durability, by its own names.
+    /// The server's version and durability settings, by its own names.
     server: Option<BTreeMap<String, String>>,
     operations: u64,
     workers: usize,
@@ -74,7 +76,7 @@ pub(crate) struct Report {
     shallow: Figures,
     in_memory: Figures,
     deep: Figures,
-    /// Medians of the ratios of each turn: its figures belong together.
+    /// Medians of the ratios of each turn: the figures of a turn belong together.
     deep_to_shallow: f64,
     deep_to_in_memory: f64,
     shallow_to_bare: f64,
@@ -91,7 +93,7 @@ struct Figures {
     cpu_us_per_call: Option<f64>,
 }
 
-/// Each case once.
+/// One run of each case.
 #[derive(Debug, Serialize)]
 struct Turn {
     /// The bare client.
@@ -106,17 +108,17 @@ struct Turn {
     deep: Run,
 }
 
-/// One case once.
+/// One run of one case.
 #[derive(Debug, Serialize)]
 struct Run {
     calls: u64,
     seconds: f64,
     calls_per_s: f64,
-    /// Processor time of the process that calls; without that of the upstream and of a store's server.
+    /// CPU time of the calling process, without that of the upstream and of a store's server.
     cpu_us_per_call: Option<f64>,
 }
 
-/// The time and the processor time since a moment.
+/// Measures time and CPU time since a moment.
 struct Stopwatch {
     since: Instant,
     cpu: Option<f64>,

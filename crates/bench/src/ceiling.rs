@@ -1,5 +1,6 @@
-//! The ceiling: the same bytes appended to a plain file with the same group commit, by as many producers and workers,
-//! with nothing decided and nothing indexed. What any store that is durable before it answers must stay below.
+//! The ceiling: the same bytes appended to a plain file with the same group commit, by as many
+//! producers and workers, with no decisions and no index. Every store that is durable before it
+//! responds must stay below it.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// What was appended.
+/// The measured ceiling.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ceiling {
     pub(crate) lifecycles_per_s: f64,
@@ -19,12 +20,13 @@ pub(crate) struct Ceiling {
 
 type AppendRequest = (Vec<u8>, oneshot::Sender<()>);
 
-/// A settlement's bytes: a claim, a result row, what an index would add.
+/// Bytes of a settlement: a claim, a result row, what an index would add.
 const SETTLE_LEN: usize = 64;
-/// What an acceptance is longer than its payload by.
+/// Bytes of an acceptance besides its payload.
 const ACCEPT_OVERHEAD: usize = 96;
 
-/// Measures for `time` with `producers` that wait for each acceptance and `workers` that wait for each settlement.
+/// Measures for `time` with `producers` that wait for each acceptance and `workers` that wait for
+/// each settlement.
 pub(crate) async fn measure(
     dir: &Path,
     producers: usize,
@@ -70,7 +72,7 @@ pub(crate) async fn measure(
         task.await.map_err(std::io::Error::other)?;
     }
     let took = start.elapsed();
-    writer.join().map_err(|_| std::io::Error::other("the writer broke down"))??;
+    writer.join().map_err(|_| std::io::Error::other("the writer failed"))??;
     std::fs::remove_file(&path)?;
     Ok(Ceiling { lifecycles_per_s: done.load(Ordering::Relaxed) as f64 / took.as_secs_f64() })
 }
@@ -85,7 +87,7 @@ fn async_queue() -> SharedQueue {
 async fn append(send: &mpsc::Sender<AppendRequest>, bytes: Vec<u8>) {
     let (done, written) = oneshot::channel();
     if send.send((bytes, done)).await.is_ok() {
-        // The writer ends only when everybody has gone.
+        // The writer ends only when all senders are gone.
         let _ = written.await;
     }
 }
@@ -104,7 +106,7 @@ fn write(mut file: File, mut receive: mpsc::Receiver<AppendRequest>) -> std::io:
         file.sync_data()?;
         buffer.clear();
         for done in waiting.drain(..) {
-            // Whoever waited may be gone.
+            // The waiting task may be gone.
             let _ = done.send(());
         }
     }

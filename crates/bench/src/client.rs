@@ -1,16 +1,17 @@
-//! The least that speaks HTTP/1.1 on a connection that is kept: sends a text, reads an answer with its length. No
-//! pool, no redirects, no chunks: what it costs is taken from the server it measures.
+//! A minimal HTTP/1.1 client on a keep-alive connection: sends a text, reads a response with its
+//! length. No pool, no redirects, no chunks: its cost reduces what is left for the server it
+//! measures.
 
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What a server answers to an operation that it accepted.
+/// The status of an accepted operation.
 const ACCEPTED: u16 = 202;
-/// Bytes of a refusal that are told.
+/// Bytes of a refusal that are reported.
 const TOLD_MAX: usize = 300;
-/// Largest answer that is read.
+/// Largest response that is read.
 const ANSWER_LEN_MAX: usize = 16 * 1024 * 1024;
 
 /// One connection.
@@ -28,18 +29,18 @@ impl Client {
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Sends a request and waits for its answer, which must be an acceptance.
+    /// Sends a request and waits for its response, which must be an acceptance.
     pub(crate) async fn post(&mut self, request: &[u8]) -> Result<(), String> {
         match self.send(request).await? {
             (ACCEPTED, _) => Ok(()),
             (status, body) => {
                 let told = String::from_utf8_lossy(&body[..body.len().min(TOLD_MAX)]);
-                Err(format!("the server answered {status} where {ACCEPTED} was expected: {told}"))
+                Err(format!("the server responded with {status} where {ACCEPTED} was expected: {told}"))
             }
         }
     }
 
-    /// Sends a request and waits for its answer: status and body.
+    /// Sends a request and waits for its response: status and body.
     pub(crate) async fn send(&mut self, request: &[u8]) -> Result<(u16, &[u8]), String> {
         self.stream.write_all(request).await.map_err(|error| format!("a request was not sent: {error}"))?;
         self.buffer.clear();
@@ -56,14 +57,14 @@ impl Client {
                 None => {}
             }
             let read = self.stream.read_buf(&mut self.buffer).await;
-            if read.map_err(|error| format!("an answer was not read: {error}"))? == 0 {
-                return Err("the server closed a connection before it answered".into());
+            if read.map_err(|error| format!("a response cannot be read: {error}"))? == 0 {
+                return Err("the server closed a connection before it responded".into());
             }
         }
     }
 }
 
-/// A request as it goes over the wire.
+/// Formats a request as it is sent.
 pub(crate) fn request(addr: SocketAddr, method: &str, path: &str, body: &str) -> Vec<u8> {
     let len = body.len();
     format!(
@@ -72,24 +73,24 @@ pub(crate) fn request(addr: SocketAddr, method: &str, path: &str, body: &str) ->
     .into_bytes()
 }
 
-/// What the head of an answer says.
+/// The head of a response.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
     status: u16,
     /// Bytes of the head.
     len: usize,
-    /// Bytes of the whole answer.
+    /// Bytes of the whole response.
     whole: usize,
 }
 
 impl Head {
-    /// As soon as it is there.
+    /// Parses the head; `None` until it is complete.
     fn read(bytes: &[u8]) -> Result<Option<Self>, String> {
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
-        let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "an answer's head is not text")?;
+        let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "the head of a response is not text")?;
         let mut lines = head.split("\r\n");
         let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
-        let status = status.ok_or("an answer does not begin with a status")?;
+        let status = status.ok_or("a response does not begin with a status")?;
         let len = lines.find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
@@ -98,8 +99,8 @@ impl Head {
             Some(body) if body <= ANSWER_LEN_MAX => {
                 Ok(Some(Self { status, len: end + 4, whole: end + 4 + body }))
             }
-            Some(body) => Err(format!("an answer has {body} bytes; at most {ANSWER_LEN_MAX} are read")),
-            None => Err("an answer does not say its length".into()),
+            Some(body) => Err(format!("a response has {body} bytes; at most {ANSWER_LEN_MAX} are read")),
+            None => Err("a response has no length".into()),
         }
     }
 }

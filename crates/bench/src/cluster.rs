@@ -1,5 +1,6 @@
-//! Whole lifecycles through several nodes: every request goes to a random one, which passes it on to the owner of its
-//! partition. Before and after it, the same load on a single node, because the machine's speed drifts.
+//! Whole lifecycles through several nodes: every request goes to a random one, which forwards it to
+//! the owner of its partition. Before and after it, the same load on a single node, because the
+//! machine's speed drifts.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 use crate::report::{Latency, Recorder};
 
-/// How long a producer waits before it looks again whether it may go on.
+/// How long a producer waits before it checks again whether it may continue.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long the last ones may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How `bench cluster` is run.
+/// Arguments of `bench cluster`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -35,7 +36,7 @@ pub struct Args {
     pub load: LoadArgs,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -44,7 +45,7 @@ pub(crate) struct Report {
     one_before: Run,
     many: Run,
     one_after: Run,
-    /// Of the many to the mean of the two runs with one.
+    /// Several nodes compared with the mean of the two runs with one.
     ratio: f64,
 }
 
@@ -101,7 +102,7 @@ async fn measure(store: &str, load: &LoadArgs, count: usize) -> Result<Run, Stri
     while world.sim.stats().calls < operations {
         if world.start.elapsed() > Duration::from_secs(load.seconds) + PATIENCE {
             let carried = world.sim.stats().calls;
-            return Err(format!("{carried} of {operations} operations were carried within {PATIENCE:?}"));
+            return Err(format!("{carried} of {operations} operations were sent within {PATIENCE:?}"));
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -111,14 +112,14 @@ async fn measure(store: &str, load: &LoadArgs, count: usize) -> Result<Run, Stri
 
 struct ClusterLoad {
     sim: HttpSim,
-    /// Rendered before the time that counts, one for each group.
+    /// The requests, one per group, rendered before the measurement.
     requests: Vec<Vec<u8>>,
     submitted: AtomicU64,
     start: Instant,
     load: LoadArgs,
 }
 
-/// A connection to each.
+/// Opens a connection to each node.
 async fn connect(addrs: &[SocketAddr]) -> Result<Vec<Client>, String> {
     let mut clients = Vec::new();
     for addr in addrs {
@@ -127,7 +128,7 @@ async fn connect(addrs: &[SocketAddr]) -> Result<Vec<Client>, String> {
     Ok(clients)
 }
 
-/// Hands operations in, each at a random node, until the time is over.
+/// Submits operations, each to a random node, until the time is over.
 async fn produce(world: Arc<ClusterLoad>, mut clients: Vec<Client>, number: u64) -> Result<Recorder, String> {
     let (mut recorder, load) = (Recorder::new()?, &world.load);
     // The same in every run.

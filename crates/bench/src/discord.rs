@@ -1,5 +1,6 @@
-//! A guild from a template, within Discord's limits as the simulator has them: through the deployer, and the same calls through
-//! other clients at the same time, each in a guild of its own simulator. Held against the shortest time that is possible.
+//! Deploys a guild from a template, within Discord's limits as the simulator has them: through the
+//! deployer, and the same calls through other clients at the same time, each in a guild of its own
+//! simulator. Compared with the shortest possible time.
 
 mod calls;
 mod deployer;
@@ -26,46 +27,48 @@ use deployer::DeployerReport;
 use lower_bound::LowerBound;
 use peer::{Peer, PeerReport};
 
-/// What is deployed when nothing is said.
+/// The default template.
 const LARGE: &str = include_str!("../../../examples/guilds/large.yaml");
 /// The guild, which is empty at first.
 const GUILD: Id = Id(900_000_000_000_000_001);
-/// How often it is told how far everybody is.
+/// How often progress is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
 
 const RATIO_MAX: f64 = 1.10;
 const READS_MAX: f64 = 3.0;
 
-/// How `bench discord` is run.
+/// Arguments of `bench discord`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The template. Without it the large example: 60 roles, 200 channels in 15 categories, 186 messages.
+    /// The template. By default the large example: 60 roles, 200 channels in 15 categories, 186
+    /// messages.
     #[arg(long)]
     pub template: Option<PathBuf>,
-    /// The deployer's store: `file:DIR`, where a fresh directory is made and removed, `memory:`, or a server, where other keys
-    /// or another schema are used and left.
+    /// The deployer's store: `file:DIR`, where a fresh directory is created and removed, `memory:`,
+    /// or a server, where a prefix or a schema of its own is used and left.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
-    /// How long each answer takes.
+    /// Latency of each response.
     #[arg(long, default_value_t = 50)]
     pub latency_ms: u64,
-    /// Divides the window of every limit by this, for a quick look. The figures say less then: latency weighs more, and the 50
-    /// calls in a second that clients keep to by themselves stay as they are.
+    /// Divides the window of every limit by this, for a quick look. The figures are less meaningful
+    /// then: latency weighs more, and the 50 calls per second that clients enforce on their own
+    /// stay as they are.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub sooner: u64,
-    /// Leave @discordjs/rest and twilight-http out.
+    /// Leave out @discordjs/rest and twilight-http.
     #[arg(long)]
     pub no_peers: bool,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
     store: String,
     machine: Machine,
     template: String,
-    /// Of the plan.
+    /// Calls of the plan.
     calls: usize,
     latency_ms: u64,
     sooner: u64,
@@ -75,7 +78,7 @@ pub(crate) struct Report {
     goals: Vec<Goal>,
 }
 
-/// What everybody has to do, and how it is judged.
+/// The task of every contender, and how it is judged.
 #[derive(Debug)]
 struct Scenario {
     file: String,
@@ -113,7 +116,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     })
 }
 
-/// All of them at the same time.
+/// Runs all contenders at the same time.
 async fn run_all(
     stage: &Scenario,
     store: &str,
@@ -133,7 +136,7 @@ async fn run_all(
     Ok((ours, vec![first, second]))
 }
 
-/// Tells how far everybody is while something runs.
+/// Reports everyone's progress while something runs.
 async fn with_progress<T>(everybody: &[(&str, &DiscordSim)], run: impl Future<Output = T>) -> T {
     let (mut run, begun) = (std::pin::pin!(run), Instant::now());
     let mut tick = interval(PROGRESS_INTERVAL);

@@ -1,7 +1,7 @@
-//! Flags that several benchmarks have, so that the same flag means the same in each. What only one of them has stays with
-//! it.
+//! Flags shared by several benchmarks, so that the same flag means the same in each. A flag of a
+//! single benchmark stays with it.
 
-/// What is handed in, by how many, and for how long, where whole lifecycles are measured.
+/// The load of benchmarks that measure whole lifecycles.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LoadArgs {
     /// Seconds to measure, each time.
@@ -13,18 +13,19 @@ pub struct LoadArgs {
     /// Groups.
     #[arg(long, default_value_t = 1_000)]
     pub groups: u64,
-    /// Bytes of what each operation sends.
+    /// Bytes that each operation sends.
     #[arg(long, default_value_t = 512)]
     pub payload: usize,
-    /// Operations accepted and not carried at the most.
+    /// Maximum number of operations accepted but not sent.
     #[arg(long, default_value_t = 2_000)]
     pub outstanding: u64,
 }
 
-/// What nodes share.
+/// The store that nodes share.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SharedStoreArgs {
-    /// The store: `redis://…` or `postgres://…`. Each run uses a prefix or a schema of its own in it and leaves it there.
+    /// The store: `redis://…` or `postgres://…`. Each run uses a prefix or a schema of its own in
+    /// it and leaves it there.
     #[arg(long)]
     pub store: String,
 }

@@ -1,4 +1,4 @@
-//! A goal, and what was measured held against it. Which goals a benchmark has stays with it.
+//! A goal, compared with what was measured. The goals themselves are in their benchmarks.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ impl Goal {
     }
 }
 
-/// As it is shown; what is compared is not rounded.
+/// Rounds a figure for display; comparisons use the exact one.
 pub(crate) fn to_thousandths(figure: f64) -> f64 {
     (figure * 1_000.0).round() / 1_000.0
 }

@@ -1,4 +1,5 @@
-//! What a growing number of groups costs: a take on the model, and an engine in which everybody waits.
+//! The cost of a growing number of groups: a take on the model, and an engine in which all groups
+//! wait.
 
 mod idle;
 mod steps;
@@ -7,33 +8,34 @@ use serde::Serialize;
 
 use crate::machine::Machine;
 
-/// How `bench groups` is run.
+/// Arguments of `bench groups`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Groups in the small case.
     #[arg(long, default_value_t = 10)]
     pub few: u64,
-    /// Groups in the large case, and groups that wait while the processor is watched.
+    /// Groups in the large case, and groups that wait while the CPU is watched.
     #[arg(long, default_value_t = 100_000)]
     pub many: u64,
-    /// Operations in each group.
+    /// Operations per group.
     #[arg(long, default_value_t = 10)]
     pub depth: u64,
     /// Further groups that wait for one bucket.
     #[arg(long, default_value_t = 10_000)]
     pub waiting: u64,
-    /// Operations taken and settled in each case.
+    /// Operations taken and settled per case.
     #[arg(long, default_value_t = 400_000)]
     pub steps: u64,
-    /// The store of the idle engine: `memory:`, or `file:DIR`, where a fresh directory is made and removed.
+    /// The store of the idle engine: `memory:`, or `file:DIR`, where a fresh directory is created
+    /// and removed.
     #[arg(long, default_value = "memory:")]
     pub store: String,
-    /// Seconds to watch the idle engine; 0 leaves it out.
+    /// Seconds to watch the idle engine; 0 skips it.
     #[arg(long, default_value_t = 5)]
     pub idle_seconds: u64,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -42,7 +44,7 @@ pub(crate) struct Report {
     waiting_groups: u64,
     few: Case,
     many: Case,
-    /// The large case's time over the small one's.
+    /// The large case's time divided by the small one's.
     ratio: f64,
     idle: Option<idle::IdleReport>,
 }

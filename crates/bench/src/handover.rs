@@ -1,5 +1,6 @@
-//! One upstream with a limit and more work than fits, through four nodes: how much of what it permits is used, and how
-//! many calls it refuses, in calm, while the owner of its partition ends in order, and while the next owner is killed.
+//! One upstream with a limit and more work than fits, through four nodes: how much of the limit is
+//! used, and how many calls the upstream refuses, in steady state, while the owner of its partition
+//! shuts down gracefully, and while the next owner is killed.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,12 +18,12 @@ use crate::flags::SharedStoreArgs;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 
-/// Operations in a request.
+/// Operations per request.
 const BATCH: u64 = 500;
 const GROUPS: u64 = 200;
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How `bench handover` is run.
+/// Arguments of `bench handover`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -30,10 +31,10 @@ pub struct Args {
     /// Nodes.
     #[arg(long, default_value_t = 4)]
     pub nodes: usize,
-    /// What the upstream permits in a second.
+    /// Calls per second that the upstream permits.
     #[arg(long, default_value_t = 200)]
     pub per_s: u64,
-    /// What its bucket holds.
+    /// Capacity of its bucket.
     #[arg(long, default_value_t = 20)]
     pub burst: u64,
     /// Seconds of each of the five phases.
@@ -41,7 +42,7 @@ pub struct Args {
     pub seconds: u64,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -53,7 +54,7 @@ pub(crate) struct Report {
     phases: Vec<Phase>,
     /// Calls that the upstream refused, in all.
     throttled: u64,
-    /// Calls that it had carried out before.
+    /// Calls that it had executed before.
     duplicates: u64,
 }
 
@@ -62,7 +63,7 @@ struct Phase {
     phase: &'static str,
     seconds: f64,
     calls: u64,
-    /// Of what the upstream permitted in that time.
+    /// Share of what the upstream permitted in that time.
     used: f64,
     throttled: u64,
     longest_gap_ms: u64,
@@ -87,7 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     );
     let mut nodes = Nodes::start(count, &nodes::fresh_store_url(store)?, &upstreams).await?;
     let partition = submit_backlog(&nodes.addrs(), &args).await?;
-    // The burst at the start belongs to nobody's share of the time.
+    // The burst at the start belongs to no phase.
     while sim.stats().calls < args.burst + args.per_s {
         tokio::time::sleep(LOOK).await;
     }
@@ -115,7 +116,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     })
 }
 
-/// Watches the upstream for a while.
+/// Observes the upstream for one phase.
 async fn watch_phase(phase: &'static str, sim: &HttpSim, args: &Args) -> Phase {
     let (start, before) = (Instant::now(), sim.stats());
     let end = start + Duration::from_secs(args.seconds);
@@ -142,7 +143,8 @@ async fn watch_phase(phase: &'static str, sim: &HttpSim, args: &Args) -> Phase {
     phase
 }
 
-/// Hands in more than fits into all phases, at all nodes; answers the partition that they have their place in.
+/// Submits more than fits into all phases, through all nodes; returns the partition of the
+/// operations.
 async fn submit_backlog(addrs: &[SocketAddr], args: &Args) -> Result<Partition, String> {
     let wanted = args.burst + args.per_s * (5 * args.seconds + 30);
     let mut partition = 0;
@@ -154,7 +156,7 @@ async fn submit_backlog(addrs: &[SocketAddr], args: &Args) -> Result<Partition, 
         let (status, body) = client.send(&call::batch(addr, &calls)).await?;
         let accepted: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let id = accepted["operations"][0]["id"].as_str().and_then(|id| id.parse::<OperationId>().ok());
-        partition = id.ok_or_else(|| format!("a batch was answered with {status}"))?.partition();
+        partition = id.ok_or_else(|| format!("a batch was refused with {status}"))?.partition();
     }
     Ok(partition)
 }

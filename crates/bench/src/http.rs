@@ -1,5 +1,6 @@
-//! Acceptance over HTTP: a real server with a store, and keep-alive connections on loopback that wait for each answer.
-//! Every operation is delayed by an hour, so nothing but acceptance is measured.
+//! Acceptance over HTTP: a real server with a store, and keep-alive connections on loopback that
+//! wait for each response. Every operation is delayed by an hour, so nothing but acceptance is
+//! measured.
 
 mod requests;
 
@@ -20,16 +21,17 @@ use crate::report::{Latency, Recorder};
 use crate::scratch::Scratch;
 use requests::Requests;
 
-/// How `bench http` is run.
+/// Arguments of `bench http`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The server's store: `file:DIR`, where fresh directories are made and removed, or `memory:`.
+    /// The server's store: `file:DIR`, where fresh directories are created and removed, or
+    /// `memory:`.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
     /// Seconds to measure, for each of the two loads.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
-    /// Keep-alive connections, each waiting for its answer.
+    /// Keep-alive connections, each waiting for its response.
     #[arg(long, default_value_t = 64)]
     pub connections: usize,
     /// Groups.
@@ -38,12 +40,12 @@ pub struct Args {
     /// Bytes of the body that each operation would send.
     #[arg(long, default_value_t = 512)]
     pub payload: usize,
-    /// Operations in a batch, up to 1,000.
+    /// Operations per batch, up to 1,000.
     #[arg(long, default_value_t = 100)]
     pub batch: usize,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -55,7 +57,7 @@ pub(crate) struct Report {
     peak_memory_mib: Option<u64>,
 }
 
-/// One way to hand operations in.
+/// The figures of one way to submit operations.
 #[derive(Debug, Serialize)]
 struct LoadReport {
     operations_in_a_request: usize,
@@ -82,7 +84,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     })
 }
 
-/// Starts a server on a fresh store and hands operations in, `batch` in a request.
+/// Starts a server on a fresh store and submits operations, `batch` per request.
 async fn load(args: &Args, batch: usize) -> Result<LoadReport, String> {
     let scratch = Scratch::new(&args.store)?;
     let server = Server::start(config(&scratch)?).await.map_err(|error| error.to_string())?;
@@ -95,7 +97,7 @@ async fn load(args: &Args, batch: usize) -> Result<LoadReport, String> {
     let (operations, counts) = (sent * batch as u64, counts?);
     let kept = counts.queued + counts.waiting;
     if kept != operations {
-        return Err(format!("{operations} operations were answered for and the server has {kept}"));
+        return Err(format!("{operations} operations were accepted and the server has {kept}"));
     }
     Ok(LoadReport {
         operations_in_a_request: batch,
@@ -109,7 +111,7 @@ async fn load(args: &Args, batch: usize) -> Result<LoadReport, String> {
 fn config(scratch: &Scratch) -> Result<Config, String> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let over = Overrides { listen: Some(listen), store_url: Some(scratch.url().to_owned()), workers: None };
-    // What the environment says is for the user's own server.
+    // The environment configures the user's own server, not this one.
     let mut config = Config::defaults(&|_| None, &over).map_err(|problems| problems.to_string())?;
     config.upstreams = vec![UpstreamConfig::new(call::UPSTREAM, call::NOWHERE)];
     Ok(config)
@@ -134,7 +136,7 @@ async fn drive(addr: SocketAddr, requests: &Arc<Requests>, args: &Args) -> Resul
                 let started = Instant::now();
                 client.post(requests.at(step)).await?;
                 recorder.record(started.elapsed());
-                // A stride that is prime to the number of requests visits all of them.
+                // A stride that is coprime with the number of requests visits all of them.
                 step = step.wrapping_add(7_919);
                 sent += 1;
             }

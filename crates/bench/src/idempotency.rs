@@ -1,5 +1,6 @@
-//! What an idempotency key costs: the example service bare, with the layer and behind the proxy, each in a process of its
-//! own under `wrk`, beside others who do the same. Every case is held against what it says it did.
+//! The cost of an idempotency key: the example service bare, with the layer and behind the proxy,
+//! each in a process of its own under `wrk`, compared with other implementations. Every case checks
+//! that the service did what it reports.
 
 mod cases;
 mod goals;
@@ -21,48 +22,50 @@ use memory::MemoryReport;
 use peers::Peers;
 use wrk::Wrk;
 
-/// How `bench idempotency` is run.
+/// Arguments of `bench idempotency`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Where keys are kept: `file:DIR`, where fresh directories are made and removed, `memory:`, `redis://…` or `postgres://…`.
+    /// The store of the keys: `file:DIR`, where fresh directories are created and removed,
+    /// `memory:`, `redis://…` or `postgres://…`.
     ///
-    /// On a server each case has a prefix or a schema of its own and leaves it there.
+    /// On a server each case uses a prefix or a schema of its own and leaves it there.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
     /// Seconds to measure each case, each time.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
-    /// Connections that are kept, each waiting for its answer.
+    /// Keep-alive connections, each waiting for its response.
     #[arg(long, default_value_t = 64)]
     pub connections: usize,
     /// How often everything is measured, in turns; the medians count.
     #[arg(long, default_value_t = 3)]
     pub turns: usize,
-    /// Requests while memory is watched, for new keys and for replays each. 0 leaves it out.
+    /// Requests while memory is watched, for new keys and for replays each. 0 skips it.
     ///
-    /// A goal that says "flat over ten million" wants 10000000 here, which takes a quarter of an hour and more.
+    /// The goal "flat over ten million" needs 10000000 here, which takes a quarter of an hour or
+    /// more.
     #[arg(long, default_value_t = 200_000)]
     pub requests_for_memory: u64,
-    /// Leave the others out, which are built with cargo from a checkout of the repository.
+    /// Leave out the peers, which are built with cargo from a checkout of the repository.
     #[arg(long)]
     pub no_peers: bool,
-    /// Serve what this says until the parent ends. The benchmark starts itself with it.
+    /// Serve this until the parent exits. The benchmark starts itself with it.
     #[arg(long, hide = true, value_name = "JSON")]
     pub serve: Option<String>,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
     store: String,
     machine: Machine,
-    /// What made the load.
+    /// The load generator.
     wrk: String,
     seconds: u64,
     connections: usize,
     turns: usize,
-    /// Keys that replays are made of.
+    /// Keys that replays use.
     replayed_keys: u64,
     peers: Vec<String>,
     cases: Vec<CaseReport>,
@@ -101,7 +104,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     })
 }
 
-/// All cases one after the other, and that again: the speed of a machine drifts.
+/// Measures all cases one after the other, several times: the speed of a machine drifts.
 async fn measure_in_turns(args: &Args, wrk: &Wrk, peers: &Peers) -> Result<Vec<CaseReport>, String> {
     let cases = Case::all(peers);
     let mut turns: Vec<Vec<cases::Turn>> = vec![Vec::new(); cases.len()];

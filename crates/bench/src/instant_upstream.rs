@@ -1,4 +1,4 @@
-//! An upstream in the same process that answers at once, and counts.
+//! An in-process upstream that responds at once, and counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tidegate_core::{Charge, OnUnknown, Verdict};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 use tokio::sync::Notify;
 
-/// Answers at once. Every call charges `limits`, one token each.
+/// Responds at once. Every call charges `limits`, one token each.
 #[derive(Debug, Default)]
 pub(crate) struct InstantUpstream {
     limits: Vec<Arc<str>>,
@@ -17,7 +17,7 @@ pub(crate) struct InstantUpstream {
 }
 
 impl InstantUpstream {
-    /// With these limits, which the engine must know.
+    /// Creates an upstream with these limits, which the engine must know.
     pub(crate) fn charging(limits: Vec<Arc<str>>) -> Self {
         Self { limits, ..Self::default() }
     }

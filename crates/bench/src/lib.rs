@@ -1,5 +1,6 @@
-//! Benchmarks: each prints one JSON object on stdout, beside the ceiling or the peer it is compared with in the same
-//! run. Nothing here asserts a time; the figures are for people to read, with the machine they came from.
+//! Benchmarks: each prints one JSON object on stdout, together with the ceiling or the peer it is
+//! compared with in the same run. Nothing here asserts a time; the figures are for people to read,
+//! with the machine they came from.
 
 mod backlog;
 mod call;
@@ -30,69 +31,83 @@ mod takeover;
 use clap::Subcommand;
 use serde::Serialize;
 
-/// What can be measured.
+/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Whole lifecycles on a store: accepted durably, carried by an instant upstream, settled.
+    /// Whole lifecycles on a store: accepted durably, sent to an instant upstream, settled.
     ///
-    /// Beside the ceiling: the same bytes appended to a plain file with the same group commit. With --peer, beside
-    /// another queue under the same load.
+    /// Compared with the ceiling: the same bytes appended to a plain file with the same group
+    /// commit. With --peer, compared with another queue under the same load.
     Operations(operations::Args),
-    /// What a growing number of groups costs: a take on the model, and an engine in which everybody waits.
+    /// The cost of a growing number of groups: a take on the model, and an engine in which all
+    /// groups wait.
     ///
-    /// With few groups and with many, one of them stuck and others waiting for a bucket, the time of a take and its
-    /// settlement; then the processor time of an engine whose groups all wait for one empty bucket.
+    /// With few groups and with many, one of them stuck and others waiting for a bucket, the time
+    /// of a take and its settlement; then the CPU time of an engine whose groups all wait for one
+    /// empty bucket.
     Groups(groups::Args),
-    /// Acceptance over HTTP, singly and in batches, on a real server with keep-alive connections on loopback.
+    /// Acceptance over HTTP, singly and in batches, on a real server with keep-alive connections on
+    /// loopback.
     ///
-    /// Operations are delayed by an hour, so that nothing is carried. Clients and server share the machine.
+    /// Operations are delayed by an hour, so that nothing is sent. Clients and server share the
+    /// machine.
     Http(http::Args),
-    /// A long queue: memory for each waiting operation, and the time to be back after a crash.
+    /// A long queue: memory per waiting operation, and the recovery time after a crash.
     ///
-    /// A child process fills the store and is killed while it still writes; then what it left is opened.
+    /// A child process fills the store and is killed while it is still writing; then the store is
+    /// opened again.
     Backlog(backlog::Args),
-    /// How fast calls are sent to a real HTTP upstream on loopback, with a short queue and with a long one.
+    /// How fast calls are sent to a real HTTP upstream on loopback, with a short queue and with a
+    /// long one.
     ///
-    /// While operations are submitted; then with 150,000 queued first, their payloads in memory, and once more read back from
-    /// the store. Compared with a bare hyper client that has as many calls in flight.
+    /// While operations are submitted; then with 150,000 queued first, their payloads in memory,
+    /// and again read back from the store. Compared with a bare hyper client that has as many calls
+    /// in flight.
     Carry(carry::Args),
-    /// Nodes on one store: every request sent to a random one of them, beside a single node under the same load.
+    /// Nodes on one store: every request sent to a random node, compared with a single node under
+    /// the same load.
     ///
-    /// Each node is a process of its own; so is what they share. The upstream answers at once, and everything is spread
-    /// over the partitions by group.
+    /// Each node is a separate process, and so is the store they share. The upstream responds at
+    /// once, and operations are spread over the partitions by group.
     Cluster(cluster::Args),
-    /// How much of a limit nodes use together, while its partition is handed over and while its owner is killed.
+    /// How much of a limit nodes use together, while its partition is handed over and while its
+    /// owner is killed.
     ///
-    /// One upstream that counts what it permits, refuses the rest, and has more work waiting than it can take.
+    /// One upstream that counts what it permits, refuses the rest, and has more work waiting than
+    /// it can take.
     Handover(handover::Args),
-    /// How long it takes until a partition with a long queue is served again when its owner is killed.
+    /// The time until a partition with a long queue is served again after its owner was killed.
     Takeover(takeover::Args),
-    /// How long requests take, and whether any fails, while nodes are restarted one after the other.
+    /// Request latency and failures while nodes are restarted one after the other.
     Rolling(rolling::Args),
     /// Stand-alone limits: reservations from one bucket and from two in one step.
     ///
-    /// Beside the server's own benchmark in the same run: redis-benchmark with the smallest script, or pgbench with an
-    /// update of one row. Over as many connections on both sides; on Redis also with one that our callers share beside as
-    /// many as there are callers, and with one on both sides. With --in-process instead decisions in this process, beside
-    /// governor and a bucket in a mutex.
+    /// Compared with the server's own benchmark in the same run: redis-benchmark with the smallest
+    /// script, or pgbench with an update of one row. Over as many connections on both sides; on
+    /// Redis also with one that our callers share, against one per caller, and with one on both
+    /// sides. With --in-process, decisions in this process instead, compared with governor and a
+    /// bucket in a mutex.
     Limits(limits::Args),
-    /// What an idempotency key costs: the example service bare, with the layer and behind the proxy, under `wrk`.
+    /// The cost of an idempotency key: the example service bare, with the layer and behind the
+    /// proxy, under `wrk`.
     ///
-    /// Without a key, with new keys and with replays; each case in a process of its own, several times in turns. Beside
-    /// axum-idempotent on its store in memory, and on Redis beside a middleware with SET NX. Then what the proxy adds at
-    /// half of its load, and memory over a long run. Needs wrk.
+    /// Without a key, with new keys and with replays; each case in a process of its own, several
+    /// times in turns. Compared with axum-idempotent on its store in memory, and on Redis with a
+    /// middleware that uses SET NX. Then the latency that the proxy adds at half of its load, and
+    /// memory over a long run. Needs wrk.
     Idempotency(idempotency::Args),
-    /// How much of what shops permit is used by nodes on one Redis, and how many answers say to wait.
+    /// How much of the shops' limits nodes on one Redis use, and how many responses are throttled.
     ///
-    /// Shops of four plans, queries that cost 1 to 500 points, and work waiting for every shop all the time, ten times as
-    /// much for one of them; before it the same without that one. Then the same load through shopify-api-node, in as
-    /// many processes as there are nodes.
+    /// Shops of four plans, queries that cost 1 to 500 points, and work waiting for every shop all
+    /// the time, ten times as much for one of them; before it the same without that one. Then the
+    /// same load through shopify-api-node, in as many processes as there are nodes.
     Shopify(shopify::Args),
-    /// How long a guild takes to deploy, and how many answers say to wait.
+    /// How long a guild takes to deploy, and how many responses are throttled.
     ///
-    /// A template into an empty guild of a simulator with Discord's limits: through the deployer, and at the same time, each
-    /// with a simulator of its own, the same calls through @discordjs/rest and twilight-http. Held against the shortest
-    /// time that the limits permit. Then the deployer once more, which should find nothing to do.
+    /// A template into an empty guild of a simulator with Discord's limits: through the deployer,
+    /// and at the same time, each with a simulator of its own, the same calls through
+    /// @discordjs/rest and twilight-http. Compared with the shortest time that the limits permit.
+    /// Then the deployer again, which should find nothing to do.
     Discord(discord::Args),
 }
 

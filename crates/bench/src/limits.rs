@@ -1,7 +1,7 @@
-//! Stand-alone limits: reservations each second from one bucket, and from two in one step. Beside the server's own
-//! benchmark with the smallest step that keeps anything: like for like, over as many connections with as much on its way on
-//! each; and on Redis also with one connection that our callers share beside many of the peer's. By itself, decisions that are made
-//! in one process.
+//! Stand-alone limits: reservations per second from one bucket, and from two in one step. Compared
+//! with the server's own benchmark with the smallest step that stores anything: like for like, over
+//! as many connections with as much in flight on each; and on Redis also with one connection that
+//! our callers share, against many of the peer's. Separately, decisions made within one process.
 
 mod in_process;
 mod peer;
@@ -18,7 +18,7 @@ use crate::report::Latency;
 use crate::scratch;
 use peer::ServerBenchmark;
 
-/// How `bench limits` is run.
+/// Arguments of `bench limits`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// The store: `redis://…`, `postgres://…`, `memory:` or `file:DIR`; one that nothing else uses.
@@ -27,33 +27,34 @@ pub struct Args {
     /// Seconds to measure each figure.
     #[arg(long, default_value_t = 3)]
     pub seconds: u64,
-    /// Callers at once: sharing a connection, then with one each.
+    /// Concurrent callers: sharing a connection, then with one each.
     #[arg(long, default_value_t = 50)]
     pub connections: usize,
-    /// Leave the server's own benchmark out.
+    /// Leave out the server's own benchmark.
     #[arg(long)]
     pub no_peer: bool,
-    /// Measure only decisions in this process, beside governor and a bucket in a mutex; no other setting counts then.
+    /// Measure only decisions in this process, compared with governor and a bucket in a mutex; all
+    /// other settings are ignored.
     #[arg(long)]
     pub in_process: bool,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<String>,
     machine: Machine,
-    /// What the peer does in a step.
+    /// What the peer does per step.
     peer: Option<String>,
     cases: Vec<Case>,
-    /// Decisions with no server in between.
+    /// Decisions without a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_process: Option<Vec<in_process::Case>>,
 }
 
-/// One way to be connected.
+/// The figures of one connection layout.
 #[derive(Debug, Serialize)]
 struct Case {
     connections: usize,
@@ -91,7 +92,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     let peer = if args.no_peer { None } else { ServerBenchmark::of(&args.store)? };
     let is_server = args.store.contains("://");
-    // PostgreSQL answers one question at a time on each connection.
+    // PostgreSQL handles one query at a time on each connection.
     let is_multiplexed = !args.store.starts_with("postgres");
     let time = Duration::from_secs(args.seconds);
     let shared = LoadShape { connections: 1, deep: args.connections, time };
@@ -133,7 +134,7 @@ async fn in_process() -> Result<Vec<in_process::Case>, String> {
     measured.map_err(|error| error.to_string())?
 }
 
-/// How it is connected, and for how long it is measured.
+/// The connection layout, and how long it is measured.
 #[derive(Clone, Copy, Debug)]
 struct LoadShape {
     connections: usize,

@@ -1,8 +1,8 @@
-//! What the figures were measured on, and what this process and others use.
+//! The machine that the figures were measured on, and the resources of this process and others.
 
 use serde::Serialize;
 
-/// The machine, as far as it tells.
+/// The machine, as far as it can be determined.
 #[derive(Debug, Serialize)]
 pub(crate) struct Machine {
     cores: usize,
@@ -22,17 +22,17 @@ impl Machine {
     }
 }
 
-/// The most memory this process has used, in KiB.
+/// Returns the peak memory of this process, in KiB.
 pub(crate) fn peak_kib() -> Option<u64> {
     field_kib(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-/// What it uses now, in KiB.
+/// Returns the memory it uses now, in KiB.
 pub(crate) fn used_kib() -> Option<u64> {
     field_kib(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// What another process uses now, in KiB.
+/// Returns the memory that another process uses now, in KiB.
 pub(crate) fn used_kib_of(process: u32) -> Option<u64> {
     field_kib(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmRSS:")
 }
@@ -41,27 +41,28 @@ fn field_kib(text: &str, field: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(field))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Processor time of this process so far, in seconds: its own and the kernel's for it.
+/// Returns the CPU time of this process so far, in seconds: user and system.
 pub(crate) fn cpu_seconds() -> Option<f64> {
     cpu_in(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// The same of another process.
+/// Returns the CPU time of another process.
 pub(crate) fn cpu_seconds_of(process: u32) -> Option<f64> {
     cpu_in(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
 fn cpu_in(stat: &str) -> Option<f64> {
-    // The name in brackets may hold anything, so what follows it is read from the last bracket on.
+    // The name in parentheses may contain anything, so the fields are read after the last
+    // parenthesis.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some((ticks(11)? + ticks(12)?) as f64 / TICKS_PER_S)
 }
 
-/// Linux tells processes their time in hundredths of a second, whatever its own timer does.
+/// Linux reports CPU time to processes in hundredths of a second, whatever its own timer does.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Bytes of all files in a directory.
+/// Returns the bytes of all files in a directory.
 pub(crate) fn dir_bytes(dir: &std::path::Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()

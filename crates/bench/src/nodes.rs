@@ -1,5 +1,5 @@
-//! Nodes to be measured: processes of the `tidegate` command on one store, each on a port of its own. They end with their
-//! handle. What they are measured for is not known here.
+//! Nodes to be measured: processes of the `tidegate` command on one store, each on a port of its
+//! own. They end with their handle. What they are measured for is not known here.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -20,10 +20,11 @@ use crate::scratch;
 /// How long a node may take until it serves, and all of them until they share the partitions.
 const START: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
-/// The variable in which nodes find a token for upstreams that want one, and the token, which is worth nothing.
+/// The variable in which nodes find a token for upstreams that need one, and the token, which is
+/// worthless.
 pub(crate) const TOKEN_VAR: &str = "TIDEGATE_BENCH_TOKEN";
 pub(crate) const TOKEN: &str = "a token of the benchmark";
-/// What a node says when it serves.
+/// What a node prints when it serves.
 const SERVES: &str = "tidegate serves http://";
 
 struct Node {
@@ -34,11 +35,11 @@ struct Node {
 /// Some nodes.
 pub(crate) struct Nodes {
     nodes: Vec<Node>,
-    /// Where their configuration is.
+    /// The directory of their configuration.
     dir: TempDir,
 }
 
-/// A store on the same server that nobody used before: other keys, or another schema.
+/// Returns a fresh store on the same server: another prefix, or another schema.
 pub(crate) fn fresh_store_url(store: &str) -> Result<String, String> {
     let name = match store.split(':').next().unwrap_or_default() {
         "postgres" | "postgresql" => "schema",
@@ -53,7 +54,8 @@ pub(crate) fn fresh_store_url(store: &str) -> Result<String, String> {
 }
 
 impl Nodes {
-    /// Starts them on a store, with this said of upstreams, and waits until all partitions are shared among them.
+    /// Starts them on a store, with these upstreams, and waits until all partitions are shared
+    /// among them.
     pub(crate) async fn start(count: usize, store: &str, upstreams: &str) -> Result<Self, String> {
         let dir = scratch::dir_in(&std::env::temp_dir())?;
         let text = format!("[store]\nurl = {store:?}\n{upstreams}");
@@ -74,19 +76,20 @@ impl Nodes {
         started.map_err(|error| error.to_string())?
     }
 
-    /// Asks one to end in order, waits for that, starts it again where it was, and waits until it has its share.
+    /// Shuts one down gracefully, waits for that, starts it again on the same address, and waits
+    /// until it has its share.
     pub(crate) async fn restart(&mut self, node: usize) -> Result<(), String> {
         let mut child = self.terminate(node)?;
         let ended = tokio::task::spawn_blocking(move || child.wait()).await;
         let ended = ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         if !ended.success() {
-            return Err(format!("a node that was asked to end ended with {ended}"));
+            return Err(format!("a node that was asked to shut down exited with {ended}"));
         }
         self.nodes[node] = self.start_node(self.nodes[node].addr).await?;
         self.wait_until_balanced().await
     }
 
-    /// Where those that are there serve.
+    /// Returns the addresses of the running nodes.
     pub(crate) fn addrs(&self) -> Vec<SocketAddr> {
         self.nodes.iter().filter(|node| node.child.is_some()).map(|node| node.addr).collect()
     }
@@ -109,7 +112,7 @@ impl Nodes {
         }
     }
 
-    /// Who has which partitions, as the first one that is there sees it.
+    /// Returns which node has which partitions, as the first running node sees it.
     async fn partition_owners(&self) -> Result<Vec<(SocketAddr, Vec<u64>)>, String> {
         let first = *self.addrs().first().ok_or("no node is left")?;
         let mut client = Client::connect(first).await?;
@@ -123,24 +126,24 @@ impl Nodes {
         Ok(seen.collect())
     }
 
-    /// The number of the node that owns a partition.
+    /// Returns the number of the node that owns a partition.
     pub(crate) async fn owner_of(&self, partition: Partition) -> Result<usize, String> {
         let seen = self.partition_owners().await?;
         let owner = seen.iter().find(|(_, share)| share.contains(&u64::from(partition)));
         let addr = owner.map(|(addr, _)| *addr);
         let place = self.nodes.iter().position(|node| node.child.is_some() && Some(node.addr) == addr);
-        place.ok_or_else(|| format!("nobody owns partition {partition}"))
+        place.ok_or_else(|| format!("no node owns partition {partition}"))
     }
 
-    /// Kills one, as a power cut would.
+    /// Kills one, as a power failure would.
     pub(crate) fn kill(&mut self, node: usize) -> Result<(), String> {
         let Some(mut child) = self.nodes[node].child.take() else { return Ok(()) };
         child.kill().and_then(|()| child.wait()).map(drop).map_err(|error| error.to_string())
     }
 
-    /// Asks one to end in order, and does not wait for that.
+    /// Asks one to shut down gracefully, and does not wait for it.
     pub(crate) fn terminate(&mut self, node: usize) -> Result<Child, String> {
-        let child = self.nodes[node].child.take().ok_or("it is gone already")?;
+        let child = self.nodes[node].child.take().ok_or("it has already exited")?;
         let asked = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         asked.map_err(|error| format!("kill cannot be run: {error}"))?;
         Ok(child)
@@ -150,14 +153,14 @@ impl Nodes {
 impl Drop for Nodes {
     fn drop(&mut self) {
         for child in self.nodes.iter_mut().filter_map(|node| node.child.as_mut()) {
-            // It may have ended by itself; either way nothing is left behind.
+            // It may have exited on its own; either way nothing is left behind.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// The `tidegate` command that was built next to this program.
+/// Returns the `tidegate` command that was built next to this program.
 fn tidegate() -> Result<PathBuf, String> {
     let this = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     let program = this.with_file_name("tidegate");
@@ -180,11 +183,11 @@ fn spawn_node(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String
         .map_err(|error| format!("{}: {error}", program.display()))?;
     let said = child.stderr.take().ok_or("a node has no output")?;
     let (tell, told) = mpsc::channel();
-    // Read to the end, or a full pipe would hold the node up.
+    // Read to the end, or a full pipe would block the node.
     std::thread::spawn(move || {
         for line in BufReader::new(said).lines().map_while(Result::ok) {
             match line.split_once(SERVES) {
-                // Nobody asks twice.
+                // The address is received only once.
                 Some((_, addr)) => drop(tell.send(addr.trim().to_owned())),
                 None => eprintln!("{line}"),
             }
@@ -193,10 +196,10 @@ fn spawn_node(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String
     match told.recv_timeout(START).ok().and_then(|addr| addr.parse().ok()) {
         Some(addr) => Ok(Node { child: Some(child), addr }),
         None => {
-            // It may have ended by itself; what it said is on stderr.
+            // It may have exited on its own; its message is on stderr.
             let _ = child.kill();
             let _ = child.wait();
-            Err(format!("a node does not serve within {START:?}"))
+            Err(format!("a node did not serve within {START:?}"))
         }
     }
 }

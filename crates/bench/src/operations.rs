@@ -1,5 +1,5 @@
-//! Whole lifecycles: producers that wait for durable acceptance, many groups, workers with an instant upstream. In
-//! the same run, the ceiling, and the peers that are asked for.
+//! Whole lifecycles: producers that wait for durable acceptance, many groups, workers with an
+//! instant upstream. In the same run, the ceiling, and the requested peers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::peer::{self, Peer, PeerReport};
 use crate::report::{Latency, Recorder};
 use crate::scratch;
 
-/// How `bench operations` is run.
+/// Arguments of `bench operations`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// The store: `file:DIR`, `memory:`, `redis://…` or `postgres://…`; one that nothing else uses.
@@ -28,29 +28,30 @@ pub struct Args {
     pub store: String,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Calls under way at once.
+    /// Calls in flight.
     #[arg(long, default_value_t = 64)]
     pub workers: usize,
     /// Finished operations to fill the store with first.
     #[arg(long, default_value_t = 0)]
     pub prefill: u64,
-    /// Leave the ceiling out.
+    /// Leave out the ceiling.
     #[arg(long)]
     pub no_ceiling: bool,
-    /// Another queue to put under the same load in the same run, on the same server. May be given several times.
+    /// Another queue to put under the same load in the same run, on the same server. May be given
+    /// several times.
     ///
     /// Built or installed from a checkout of the repository, with cargo or with npm.
     #[arg(long, value_enum)]
     pub peer: Vec<Peer>,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
     store: String,
     machine: Machine,
-    /// What a server says of its version and its durability, by its own names.
+    /// The server's version and durability settings, by its own names.
     server: Option<BTreeMap<String, String>>,
     lifecycles: u64,
     lifecycles_per_s: f64,
@@ -115,7 +116,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     })
 }
 
-/// Before and after, because the machine's speed drifts.
+/// Measures before and after, because the machine's speed drifts.
 async fn measure_ceiling(args: &Args, dir: Option<&Path>, time: Duration) -> Result<Option<f64>, String> {
     let (Some(dir), false) = (dir, args.no_ceiling) else { return Ok(None) };
     let ceiling = ceiling::measure(dir, args.load.producers, args.workers, args.load.payload, time / 2).await;
@@ -194,7 +195,7 @@ impl Producer {
         let mut step = number;
         while self.should_continue() {
             let submitted = self.submitted.fetch_add(1, Ordering::Relaxed) + 1;
-            // A stride that is prime to the number of groups visits all of them.
+            // A stride that is coprime with the number of groups visits all of them.
             step = step.wrapping_add(7_919);
             let group = Arc::clone(&groups[(step % self.args.load.groups) as usize]);
             let started = Instant::now();

@@ -1,5 +1,6 @@
-//! Peers under the same load in the same run: other queues, each a program of its own, put together before anything is
-//! measured and run one after the other when nothing else is. None of them is linked into this one.
+//! Peers under the same load in the same run: other queues, each a separate program, built before
+//! anything is measured and run one after the other when nothing else is. None of them is linked
+//! into this one.
 
 mod cargo;
 mod lock;
@@ -17,35 +18,35 @@ use program::Program;
 use site::StoreSite;
 pub(crate) use site::url_for_peers;
 
-/// Who can be run beside us.
+/// The queues to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Peer {
-    /// An embedded job queue on SQLite, built with cargo: beside a store on the disk.
+    /// An embedded job queue on SQLite, built with cargo: for a store on disk.
     Effectum,
-    /// A job queue for Node without groups: beside a Redis or a PostgreSQL.
+    /// A job queue for Node without groups: for a Redis or a PostgreSQL.
     Bullmq,
-    /// A queue for Node with ordered groups: beside a Redis.
+    /// A queue for Node with ordered groups: for a Redis.
     Groupmq,
-    /// A job queue for Node, with its policy that keeps the order of each key: beside a PostgreSQL.
+    /// A job queue for Node, with its policy that keeps the order of each key: for a PostgreSQL.
     PgBoss,
 }
 
-/// What a peer did.
+/// The figures of a peer.
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerReport {
     name: &'static str,
     version: Option<String>,
-    /// What carries it out, where that is no part of it.
+    /// The runtime that executes it, where that is no part of it.
     runs_on: Option<String>,
     jobs: u64,
     jobs_per_s: f64,
     add_p50_ms: f64,
     add_p99_ms: f64,
-    /// Our lifecycles for each of its jobs.
+    /// Our lifecycles per job of the peer.
     ours_to_theirs: f64,
 }
 
-/// What its program prints.
+/// The output of its program.
 #[derive(Debug, Deserialize)]
 struct PeerOutput {
     jobs: u64,
@@ -62,15 +63,15 @@ pub(crate) struct PreparedPeer {
     program: Program,
 }
 
-/// Builds or installs what is asked for, which takes a while the first time. One that does not fit the store is
-/// refused before.
+/// Builds or installs the requested peers, which takes a while the first time. Refuses one that
+/// does not fit the store before that.
 pub(crate) fn prepare(peers: &[Peer], store: &str) -> Result<Vec<PreparedPeer>, String> {
     let site = StoreSite::of(store);
     peers.iter().try_for_each(|peer| peer.check(site))?;
     peers.iter().map(|peer| peer.prepare(store)).collect()
 }
 
-/// Whether a store is a Redis that is no cluster.
+/// Returns whether a store is a Redis that is not a cluster.
 pub(crate) fn is_one_redis(store: &str) -> bool {
     StoreSite::of(store) == StoreSite::Redis
 }
@@ -123,7 +124,7 @@ impl PreparedPeer {
         eprintln!("running {name} for {} s", args.load.seconds);
         let printed = self.program.run(name, args)?;
         let printed: PeerOutput = serde_json::from_slice(&printed)
-            .map_err(|error| format!("the peer {name} printed something else than its figures: {error}"))?;
+            .map_err(|error| format!("the peer {name} printed something other than its figures: {error}"))?;
         if printed.jobs == 0 {
             return Err(format!("the peer {name} did no job in {} s", args.load.seconds));
         }

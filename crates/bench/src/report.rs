@@ -1,4 +1,4 @@
-//! Latencies and figures as people read them.
+//! Latencies and figures for people to read.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Recorder {
     }
 }
 
-/// The one in the middle of some figures, or the mean of the two in the middle.
+/// Returns the median of some figures: the middle one, or the mean of the two in the middle.
 pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);

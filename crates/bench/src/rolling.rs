@@ -1,6 +1,6 @@
-//! A rolling restart: nodes are asked to end and started again, one after the other, while producers go on. A node is out
-//! of rotation from the moment it is asked to end until it serves again, as behind a load balancer. How long requests took,
-//! and how many failed.
+//! A rolling restart: nodes are shut down and started again, one after the other, while producers
+//! continue. A node is out of rotation from the moment it is asked to shut down until it serves
+//! again, as behind a load balancer. Measures how long requests took, and how many failed.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,11 +19,11 @@ use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 use crate::report::{Latency, Recorder};
 
-/// Time between two restarts, in which everything is calm.
+/// Pause between two restarts.
 const BETWEEN: Duration = Duration::from_secs(1);
 const GROUPS: u64 = 1_000;
 
-/// How `bench rolling` is run.
+/// Arguments of `bench rolling`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -34,7 +34,8 @@ pub struct Args {
     /// Producers, each waiting for its acceptance.
     #[arg(long, default_value_t = 16)]
     pub producers: usize,
-    /// Milliseconds that a producer rests between two requests: a rolling restart is not a test of throughput.
+    /// Milliseconds that a producer pauses between two requests: a rolling restart is not a test of
+    /// throughput.
     #[arg(long, default_value_t = 10)]
     pub rest_ms: u64,
     /// How often each node is restarted.
@@ -42,7 +43,7 @@ pub struct Args {
     pub rounds: usize,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -51,13 +52,13 @@ pub(crate) struct Report {
     nodes: usize,
     restarts: usize,
     requests: u64,
-    /// Requests that were not answered with an acceptance.
+    /// Requests without an acceptance.
     failed: u64,
     acceptance: Latency,
     seconds: f64,
 }
 
-/// The nodes that may be asked: where, and how often each was started.
+/// The nodes in rotation: address, and how often each was started.
 type Rotation = Arc<RwLock<Vec<(SocketAddr, usize, bool)>>>;
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
@@ -112,7 +113,7 @@ fn set_in_rotation(rotation: &Rotation, node: usize, is_in: bool) {
     *was_in = is_in;
 }
 
-/// Hands operations in, each at a random node of those in rotation, until it is told to end.
+/// Submits operations, each to a random node in rotation, until it is told to stop.
 async fn produce(
     number: u64,
     rest_ms: u64,

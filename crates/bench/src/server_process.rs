@@ -1,5 +1,6 @@
-//! A child process that serves, from both sides: its parent knows where it is, what it uses and how many items it has;
-//! the child says where it listens and learns when its parent is gone. It does not outlive its handle.
+//! A child process that serves, from both sides: its parent knows its address, its resource usage
+//! and its number of items; the child prints its address and learns when its parent is gone. It
+//! does not outlive its handle.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::client::{Client, request};
 use crate::machine;
 
-/// Between two looks at a number that must not move any more.
+/// Interval between two checks of a number that must have settled.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOKS_MAX: usize = 200;
 
@@ -23,7 +24,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// This program again, with the same arguments and these, which order it to serve.
+    /// Starts this program again, with the same arguments plus these, which tell it to serve.
     pub(crate) async fn start_self(order: &[&str]) -> Result<Self, String> {
         let program =
             std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
@@ -37,38 +38,39 @@ impl ServerProcess {
         started.map_err(|error| error.to_string())?
     }
 
-    /// Processor time so far, in seconds.
+    /// Returns the CPU time so far, in seconds.
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         machine::cpu_seconds_of(self.child.id())
     }
 
-    /// What it uses now, in KiB.
+    /// Returns the memory it uses now, in KiB.
     pub(crate) fn used_kib(&self) -> Result<u64, String> {
         let kib = machine::used_kib_of(self.child.id());
-        kib.ok_or_else(|| "this system does not tell the memory of a process in /proc".into())
+        kib.ok_or_else(|| "this system does not report the memory of a process in /proc".into())
     }
 
-    /// How many items it has, as soon as that moves no more: what `wrk` left behind may still be in work.
+    /// Returns its number of items once it no longer changes: requests that `wrk` left behind may
+    /// still be running.
     pub(crate) async fn items(&self) -> Result<u64, String> {
         let mut client = Client::connect(self.addr).await?;
         let mut before = None;
         for _ in 0..LOOKS_MAX {
             let (_, body) = client.send(&request(self.addr, "GET", "/count", "")).await?;
             let count: Option<u64> = std::str::from_utf8(body).ok().and_then(|text| text.parse().ok());
-            let count = count.ok_or("a service does not tell how many items it has")?;
+            let count = count.ok_or("a service does not report how many items it has")?;
             if before == Some(count) {
                 return Ok(count);
             }
             before = Some(count);
             tokio::time::sleep(LOOK).await;
         }
-        Err("a service takes items in although nobody sends any".into())
+        Err("a service still accepts items although none are sent".into())
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left behind.
+        // It may have exited on its own; either way nothing is left behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -77,7 +79,7 @@ impl Drop for ServerProcess {
 fn spawn(mut command: Command) -> Result<ServerProcess, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let child = command
-        // Held open for as long as this process lives; its end is how the child knows that nobody is left.
+        // Held open for as long as this process lives; its end tells the child that no one is left.
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -85,22 +87,25 @@ fn spawn(mut command: Command) -> Result<ServerProcess, String> {
     let mut serving = ServerProcess { child, addr: SocketAddr::from(([127, 0, 0, 1], 0)) };
     let stdout = serving.child.stdout.take().ok_or("a child has no output")?;
     let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("a child was not heard: {error}"))?;
-    serving.addr = line.trim().parse().map_err(|_| format!("{name} ended before it served"))?;
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .map_err(|error| format!("a child's output cannot be read: {error}"))?;
+    serving.addr = line.trim().parse().map_err(|_| format!("{name} exited before it served"))?;
     Ok(serving)
 }
 
-/// In the child: says where it listens.
+/// In the child: prints its address.
 pub(crate) fn announce_addr(addr: SocketAddr) -> Result<(), String> {
     let mut stdout = std::io::stdout();
     writeln!(stdout, "{addr}").and_then(|()| stdout.flush()).map_err(|error| error.to_string())
 }
 
-/// In the child: resolves when the parent has ended. On a thread of its own, which does not hold the runtime's end up.
+/// In the child: resolves when the parent has exited. On a thread of its own, which does not delay
+/// the runtime's shutdown.
 pub(crate) fn parent_gone() -> oneshot::Receiver<()> {
     let (tell, gone) = oneshot::channel();
     std::thread::spawn(move || {
-        // Nothing is ever sent: the end is the message, and so is an error.
+        // Nothing is ever sent: the end of input is the signal, and so is an error.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         let _ = tell.send(());
     });

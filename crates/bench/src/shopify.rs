@@ -1,6 +1,6 @@
-//! Fifty shops of four plans with work waiting all the time: how much of what comes back is used, how many answers say to
-//! wait, and whether every shop gets its turn. Through nodes on one Redis, then through a client for Node. What is counted
-//! is counted by the simulator.
+//! Fifty shops of four plans with work waiting all the time: how much of what is restored is used,
+//! how many responses are throttled, and whether every shop gets its turn. Through nodes on one
+//! Redis, then through a client for Node. The simulator does the counting.
 
 mod delays;
 mod feeder;
@@ -24,38 +24,38 @@ use peer::PeerReport;
 use queries::QuerySet;
 use shops::{BusyShopWork, Shop};
 
-/// How `bench shopify` is run.
+/// Arguments of `bench shopify`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The store: `redis://…`. Each run uses a prefix of its own in it and leaves it there. Without it a `redis-server` is
-    /// started for the run.
+    /// The store: `redis://…`. Each run uses a prefix of its own in it and leaves it there. Without
+    /// it a `redis-server` is started for the run.
     #[arg(long)]
     pub store: Option<String>,
     /// Nodes, and processes of the peer.
     #[arg(long, default_value_t = 4)]
     pub nodes: usize,
-    /// Shops: of ten four with 100 points each second, three with 200, two with 1,000 and one with 2,000. The first of the
-    /// largest is the busy one.
+    /// Shops: of ten, four with 100 points per second, three with 200, two with 1,000 and one with
+    /// 2,000. The first of the largest is the busy one.
     #[arg(long, default_value_t = 50)]
     pub shops: usize,
     /// Seconds to measure, each time.
     #[arg(long, default_value_t = 25)]
     pub seconds: u64,
-    /// Seconds before that, until as much is called as is handed in.
+    /// Seconds of warm-up, until as much is called as is submitted.
     #[arg(long, default_value_t = 8)]
     pub warm_up: u64,
     /// Seconds of work that wait for each shop; ten times as many for the busy one.
     #[arg(long, default_value_t = 5)]
     pub backlog: u64,
-    /// How long each answer of a shop takes.
+    /// Latency of each response of a shop.
     #[arg(long, default_value_t = 50)]
     pub latency_ms: u64,
-    /// Leave shopify-api-node out.
+    /// Leave out shopify-api-node.
     #[arg(long)]
     pub no_peer: bool,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -69,7 +69,7 @@ pub(crate) struct Report {
     latency_ms: u64,
     without_the_busy_shop: Run,
     with_the_busy_shop: Run,
-    /// The mean start delay in the other shops, of what it is without the busy one.
+    /// The mean start delay in the other shops, compared with that without the busy one.
     busy_shop_adds: f64,
     peer: Option<PeerReport>,
     goals: Vec<Goal>,
@@ -128,7 +128,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     })
 }
 
-/// The store that is named, or one of its own that ends with the run.
+/// Returns the given store, or one of its own that ends with the run.
 async fn store(named: Option<String>) -> Result<(String, Option<RedisServer>), String> {
     if let Some(store) = named {
         return Ok((store, None));

@@ -1,4 +1,5 @@
-//! A partition with a long queue whose owner is killed: the time until another node serves it, by the default leases.
+//! A partition with a long queue whose owner is killed: the time until another node serves it, with
+//! the default leases.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,15 +17,15 @@ use crate::flags::SharedStoreArgs;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 
-/// Operations in a request, and connections that send them.
+/// Operations per request, and connections that send them.
 const BATCH: u64 = 500;
 const CLIENTS: usize = 8;
 const GROUPS: u64 = 1_000;
-/// After this it is given up.
+/// After this long the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How `bench takeover` is run.
+/// Arguments of `bench takeover`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub struct Args {
     pub payload: usize,
 }
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -51,7 +52,7 @@ pub(crate) struct Report {
     filled_per_s: f64,
     /// From the kill until another node had accepted into the partition.
     accepted_after_s: f64,
-    /// Until it had answered for the first operation of the queue.
+    /// From the kill until it had responded for the first operation of the queue.
     answered_after_s: f64,
 }
 
@@ -74,11 +75,11 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let killed = Instant::now();
     let left = nodes.addrs();
     let mut turn = 0;
-    // A node that does not know better yet answers 503; the next one is asked then.
+    // A node that is not up to date yet responds with 503; then the next one is tried.
     while submit_one(left[turn % left.len()]).await.ok().flatten().is_none() {
         turn += 1;
         if killed.elapsed() > PATIENCE {
-            return Err(format!("nobody has accepted anything {PATIENCE:?} after the kill"));
+            return Err(format!("no node has accepted anything {PATIENCE:?} after the kill"));
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -87,7 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let path = format!("/v1/operations/{first}");
     let (status, _) = client.send(&request(left[0], "GET", &path, "")).await?;
     if status != 200 {
-        return Err(format!("the first operation is answered with {status} after the take-over"));
+        return Err(format!("the first operation returns {status} after the takeover"));
     }
     Ok(Report {
         bench: "takeover",
@@ -105,7 +106,7 @@ fn seconds(since: Instant) -> f64 {
     (since.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0
 }
 
-/// Hands one in; `None` when it is not accepted now.
+/// Submits one operation; `None` when it is not accepted now.
 async fn submit_one(addr: SocketAddr) -> Result<Option<OperationId>, String> {
     let mut client = Client::connect(addr).await?;
     let (status, body) = client.send(&call::single(addr, &delayed(0, &call::body(16)))).await?;
@@ -117,7 +118,7 @@ async fn submit_one(addr: SocketAddr) -> Result<Option<OperationId>, String> {
     id.map(Some).ok_or_else(|| "an acceptance has no id".into())
 }
 
-/// Fills the queue by several connections, in batches.
+/// Fills the queue over several connections, in batches.
 async fn fill(addrs: &[SocketAddr], args: &Args) -> Result<(), String> {
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = tokio::task::JoinSet::new();

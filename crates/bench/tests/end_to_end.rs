@@ -1,5 +1,5 @@
-//! Benchmarks from end to end, far too small to measure anything: each runs, starts and ends all it
-//! needs, and reports what it says it reports.
+//! Benchmarks from end to end, far too small to measure anything: each runs, starts and stops all
+//! it needs, and reports what it promises.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
@@ -7,14 +7,15 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Of `carry`.
+/// The cases of `carry`.
 const CASES: [&str; 5] = ["bare", "executor", "shallow", "in_memory", "deep"];
 
-/// Long enough that every shop is called: the dearest query takes a small shop five seconds.
+/// Long enough that every shop is called: the most expensive query takes a small shop five seconds.
 const SCALE: [&str; 10] =
     ["--nodes", "2", "--shops", "10", "--seconds", "8", "--warm-up", "1", "--backlog", "2"];
 
-/// LIM-14, LIM-13: shops of all plans on two nodes, one of them busy, from budgets that are learned: none is overstepped.
+/// LIM-14, LIM-13: shops of all plans on two nodes, one of them busy, from learned budgets: no
+/// limit is exceeded.
 #[test]
 fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
     let report = report(&[&["shopify", "--no-peer"], SCALE.as_slice()].concat());
@@ -24,7 +25,7 @@ fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
         assert_eq!(throttled, [0, 0], "{run}");
         let plans = run["used"]["by_plan"].as_array().unwrap();
         assert_eq!(plans.iter().filter_map(|plan| plan["shops"].as_u64()).sum::<u64>(), shops, "{run}");
-        // How much of it is for the benchmark to say; nearly nothing would be a fault in its load.
+        // The benchmark measures the exact share; nearly nothing would be a fault in its load.
         assert!(run["used"]["used"].as_f64() > Some(0.5), "{run}");
         assert!(run["start_delays"]["p99_to_mean"].as_f64() >= Some(1.0), "{run}");
     }
@@ -32,8 +33,8 @@ fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
     assert!(report["peer"].is_null(), "{report}");
 }
 
-/// OPS-18, OPS-21: a guild is deployed within limits whose windows are a tenth: nothing is refused, nothing is there twice or
-/// missing, and a second run writes nothing.
+/// OPS-18, OPS-21: a guild is deployed within limits whose windows are a tenth: nothing is refused,
+/// no object is duplicate or missing, and a second run writes nothing.
 #[test]
 fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/guilds/small.yaml");
@@ -48,7 +49,7 @@ fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
         (Some(0), Some(2)),
         "{ours}"
     );
-    // Nobody is faster than what is told to be the shortest.
+    // No one is faster than the lower bound.
     assert!(ours["seconds"].as_f64() > report["shortest"]["seconds"].as_f64(), "{report}");
     assert_eq!(
         (report["goals"].as_array().map(Vec::len), &report["peers"]),
@@ -56,8 +57,9 @@ fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
     );
 }
 
-/// Calls are sent to a real upstream, from a short queue and from a long one that is read back, each once: the
-/// benchmark itself fails when the upstream saw more or fewer calls than there were operations.
+/// Calls are sent to a real upstream, from a short queue and from a long one that is read back,
+/// each once: the benchmark itself fails when the upstream saw more or fewer calls than there were
+/// operations.
 #[test]
 fn the_benchmark_of_calls_runs_from_end_to_end() {
     let dir = tempfile::tempdir().unwrap();
@@ -77,7 +79,7 @@ fn the_benchmark_of_calls_runs_from_end_to_end() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// What a benchmark prints.
+/// Runs a benchmark and returns its report.
 fn report(args: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-bench"));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {

@@ -1,6 +1,7 @@
-//! The deployer: makes a guild what its template says. It plans from the live guild, hands each step to the queue as an
-//! operation of the guild's group, and writes the journal before and after. It decides nothing that the plan or the
-//! queue decides, and remembers nothing that is not in the store.
+//! The deployer: brings a guild to the state its template describes. It plans from the live guild,
+//! submits each step to the queue as an operation of the guild's group, and writes the journal
+//! before and after. It makes no decision that belongs to the plan or the queue, and keeps no state
+//! outside the store.
 
 mod active;
 mod audit;
@@ -40,14 +41,14 @@ use crate::template::Template;
 use queue::GuildQueue;
 use run::DeploymentRun;
 
-/// How long the guild stays held after its holder has died.
+/// How long the guild stays locked after its holder has died.
 const LEASE: Duration = Duration::from_secs(5);
-/// How long after a lost answer its effect may still show. Only then is a deployment called done.
+/// How long after a lost response its effect may still show. A deployment is not done before that.
 const RECHECK_DELAY: Duration = Duration::from_secs(5);
-/// How long a deployment waits for the guild when nothing else is said: longer than a dead holder's lease.
+/// How long a deployment waits for the guild by default: longer than a dead holder's lease.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Deploys into guilds through one engine.
+/// Deploys templates into guilds through one engine.
 #[derive(Clone)]
 pub struct Deployer {
     engine: Engine,
@@ -57,44 +58,46 @@ pub struct Deployer {
     recheck_delay: Duration,
 }
 
-/// What would be done.
+/// A plan with the state it was made from; nothing has been applied.
 #[derive(Debug)]
 pub struct PlanPreview {
     /// The plan.
     pub plan: Plan,
-    /// The guild that it was made from.
+    /// The guild that the plan was made from.
     pub guild: Guild,
-    /// What is known of the limits by now.
+    /// The limits known so far.
     pub limits: KnownLimits,
 }
 
 impl Deployer {
-    /// Over an engine whose executors carry [`executor::KINDS`], with the journal in its store.
+    /// Creates a deployer over an engine whose executors handle [`executor::KINDS`], with the
+    /// journal in the engine's store.
     #[must_use]
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
         Self { engine, store, patience: PATIENCE, lease: LEASE, recheck_delay: RECHECK_DELAY }
     }
 
-    /// Waits so long for a guild in which another deployment is under way.
+    /// Sets how long to wait for a guild in which another deployment is running.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// The guild stays held for so long after its holder has died; 5 s when nothing is said.
+    /// Sets how long the guild stays locked after its holder has died; 5 s by default.
     #[must_use]
     pub fn with_lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// What may have been made is looked for once more after so long; 5 s when nothing is said.
+    /// Sets after how long to look again for objects that may have been created; 5 s by default.
     #[must_use]
     pub fn with_recheck_delay(self, late: Duration) -> Self {
         Self { recheck_delay: late, ..self }
     }
 
-    /// Says what would be done, and changes nothing in the guild. Every channel that holds a message is read. A message
-    /// that was deleted or edited by hand is noted in the journal, so that the next deployment puts it right.
+    /// Makes a plan and changes nothing in the guild. Reads every channel that holds a message.
+    /// Records in the journal which messages were deleted or edited by hand, so that the next
+    /// deployment repairs them.
     ///
     /// # Errors
     /// When the guild cannot be listed.
@@ -114,10 +117,12 @@ impl Deployer {
         Ok(PlanPreview { plan, guild, limits })
     }
 
-    /// Makes the guild what the template says, or goes on where an interrupted deployment of the same was.
+    /// Brings the guild to the state the template describes, or resumes an interrupted deployment
+    /// of the same template.
     ///
     /// # Errors
-    /// Why it did not come to its end. What was done is in the journal, and the next run goes on from there.
+    /// The reason why the deployment stopped. What was done is in the journal, and the next run
+    /// resumes from there.
     pub async fn apply(
         &self,
         wanted: &DeployRequest,
@@ -128,8 +133,8 @@ impl Deployer {
         self.run(wanted, &template, guard, listener).await
     }
 
-    /// Goes on with a deployment that was interrupted. One that has come to its end meanwhile, or was replaced by another
-    /// one, is left as it is: then there is no report.
+    /// Resumes an interrupted deployment. Leaves it alone, and returns no report, when it has ended
+    /// or was replaced by another one in the meantime.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -145,7 +150,7 @@ impl Deployer {
         let wanted = DeployRequest::decode(&kept.request)?;
         let template = wanted.read().map_err(|problems| Error::Invalid(problems.to_string()))?;
         let guard = self.lock_guild(&wanted).await?;
-        // Only now nobody else changes it.
+        // Only now can no one else change it.
         let last = self.store.deployments(Some(&wanted.group()), 1).await?.into_iter().next();
         if last.is_none_or(|last| *last.id != *deployment || last.stage != DeploymentStage::Running) {
             let _ = guard.release().await;
@@ -162,7 +167,7 @@ impl Deployer {
         listener: &dyn ProgressListener,
     ) -> Result<DeployReport> {
         let done = DeploymentRun::begin(self, wanted, template, &guard, listener).await?.finish().await;
-        // What is not given back runs out.
+        // A lease that is not released expires.
         let _ = guard.release().await;
         done
     }

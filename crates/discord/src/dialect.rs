@@ -1,5 +1,6 @@
-//! The Discord dialect of one upstream: one bot with one token. It says which limits a call takes from (its route's, the
-//! global one, hidden ones, the brake on refused calls, the places for groups that run at once), and reads what answers say. It keeps no count: that is the model's.
+//! The Discord dialect of one upstream: one bot with one token. It decides which limits a call
+//! takes from (its route's, the global one, hidden ones, the brake on refused calls, the slots for
+//! groups that run at once), and reads what responses report. It keeps no counts: the model does.
 
 mod api_error;
 mod buckets;
@@ -27,33 +28,33 @@ use hidden_limit::HiddenLimit;
 use response_reader::ResponseReader;
 use route::{Route, is_version, split_version};
 
-/// Where Discord is.
+/// The base URL of Discord's API.
 pub const BASE_URL: &str = "https://discord.com/api/v10";
-/// Calls of one bot in a second, when Discord has not raised it.
+/// Calls of one bot per second, unless Discord has raised it.
 pub const GLOBAL_PER_S_DEFAULT: u32 = 50;
 
-/// Groups of one bot that run at once, when nothing is said.
+/// Groups of one bot that run at once, by default.
 pub const AT_ONCE_DEFAULT: u32 = 3;
 
-/// Refused calls of one address in ten minutes that are let happen, of the 10,000 that bring a ban. What is left covers calls
-/// that take up to a minute to arrive.
+/// Refused calls of one address allowed in ten minutes, of the 10,000 that bring a ban. The
+/// difference covers calls that take up to a minute to arrive.
 pub const INVALID_MAX: u64 = 9_500;
-/// The time that they are counted over.
+/// The period over which they are counted.
 const INVALID_WINDOW: Duration = Duration::from_secs(600);
-/// A limit whose figures the first answer tells.
+/// A limit whose figures come with the first response.
 const UNKNOWN_WINDOW: LimitShape = LimitShape::Window { limit: 0, period: Duration::ZERO };
-/// What Discord wants to be called by, where a request does not say.
+/// The user agent that Discord asks for, sent where a request has none.
 const USER_AGENT: &str = concat!("DiscordBot (tidegate, ", env!("CARGO_PKG_VERSION"), ")");
 
-/// What is particular to one bot.
+/// Settings of one bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscordSettings {
-    /// Calls in a second that Discord allows it.
+    /// Calls per second that Discord allows it.
     pub global_per_s: u32,
-    /// Its share of the refused calls that are let happen in ten minutes; the shares of all who call from one address are
-    /// [`INVALID_MAX`] together.
+    /// Its share of the refused calls allowed in ten minutes; the shares of all who call from one
+    /// address add up to [`INVALID_MAX`].
     pub invalid_max: u64,
-    /// Groups that run at once, each with one call.
+    /// Groups that run at once, each with one call in flight.
     pub at_once: u32,
 }
 
@@ -72,13 +73,13 @@ pub struct DiscordDialect {
     invalid: Arc<str>,
     at_once: Arc<str>,
     settings: DiscordSettings,
-    /// The version at the end of the base URL, which is not sent twice.
+    /// The version at the end of the base URL, which must not be sent twice.
     version: Option<String>,
     buckets: BucketHashes,
 }
 
 impl DiscordDialect {
-    /// For an upstream of this name at this base URL.
+    /// Creates the dialect of an upstream with this name and base URL.
     #[must_use]
     pub fn new(upstream: &str, base_url: &str, settings: DiscordSettings) -> Self {
         let version = base_url.trim_end_matches('/').rsplit('/').next().filter(|last| is_version(last));
@@ -93,12 +94,12 @@ impl DiscordDialect {
         }
     }
 
-    /// The limit of a route in its guild, channel or webhook.
+    /// Returns the limit of a route in its guild, channel or webhook.
     fn route_limit(&self, route: &Route) -> Arc<str> {
         self.limit_name(&route.key(), &route.major)
     }
 
-    /// The limit that routes of one hash share.
+    /// Returns the limit shared by routes with one hash.
     fn bucket_limit(&self, hash: &str, major: &str) -> Arc<str> {
         self.limit_name(&format!("bucket {hash}"), major)
     }
@@ -113,12 +114,12 @@ impl DiscordDialect {
         if name.len() <= LIMIT_LEN_MAX {
             return name.into();
         }
-        // Longer than any route of Discord's: told apart all the same.
+        // Longer than any route of Discord's: a hash still keeps it apart from others.
         let hash = hex(&Fingerprint::of("discord limit").part(name.as_bytes()).finish()[..16]);
         format!("{}/long {hash}", self.gate).into()
     }
 
-    /// Refuses a version that is not the base URL's: the path goes behind it.
+    /// Refuses a version other than the base URL's: the path is appended to it.
     fn refuse_other_version(&self, request: &HttpRequest) -> Result<(), FieldRefusal> {
         let (Some(ours), Some((theirs, _))) = (&self.version, split_version(&request.path)) else {
             return Ok(());
@@ -126,18 +127,20 @@ impl DiscordDialect {
         if ours == theirs {
             return Ok(());
         }
-        let message = format!("It asks for {theirs}, and the base_url of {} is of {ours}.", self.gate);
+        let message = format!("It asks for {theirs}, but the base_url of {} is for {ours}.", self.gate);
         Err(FieldRefusal::new("request.path", message))
     }
 
-    /// The brake: so much at first and the rest evenly, so that no ten minutes ever have more, wherever they begin.
+    /// Returns the brake: a burst at first and the rest evenly, so that no ten minutes ever have
+    /// more, wherever they begin.
     fn invalid_request_limit(&self) -> LimitShape {
         let share = self.settings.invalid_max.clamp(2, INVALID_MAX) * MICRO;
         let (capacity, refill_per_s) = (share / 2, share / 2 / INVALID_WINDOW.as_secs());
         LimitShape::Drip { capacity, refill_per_s, margin: 0 }
     }
 
-    /// The limit on all calls: Discord counts by its own seconds, so a few at first and nine tenths evenly.
+    /// Returns the limit on all calls. Discord counts by its own seconds, so a small burst at first
+    /// and nine tenths evenly.
     fn global_limit(&self) -> LimitShape {
         let whole = u64::from(self.settings.global_per_s.max(1)) * MICRO;
         LimitShape::Drip { capacity: (whole * 8 / 100).max(MICRO), refill_per_s: whole * 9 / 10, margin: 0 }
@@ -163,7 +166,7 @@ impl Dialect for DiscordDialect {
         self.refuse_other_version(request)?;
         let route = Route::of(request.method, &request.path);
         let mut limits = vec![Arc::clone(&self.gate), Arc::clone(&self.invalid), self.route_limit(&route)];
-        // An interaction has to be answered within seconds: it waits for nobody else's turn.
+        // An interaction has to be answered within seconds: it waits for no other group's turn.
         if !route.is_interaction {
             limits.extend([&self.global, &self.at_once].map(Arc::clone));
         }
@@ -184,8 +187,8 @@ impl Dialect for DiscordDialect {
         charges.iter().filter(|charge| !made.contains(&&charge.limit)).map(open).collect()
     }
 
-    /// What makes something anew must not be made twice; everything else says how it should be in the end. A header says nothing
-    /// here: Discord knows none for this.
+    /// A request that creates something must not be repeated; every other request describes a final
+    /// state. No header matters here: Discord has none for this.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         if request.method == Method::Post { OnUnknown::Ask } else { OnUnknown::Repeat }
     }

@@ -1,5 +1,6 @@
-//! The live guild as the planner sees it: what Discord lists, with the fields that a template can say something
-//! about. Everything else in Discord's JSON is passed over, so that new fields and new types of channels break nothing.
+//! The live guild as the planner sees it: what Discord lists, reduced to the fields that a template
+//! can describe. Everything else in Discord's JSON is ignored, so that new fields and new channel
+//! types break nothing.
 
 mod decode;
 
@@ -10,7 +11,7 @@ use crate::permission::Permissions;
 
 pub use decode::GuildDecodeError;
 
-/// Discord's number for a category.
+/// Discord's type number of a category.
 pub const CATEGORY: u8 = 4;
 
 /// A guild.
@@ -20,9 +21,9 @@ pub struct Guild {
     pub id: Id,
     /// All roles.
     pub roles: Vec<Role>,
-    /// All channels with the categories, without threads.
+    /// All channels including categories, without threads.
     pub channels: Vec<Channel>,
-    /// The bot's own messages, by channel. A channel that is not here was not read.
+    /// The bot's own messages, by channel. A channel without an entry was not read.
     pub messages: BTreeMap<Id, Vec<Message>>,
 }
 
@@ -33,17 +34,17 @@ pub struct Role {
     pub id: Id,
     /// Its whole name.
     pub name: String,
-    /// What its members may do.
+    /// The permissions of its members.
     pub permissions: Permissions,
-    /// 0xRRGGBB; the first one where it has several.
+    /// 0xRRGGBB; the first color where it has several.
     pub color: u32,
-    /// Listed apart.
+    /// Whether its members are listed separately.
     pub hoist: bool,
-    /// May be mentioned.
+    /// Whether anyone may mention it.
     pub mentionable: bool,
-    /// Higher is higher.
+    /// A higher number is higher in the list.
     pub position: i64,
-    /// Belongs to an integration: nobody else may change it.
+    /// Whether it belongs to an integration: no one else may change it.
     pub managed: bool,
 }
 
@@ -56,17 +57,17 @@ pub struct Channel {
     pub kind: u8,
     /// Its whole name.
     pub name: String,
-    /// Lower is higher.
+    /// A lower number is higher in the list.
     pub position: i64,
     /// The category it is in.
     pub parent: Option<Id>,
     /// Empty for none.
     pub topic: String,
-    /// For adults.
+    /// Whether it is age-restricted.
     pub nsfw: bool,
-    /// Seconds.
+    /// Seconds between two messages of one person.
     pub slow_mode: u32,
-    /// Who may do what.
+    /// Its permission overwrites.
     pub overwrites: Vec<Overwrite>,
 }
 
@@ -77,9 +78,9 @@ pub struct Overwrite {
     pub id: Id,
     /// Whether it is about a member.
     pub of_member: bool,
-    /// Granted.
+    /// Permissions granted.
     pub allow: Permissions,
-    /// Taken.
+    /// Permissions denied.
     pub deny: Permissions,
 }
 
@@ -88,31 +89,32 @@ pub struct Overwrite {
 pub struct Message {
     /// Its id.
     pub id: Id,
-    /// What it says.
+    /// Its text.
     pub content: String,
 }
 
 impl Guild {
-    /// The role with this id.
+    /// Returns the role with this id.
     #[must_use]
     pub fn role(&self, id: Id) -> Option<&Role> {
         self.roles.iter().find(|role| role.id == id)
     }
 
-    /// The channel or category with this id.
+    /// Returns the channel or category with this id.
     #[must_use]
     pub fn channel(&self, id: Id) -> Option<&Channel> {
         self.channels.iter().find(|channel| channel.id == id)
     }
 
-    /// The channel in which a message of the bot's was read.
+    /// Returns the channel in which a message of the bot was read.
     #[must_use]
     pub fn channel_of_message(&self, id: Id) -> Option<Id> {
         let holds = |own: &[Message]| own.iter().any(|message| message.id == id);
         self.messages.iter().find(|(_, own)| holds(own)).map(|(channel, _)| *channel)
     }
 
-    /// Roles from the highest to @everyone. Of two on one position the older is the higher.
+    /// Returns the roles from the highest to @everyone. Of two with one position the older is
+    /// higher.
     #[must_use]
     pub fn roles_in_order(&self) -> Vec<&Role> {
         let mut roles: Vec<_> = self.roles.iter().collect();
@@ -120,7 +122,7 @@ impl Guild {
         roles
     }
 
-    /// Channels from top to bottom. Of two on one position the older is the higher.
+    /// Returns the channels from top to bottom. Of two with one position the older is higher.
     #[must_use]
     pub fn channels_in_order(&self) -> Vec<&Channel> {
         let mut channels: Vec<_> = self.channels.iter().collect();

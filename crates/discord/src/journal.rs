@@ -1,5 +1,6 @@
-//! What earlier runs wrote down, as the planner needs it: which object has which key, and the state that it was last
-//! brought to. It is an aid and no truth: where it is lost, objects are found by their names.
+//! The journal of earlier runs, as the planner needs it: which object has which key, and the state
+//! it was last brought to. It is an aid, not the truth: where it is lost, objects are found by
+//! their names.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +12,35 @@ pub struct GuildJournal {
     entries: BTreeMap<(ObjectKind, ObjectKey), GuildJournalEntry>,
 }
 
-/// One object that was made, changed or adopted.
+/// One object that was created, changed or adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuildJournalEntry {
     /// Its id.
     pub id: Id,
-    /// For a message: where it stands.
+    /// The channel of a message.
     pub channel: Option<Id>,
-    /// The fingerprint of the state that it was brought to.
+    /// The fingerprint of the state it was brought to.
     pub fingerprint: String,
 }
 
 impl GuildJournal {
-    /// What is known of a key.
+    /// Returns the entry of a key.
     #[must_use]
     pub fn get(&self, kind: ObjectKind, key: &ObjectKey) -> Option<&GuildJournalEntry> {
         self.entries.get(&(kind, key.clone()))
     }
 
-    /// Writes a line; an older one of the same key is replaced.
+    /// Records an entry; replaces an older one of the same key.
     pub fn record(&mut self, kind: ObjectKind, key: ObjectKey, entry: GuildJournalEntry) {
         self.entries.insert((kind, key), entry);
     }
 
-    /// Takes a line out: the object is gone.
+    /// Removes an entry: the object is gone.
     pub fn forget(&mut self, kind: ObjectKind, key: &ObjectKey) {
         self.entries.remove(&(kind, key.clone()));
     }
 
-    /// All of a kind, by key.
+    /// Yields all entries of a kind, by key.
     pub fn entries_of(&self, kind: ObjectKind) -> impl Iterator<Item = (&ObjectKey, &GuildJournalEntry)> {
         self.entries
             .iter()
@@ -47,12 +48,12 @@ impl GuildJournal {
             .map(|((_, key), entry)| (key, entry))
     }
 
-    /// The keys that an object is known by: one, or an old one too.
+    /// Yields the keys of an object: one, or an old one too.
     pub fn keys_of(&self, kind: ObjectKind, id: Id) -> impl Iterator<Item = &ObjectKey> {
         self.entries_of(kind).filter(move |(_, entry)| entry.id == id).map(|(key, _)| key)
     }
 
-    /// A key that an object is known by.
+    /// Returns a key of an object.
     #[must_use]
     pub fn key_of(&self, kind: ObjectKind, id: Id) -> Option<&ObjectKey> {
         self.keys_of(kind, id).next()

@@ -1,5 +1,5 @@
-//! The key that a template gives to each object. It stays when the display name changes, and it is in the managed
-//! name; what it is a key of is its [`ObjectKind`].
+//! The key that a template gives to each object. It stays the same when the display name changes,
+//! and it is part of the managed name; [`ObjectKind`] is the kind of object it belongs to.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::bounds::KEY_MAX;
 pub struct ObjectKey(String);
 
 impl ObjectKey {
-    /// `None` for what is no key.
+    /// Parses a key; `None` when the text is not one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.len() <= KEY_MAX;
@@ -20,8 +20,8 @@ impl ObjectKey {
         (fits && plain).then(|| Self(text.to_owned()))
     }
 
-    /// Stands for a key that could not be read, so that the rest of a broken template can be looked at. It equals
-    /// no real key.
+    /// Creates a placeholder for a key that could not be read, so that the rest of a broken
+    /// template can be checked. It equals no real key.
     pub(crate) fn unreadable(number: usize) -> Self {
         Self(format!("?{number}"))
     }
@@ -30,14 +30,14 @@ impl ObjectKey {
         self.0.starts_with('?')
     }
 
-    /// As written in the template.
+    /// Returns the key as written in the template.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The form that a channel's name ends in: lower case, and `_` for `-`, because the last `-` of a channel's name
-    /// is where the key begins.
+    /// Returns the form at the end of a channel's name: lower case, and `_` for `-`, because the
+    /// key begins after the last `-` of a channel's name.
     #[must_use]
     pub fn short(&self) -> String {
         self.0.to_ascii_lowercase().replace('-', "_")
@@ -56,7 +56,7 @@ impl Serialize for ObjectKey {
     }
 }
 
-/// What a key belongs to. Each kind has its own keys.
+/// The kind of object that a key belongs to. Each kind has its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
@@ -85,7 +85,7 @@ impl fmt::Display for ObjectKind {
 mod tests {
     use super::*;
 
-    /// OPS-13: what a key may be made of, and what of it is left in a channel's name.
+    /// OPS-13: the characters of a key, and what remains of it in a channel's name.
     #[test]
     fn ops_13_keys_are_plain_and_short() {
         for bad in ["", "a b", "ключ", "a.b", "a/b", "?1", &"k".repeat(33)] {

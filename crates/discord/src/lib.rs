@@ -1,6 +1,7 @@
-//! What is particular to Discord: its limits and refusals (the dialect), a guild's template, managed names, the live guild as
-//! it is listed, and the plan that leads from one to the other. All of that only thinks. The deployer carries a plan through
-//! the queue and keeps the journal.
+//! Everything specific to Discord: its limits and refusals (the dialect), a guild's template,
+//! managed names, the live guild as Discord lists it, and the plan that leads from one to the
+//! other. All of these are pure computation. The deployer executes a plan through the queue and
+//! keeps the journal.
 
 pub mod bounds;
 pub mod deploy;

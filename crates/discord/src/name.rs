@@ -1,46 +1,47 @@
-//! Managed names: a name that carries its key, so that an object can be found again by a process that knows nothing
-//! of it. Roles and categories also carry the prefix. A channel's name has no room for one: its category has it.
+//! Managed names: names that contain a key, so that a process without any other knowledge can find
+//! an object again. Roles and categories also contain the prefix. A channel's name has no room for
+//! one: its category has it.
 
 pub mod slug;
 
 use crate::ObjectKey;
 use crate::bounds::PREFIX_MAX;
 
-/// Brackets around the prefix and around the key. Display names must not have them.
+/// Brackets around the prefix and the key. Display names must not contain them.
 pub const BRACKETS: [char; 4] = ['〚', '〛', '〔', '〕'];
 
-/// Whether a text can be a prefix: 1 to 16 letters, digits, `_` or `-`.
+/// Returns whether a text can be a prefix: 1 to 16 letters, digits, `_` or `-`.
 #[must_use]
 pub fn is_prefix(text: &str) -> bool {
     let fits = (1..=PREFIX_MAX).contains(&text.chars().count());
     fits && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// A display name as Discord keeps it: no space at the ends, one space at a time.
+/// Normalizes a display name as Discord does: no space at the ends, one space at a time.
 #[must_use]
 pub fn normalize_display_name(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The name of a role or category: `〚SSO〛 Moderators 〔mods〕`.
+/// Builds the name of a role or category: `〚SSO〛 Moderators 〔mods〕`.
 #[must_use]
 pub fn managed_name(prefix: &str, name: &str, key: &ObjectKey) -> String {
     normalize_display_name(&format!("〚{prefix}〛 {name} 〔{key}〕"))
 }
 
-/// What a role's or category's name says.
+/// The parts of a role's or category's managed name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedName<'a> {
-    /// Whose it is.
+    /// The owner's prefix.
     pub prefix: &'a str,
-    /// What people see.
+    /// The display name.
     pub name: &'a str,
-    /// Which it is.
+    /// The key.
     pub key: ObjectKey,
 }
 
-/// Reads the name of a role or category back; `None` for one that is not managed. Spaces that people added or took
-/// away do not matter.
+/// Parses the name of a role or category; `None` when it is not managed. Spaces that people added
+/// or removed do not matter.
 #[must_use]
 pub fn parse_managed_name(name: &str) -> Option<ManagedName<'_>> {
     let (prefix, rest) = name.trim().strip_prefix('〚')?.split_once('〛')?;
@@ -49,7 +50,7 @@ pub fn parse_managed_name(name: &str) -> Option<ManagedName<'_>> {
     is_prefix(prefix).then_some(ManagedName { prefix, name: name.trim(), key })
 }
 
-/// The name of a channel: `priemnaya-intake`.
+/// Builds the name of a channel: `priemnaya-intake`.
 #[must_use]
 pub fn managed_channel_name(name: &str, key: &ObjectKey) -> String {
     let slug = slug::slugify(name);
@@ -57,7 +58,8 @@ pub fn managed_channel_name(name: &str, key: &ObjectKey) -> String {
     format!("{slug}-{}", key.short())
 }
 
-/// The short key at the end of a channel's name, whoever made it: a name alone does not say that it is managed.
+/// Returns the short key at the end of a channel's name, whoever created it: a name alone does not
+/// prove that it is managed.
 #[must_use]
 pub fn short_key_of(name: &str) -> Option<&str> {
     let (slug, short) = name.rsplit_once('-')?;
@@ -65,13 +67,13 @@ pub fn short_key_of(name: &str) -> Option<&str> {
     (!slug.is_empty() && !short.is_empty() && short.bytes().all(plain)).then_some(short)
 }
 
-/// The last line of a managed message, small and grey.
+/// Builds the last line of a managed message, small and grey.
 #[must_use]
 pub fn message_marker(prefix: &str, key: &ObjectKey) -> String {
     format!("-# 〔{prefix}:{key}〕")
 }
 
-/// Prefix and key of a managed message.
+/// Parses the prefix and key of a managed message.
 #[must_use]
 pub fn parse_message_marker(content: &str) -> Option<(&str, ObjectKey)> {
     let line = content.trim_end().rsplit('\n').next()?.trim();

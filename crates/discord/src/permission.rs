@@ -1,5 +1,5 @@
-//! Permissions by the names that Discord's documentation gives them. A set is what the wire carries: a number in
-//! quotes. Bits that have no name here are kept and shown as a number.
+//! Permissions by the names in Discord's documentation. A set is what the wire has: a number in
+//! quotes. Bits without a name here are kept and shown as a number.
 
 use std::fmt;
 
@@ -65,37 +65,37 @@ pub const NAMES: [(&str, u8); 51] = [
 pub struct Permissions(pub u64);
 
 impl Permissions {
-    /// The one with this name.
+    /// Returns the permission with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, bit)| Self(1 << bit))
     }
 
-    /// Both sets.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What is here and not there.
+    /// Returns the permissions in this set that are not in the other.
     #[must_use]
     pub fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether it is empty.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The names, by bit; unnamed bits as one number at the end.
+    /// Returns the names, by bit; unnamed bits as one number at the end.
     #[must_use]
     pub fn names(self) -> Vec<String> {
         let has = |bit: u8| self.0 & (1 << bit) != 0;
@@ -109,7 +109,7 @@ impl Permissions {
     }
 }
 
-/// The known name that a wrong one was probably meant to be.
+/// Returns the known name that a wrong one was probably meant to be.
 #[must_use]
 pub fn suggest_name(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase().replace(['-', ' '], "_");
@@ -140,12 +140,13 @@ impl<'de> Deserialize<'de> for Permissions {
 mod tests {
     use super::*;
 
-    /// OPS-19: every name has the bit that others know it by; where a library has another word, the bit decides.
+    /// OPS-19: every name has the bit that other libraries give it; where a library uses another
+    /// word, the bit decides.
     #[test]
     fn ops_19_permissions_agree_with_what_others_know() {
         let theirs = twilight_model::guild::Permissions::all().bits();
         let ours = NAMES.iter().fold(0, |all, (name, _)| all | Permissions::named(name).unwrap().0);
-        assert_eq!(ours, theirs, "a bit without a name here, or one that nobody else knows");
+        assert_eq!(ours, theirs, "a bit without a name here, or one that the library does not know");
         for (name, bits) in twilight_model::guild::Permissions::all().iter_names() {
             if let Some(ours) = Permissions::named(name) {
                 assert_eq!(ours.0, bits.bits(), "{name}");

@@ -1,5 +1,6 @@
-//! The plan: template, live guild and journal in, steps out, in the order in which they can be made. Planning again
-//! is planning: nothing is carried over from an earlier plan, and the guild is believed before the journal.
+//! The plan: takes template, live guild and journal, and returns steps in the order in which they
+//! can be applied. A new plan starts from scratch: nothing is kept from an earlier one, and the
+//! guild takes precedence over the journal.
 
 mod call;
 mod capacity;
@@ -35,31 +36,31 @@ pub use step::{Action, Drift, PlanStep, StepTarget};
 pub use text::{LineMark, PlanLine};
 pub use wire::{MissingObject, ObjectRef, UnresolvedJson};
 
-/// What the documentation and every plan say.
+/// The warning in the documentation and in every plan.
 pub const WARNING: &str =
     "Do not rename managed objects: their names carry the keys by which they are found again.";
 
-/// What one may choose.
+/// Options of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Remove managed objects that are not in the template any more.
+    /// Whether to remove managed objects that are no longer in the template.
     pub prune: bool,
 }
 
-/// What is to be done to a guild.
+/// The changes to make in a guild.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Which guild.
+    /// The guild.
     pub guild: Id,
-    /// Everything in the template, in the order of dependency: also what is left as it is.
+    /// A step for everything in the template, in dependency order, including what stays as it is.
     pub steps: Vec<PlanStep>,
-    /// What people have to settle first. With one of these nothing may be applied.
+    /// Conflicts that people have to resolve first. With any of these, nothing may be applied.
     pub conflicts: Vec<Conflict>,
     /// Managed objects that are not in the template. With `prune` there is a step for each.
     pub leftovers: Vec<Leftover>,
-    /// Roles of the guild now, @everyone counted.
+    /// Roles in the guild now, including @everyone.
     pub roles: usize,
-    /// Channels of the guild now, categories counted.
+    /// Channels in the guild now, including categories.
     pub channels: usize,
 }
 
@@ -79,31 +80,31 @@ impl Plan {
             steps.extend(leftover::steps(&leftovers));
         }
         conflicts.extend(capacity::check_capacity(template, guild, &matches, &steps));
-        // What people have to look at first gets no step: it would be made twice.
+        // An object in conflict gets no step: it would be created twice.
         steps.retain(|step| !conflicts.iter().any(|conflict| conflict.blocks(&step.target)));
         let (roles, channels) = (guild.roles.len(), guild.channels.len());
         Self { guild: guild.id, steps, conflicts, leftovers, roles, channels }
     }
 
-    /// Steps that make a call.
+    /// Yields the steps that make a call.
     pub fn writes(&self) -> impl Iterator<Item = &PlanStep> {
         self.steps.iter().filter(|step| step.call.is_some())
     }
 
-    /// The steps that make a call in the order in which they are carried: routes take turns, and what a step needs comes
-    /// before it. Orders are not among them.
+    /// Returns the steps that make a call, in the order of execution: routes take turns, and what a
+    /// step needs comes before it. Order steps are not among them.
     #[must_use]
     pub fn scheduled_steps(&self) -> Vec<&PlanStep> {
         schedule::order(&self.steps).into_iter().filter_map(|at| self.steps.get(at)).collect()
     }
 
-    /// Whether the guild is as the template says.
+    /// Returns whether the guild already matches the template.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.conflicts.is_empty() && self.writes().next().is_none()
     }
 
-    /// Steps of a kind that do something.
+    /// Counts the steps of a kind that perform this action.
     #[must_use]
     pub fn count(&self, kind: ObjectKind, action: Action) -> usize {
         let of = |step: &&PlanStep| step.target.kind() == Some(kind) && step.action == action;

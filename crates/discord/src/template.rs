@@ -1,5 +1,6 @@
-//! A guild as somebody wants it: roles, categories, channels, overwrites and messages, each with a key that stays.
-//! A template is read from YAML and checked as a whole; what is wrong is told all at once, with line and column.
+//! The desired state of a guild: roles, categories, channels, overwrites and messages, each with a
+//! stable key. A template is read from YAML and checked as a whole; all problems are reported at
+//! once, with line and column.
 
 mod check;
 mod node;
@@ -15,21 +16,21 @@ pub use parse::FIELDS;
 pub use path::TemplatePath;
 pub use problem::{SourcePosition, TemplateProblem, TemplateProblems};
 
-/// The prefix of managed names when a template names none.
+/// The prefix of managed names when a template has none.
 pub const DEFAULT_PREFIX: &str = "SSO";
 
-/// What a guild should hold.
+/// The objects a guild should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Whose objects these are; in the names of roles and categories.
+    /// The owner's prefix, part of the names of roles and categories.
     pub prefix: String,
-    /// The highest first.
+    /// Roles, highest first.
     pub roles: Vec<RoleSpec>,
-    /// From top to bottom.
+    /// Categories, from top to bottom.
     pub categories: Vec<CategorySpec>,
-    /// From top to bottom, inside their category.
+    /// Channels, from top to bottom within their category.
     pub channels: Vec<ChannelSpec>,
-    /// In the order in which they are posted.
+    /// Messages, in the order in which they are posted.
     pub messages: Vec<MessageSpec>,
 }
 
@@ -38,15 +39,15 @@ pub struct Template {
 pub struct RoleSpec {
     /// Its key.
     pub key: ObjectKey,
-    /// What people see.
+    /// Its display name.
     pub name: String,
-    /// What its members may do everywhere.
+    /// The permissions of its members in the whole guild.
     pub permissions: Permissions,
     /// 0xRRGGBB; 0 is none.
     pub color: u32,
-    /// Whether its members are listed apart.
+    /// Whether its members are listed separately.
     pub hoist: bool,
-    /// Whether everybody may mention it.
+    /// Whether anyone may mention it.
     pub mentionable: bool,
 }
 
@@ -55,45 +56,45 @@ pub struct RoleSpec {
 pub struct CategorySpec {
     /// Its key.
     pub key: ObjectKey,
-    /// What people see.
+    /// Its display name.
     pub name: String,
-    /// Who may do what in it.
+    /// Its permission overwrites.
     pub overwrites: Vec<OverwriteSpec>,
 }
 
-/// A channel that is no category.
+/// A channel other than a category.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelSpec {
     /// Its key.
     pub key: ObjectKey,
-    /// What its slug is made of.
+    /// The name its slug is made from.
     pub name: String,
-    /// What kind of channel.
+    /// Its type.
     pub channel_type: ChannelType,
     /// The category it is in.
     pub category: Option<ObjectKey>,
     /// Empty for none.
     pub topic: String,
-    /// For adults.
+    /// Whether it is age-restricted.
     pub nsfw: bool,
     /// Seconds between two messages of one person.
     pub slow_mode: u32,
-    /// Who may do what in it.
+    /// Its permission overwrites.
     pub access: OverwriteSource,
 }
 
-/// Where a channel's overwrites come from.
+/// The source of a channel's overwrites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverwriteSource {
-    /// Nothing is said: those of its category, or none.
+    /// Not given: those of its category, or none.
     Inherited,
-    /// These.
+    /// Its own.
     Own(Vec<OverwriteSpec>),
     /// Those of another channel.
     SameAs(ObjectKey),
 }
 
-/// What kind of channel, as a template calls it.
+/// The type of a channel, as a template names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChannelType {
     /// `text`
@@ -109,7 +110,7 @@ pub enum ChannelType {
 }
 
 impl ChannelType {
-    /// All of them, with their word and Discord's number.
+    /// All types, with their word in a template and Discord's number.
     pub const ALL: [(Self, &'static str, u8); 5] = [
         (Self::Text, "text", 0),
         (Self::Voice, "voice", 2),
@@ -118,49 +119,49 @@ impl ChannelType {
         (Self::Forum, "forum", 15),
     ];
 
-    /// The word in a template.
+    /// Returns the word in a template.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(shape, ..)| *shape == self).map_or("", |(_, word, _)| word)
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub fn number(self) -> u8 {
         Self::ALL.iter().find(|(shape, ..)| *shape == self).map_or(0, |(.., number)| *number)
     }
 
-    /// Whether it has a topic.
+    /// Returns whether it has a topic.
     #[must_use]
     pub fn has_topic(self) -> bool {
         matches!(self, Self::Text | Self::Announcement | Self::Forum)
     }
 
-    /// Whether it has a slow mode.
+    /// Returns whether it has a slow mode.
     #[must_use]
     pub fn has_slow_mode(self) -> bool {
         self != Self::Announcement
     }
 
-    /// Whether people hear each other in it. These are listed below the others.
+    /// Returns whether it is a voice type. These are listed below the others.
     #[must_use]
     pub fn is_voice(self) -> bool {
         matches!(self, Self::Voice | Self::Stage)
     }
 }
 
-/// What one role, or everybody, may do in a channel.
+/// The permissions of one role, or of everyone, in a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverwriteSpec {
-    /// Whom it is about.
+    /// The role, or everyone.
     pub target: OverwriteTarget,
-    /// Granted.
+    /// Permissions granted.
     pub allow: Permissions,
-    /// Taken.
+    /// Permissions denied.
     pub deny: Permissions,
 }
 
-/// Whom an overwrite is about.
+/// The target of an overwrite.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OverwriteTarget {
     /// `@everyone`
@@ -174,14 +175,14 @@ pub enum OverwriteTarget {
 pub struct MessageSpec {
     /// Its key, which is in its marker.
     pub key: ObjectKey,
-    /// Where it stands.
+    /// The channel it is posted in.
     pub channel: ObjectKey,
-    /// What it says, without the marker.
+    /// Its text, without the marker.
     pub content: String,
 }
 
 impl Template {
-    /// Reads a template. `file` is only what problems are told with.
+    /// Reads a template. `file` is only used in the messages of problems.
     ///
     /// # Errors
     /// Everything that is wrong with it, in the order of the file.
@@ -197,17 +198,18 @@ impl Template {
         }
     }
 
-    /// What is wrong with a template that was made in code: where, and a sentence.
+    /// Returns the problems of a template that was built in code, each with its path and a
+    /// sentence.
     #[must_use]
     pub fn check(&self) -> Vec<(TemplatePath, String)> {
         check::check_template(self)
     }
 
-    /// The overwrites of a channel, wherever they come from.
+    /// Returns the overwrites of a channel, from whichever source.
     #[must_use]
     pub fn overwrites_of<'a>(&'a self, channel: &'a ChannelSpec) -> &'a [OverwriteSpec] {
         let mut channel = channel;
-        // As many steps as there are channels lead to the end, or in a circle.
+        // As many steps as there are channels lead to the end, or in a cycle.
         for _ in 0..=self.channels.len() {
             match &channel.access {
                 OverwriteSource::Own(overwrites) => return overwrites,

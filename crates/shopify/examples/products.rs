@@ -1,4 +1,5 @@
-//! Reads a shop's products: one page by GraphQL, then all of them in bulk. Start it twice: both keep within one budget.
+//! Reads a shop's products: one page by GraphQL, then all of them in bulk. Start it twice: both
+//! processes share one budget.
 //!
 //! ```text
 //! SHOPIFY_TOKEN=… cargo run -p tidegate-shopify --example products -- acme redis://127.0.0.1:6379

@@ -1,5 +1,6 @@
-//! Bulk operations of one shop: started under the shop's lease, waited for, called off, and their results read line by line.
-//! Shopify is the referee of how many may run; the lease only keeps those who use it from being turned away.
+//! Bulk operations of one shop: starts them under the shop's lease, waits for them, cancels them,
+//! and reads their results line by line. Shopify decides how many may run; the lease only keeps its
+//! users from being refused.
 
 mod job;
 pub mod lines;
@@ -24,10 +25,10 @@ use crate::client::error::{Result, ShopifyErrorKind};
 use crate::client::{Error, Shopify};
 use protocol::JobSearchResult;
 
-/// Longest line of a result when nothing else is said, in bytes.
+/// Longest line of a result by default, in bytes.
 pub(crate) const LINE_MAX_DEFAULT: usize = 16 * 1024 * 1024;
 
-/// How long to wait between two looks.
+/// How long to wait between two polls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PollIntervals {
     pub(crate) first: Duration,
@@ -41,7 +42,7 @@ impl Default for PollIntervals {
 }
 
 impl PollIntervals {
-    /// Half as long again.
+    /// Returns the next pause, half as long again.
     pub(crate) fn next_after(self, pause: Duration) -> Duration {
         (pause + pause / 2).min(self.most)
     }
@@ -58,17 +59,20 @@ impl Bulk {
         Self { client }
     }
 
-    /// Runs a query in bulk: waits for a place of the shop's lease as long as the client's patience lasts, looks whether the
-    /// same query runs already, as after a crash, and takes that one on; else it starts it.
+    /// Runs a query in bulk. Waits for a slot of the shop's lease as long as the client's patience
+    /// lasts, then checks whether the same query is running already, as after a crash. Adopts that
+    /// one, or else starts a new one.
     ///
     /// # Errors
-    /// `Busy` when no place is free, here or at Shopify; else as for [`Shopify::graphql`].
+    /// `Busy` when no slot is free, in the lease or at Shopify; otherwise as for
+    /// [`Shopify::graphql`].
     pub async fn query(&self, query: &str) -> Result<RunningBulk> {
         self.run(Job::query(query)).await
     }
 
-    /// Runs a mutation in bulk for each line of a file that was uploaded to `staged_upload_path` before. The same mutation
-    /// with the same file is never run twice: one that runs or has completed is taken on.
+    /// Runs a mutation in bulk for each line of a file that was uploaded to `staged_upload_path`
+    /// before. The same mutation with the same file never runs twice: one that is running or has
+    /// completed is adopted.
     ///
     /// # Errors
     /// As for [`Bulk::query`].
@@ -76,29 +80,30 @@ impl Bulk {
         self.run(Job::mutation(mutation, staged_upload_path)).await
     }
 
-    /// Where an operation stands.
+    /// Returns the state of an operation.
     ///
     /// # Errors
-    /// `Gone` when Shopify does not know it; else as for [`Shopify::graphql`].
+    /// `Gone` when Shopify does not know it; otherwise as for [`Shopify::graphql`].
     pub async fn status(&self, id: &str) -> Result<BulkOperation> {
         protocol::fetch_operation(&self.client, id).await
     }
 
-    /// Takes on an operation that somebody else has started, by its id. It holds no lease.
+    /// Adopts an operation that someone else has started, by its id. It holds no lease.
     pub fn adopt(&self, id: &str) -> RunningBulk {
         RunningBulk::new(self.client.clone(), id.to_owned(), None, true)
     }
 
-    /// Asks Shopify to stop an operation. It takes a while until it has.
+    /// Asks Shopify to stop an operation, which takes a while.
     ///
     /// # Errors
-    /// `UserErrors` when it cannot be stopped; else as for [`Shopify::graphql`].
+    /// `UserErrors` when it cannot be stopped; otherwise as for [`Shopify::graphql`].
     pub async fn cancel(&self, id: &str) -> Result<BulkOperation> {
         protocol::cancel(&self.client, id).await
     }
 
-    /// Hands over the body of a `bulk_operations/finish` webhook, whose signature was checked: whoever waits for that operation
-    /// through this client or a clone of it looks at once. Answers the operation's id.
+    /// Takes the body of a `bulk_operations/finish` webhook whose signature was checked, and wakes
+    /// everyone who waits for that operation through this client or a clone of it. Returns the
+    /// operation's id.
     ///
     /// # Errors
     /// `Unreadable` when it names no bulk operation.
@@ -112,10 +117,11 @@ impl Bulk {
         Ok(id.to_owned())
     }
 
-    /// Reads a result line by line. No more of it is in memory than one line and what came with its end.
+    /// Reads a result line by line. Holds no more of it in memory than one line and what arrived
+    /// with its end.
     ///
     /// # Errors
-    /// `Unreadable` when it cannot be had, with the reason.
+    /// `Unreadable` when it cannot be fetched, with the reason.
     pub async fn lines(&self, url: &ResultUrl) -> Result<ResultLines> {
         let inner = &self.client.inner;
         let told =
@@ -130,7 +136,7 @@ impl Bulk {
         Ok(RunningBulk::new(self.client.clone(), id, guard, is_adopted))
     }
 
-    /// A place of the shop's lease. In the queue the place is a matter of the queue.
+    /// Acquires a slot of the shop's lease. In the queue, the queue manages the slots.
     async fn acquire_lease(&self) -> Result<Option<LeaseGuard>> {
         let Some(lease) = &self.client.inner.lease else { return Ok(None) };
         match lease.acquire_within(self.client.patience()).await? {
@@ -139,8 +145,8 @@ impl Bulk {
         }
     }
 
-    /// Looks first, then starts. What was lost on the way to Shopify is looked for once more. Answers the id, and whether it
-    /// was there already.
+    /// Looks for the job first, then starts it. Looks again when the request was lost on the way to
+    /// Shopify. Returns the id, and whether it was running already.
     async fn start_or_adopt(&self, job: &Job, is_repeated: bool) -> Result<(String, bool)> {
         if let Some(id) = self.find_existing(job, is_repeated).await? {
             return Ok((id, true));
@@ -163,7 +169,8 @@ impl Bulk {
         }
     }
 
-    /// For the queue: starts without a look what was never tried, and looks first where an attempt's outcome is unknown.
+    /// For the queue: starts without a look what was never tried, and looks first where an
+    /// attempt's outcome is unknown.
     pub(crate) async fn start_for_queue(&self, job: &Job, look_first: bool) -> Result<RunningBulk> {
         let id = if look_first {
             self.start_or_adopt(job, true).await?.0

@@ -1,6 +1,7 @@
-//! A client for the Admin API of one shop, for programs that make their own calls. Every call passes the shop's limits,
-//! which any number of processes share through a store; it follows what Shopify says of them, waits as long as its caller
-//! is willing to, and sends nothing twice that might then happen twice.
+//! A client for the Admin API of one shop, for programs that make their own calls. Every call
+//! passes the shop's limits, which any number of processes share through a store. The client
+//! follows what Shopify reports about them, waits as long as its caller allows, and never repeats a
+//! request that might then take effect twice.
 
 pub(crate) mod attempt;
 pub mod builder;
@@ -33,42 +34,42 @@ use attempt::{ApiKind, AttemptOutcome, AttemptResult, ShopSender, json};
 use pacer::{ObservedCosts, Pacer};
 use prepared_call::PreparedCall;
 
-/// Nobody waits for longer.
+/// The longest patience.
 const PATIENCE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// A client for one shop. Clones are the same client.
+/// A client for one shop. Clones share the same client.
 #[derive(Clone)]
 pub struct Shopify {
     pub(crate) inner: Arc<Inner>,
     pub(crate) pacer: Arc<Pacer>,
-    /// How long a call may wait for limits and for better times, in all.
+    /// How long a call may wait in all, for limits and between attempts.
     patience: Duration,
-    /// The operation of the queue that this is for; empty for a program of its own.
+    /// The queue's operation that it works for; empty outside the queue.
     operation: Arc<str>,
     version: ApiVersion,
 }
 
 pub(crate) struct Inner {
-    /// What messages call it: the shop's id, or the name of the queue's upstream.
+    /// Its name in messages: the shop's id, or the name of the queue's upstream.
     pub(crate) shop: Arc<str>,
     pub(crate) sender: ShopSender,
-    /// What queries of a shape cost.
+    /// Costs of queries, by shape.
     pub(crate) cost_cache: CostCache,
-    /// How often a call is made in all, when it is not Shopify that asks to wait.
+    /// How often a call is made in all, not counting the waits that Shopify asks for.
     pub(crate) attempts: u32,
-    /// What a bulk operation holds; the queue has a cap of its own.
+    /// The lease that a bulk operation holds; the queue has a cap of its own.
     pub(crate) lease: Option<NamedLease>,
     pub(crate) downloads: Downloads,
     pub(crate) line_max: usize,
     pub(crate) poll_intervals: PollIntervals,
     pub(crate) waiters: Waiters,
-    /// What a person was told already: once for each shop is enough.
+    /// What was logged already: once per shop is enough.
     pub(crate) once_logger: OnceLogger,
 }
 
 impl Shopify {
-    /// A client for `shop` (`acme`, `acme.myshopify.com`, a URL) with an access token. Whoever opens the same `store` shares
-    /// the shop's limits.
+    /// Builds a client for `shop` (`acme`, `acme.myshopify.com`, a URL) with an access token. All
+    /// who open the same `store` share the shop's limits.
     pub fn builder(shop: &str, token: impl Into<String>, store: Arc<dyn SharedState>) -> Builder {
         Builder::new(shop, Secret::new(token), Some(store))
     }
@@ -77,30 +78,31 @@ impl Shopify {
         Self { inner: Arc::new(inner), pacer: Arc::new(pace), patience, operation: "".into(), version }
     }
 
-    /// The same client for one attempt of the queue, which paces by itself.
+    /// Returns the same client for one attempt of the queue, which does its own pacing.
     pub(crate) fn for_operation(&self, operation: &str, version: Option<ApiVersion>) -> Self {
         let version = version.unwrap_or(self.version);
         Self { pacer: Arc::new(Pacer::queue()), operation: operation.into(), version, ..self.clone() }
     }
 
-    /// What the answers of that attempt said.
+    /// Returns what the responses of that attempt reported.
     pub(crate) fn observed_costs(&self) -> ObservedCosts {
         self.pacer.observed_costs()
     }
 
-    /// The same client with another patience: how long a call may wait for limits, and between attempts, in all.
+    /// Returns the same client with another patience: how long a call may wait in all, for limits
+    /// and between attempts.
     #[must_use]
     pub fn with_patience(&self, patience: Duration) -> Self {
         Self { patience, ..self.clone() }
     }
 
-    /// Which shop it is for: its id.
+    /// Returns the id of its shop.
     #[must_use]
     pub fn shop(&self) -> &str {
         &self.inner.shop
     }
 
-    /// Which version of the API it asks for.
+    /// Returns the version of the API that it asks for.
     #[must_use]
     pub const fn version(&self) -> ApiVersion {
         self.version
@@ -110,11 +112,12 @@ impl Shopify {
         self.patience
     }
 
-    /// Runs a query or a mutation. `THROTTLED` is waited out; a query, and a mutation with `@idempotent`, is repeated when
-    /// its answer is lost or Shopify fails. Errors beside data are in the answer.
+    /// Runs a query or a mutation. Waits out `THROTTLED`. Retries a query, and a mutation with
+    /// `@idempotent`, when its response is lost or Shopify fails. Errors next to data are in the
+    /// response.
     ///
     /// # Errors
-    /// [`ShopifyErrorKind`] tells them apart. A mutation whose answer was lost is `Unknown`.
+    /// [`ShopifyErrorKind`] distinguishes them. A mutation whose response was lost is `Unknown`.
     pub async fn graphql(&self, query: &str, variables: impl Into<Value>) -> Result<GraphqlResponse> {
         let ask = PreparedCall::graphql(self.version, query, &variables.into(), &self.inner.cost_cache)?;
         let (tried, _, body) = self.call_with_retries(ask).await?;
@@ -125,11 +128,12 @@ impl Shopify {
         Ok(GraphqlResponse { data, errors, meta: tried.meta })
     }
 
-    /// Makes a REST call: `products.json?limit=5` is taken below the version, `/admin/…` as it is. A 429 is waited out; what
-    /// HTTP calls idempotent is repeated when its answer is lost or Shopify fails.
+    /// Makes a REST call: `products.json?limit=5` is relative to the version, `/admin/…` is used as
+    /// it is. Waits out a 429. Retries methods that HTTP calls idempotent when the response is lost
+    /// or Shopify fails.
     ///
     /// # Errors
-    /// [`ShopifyErrorKind`] tells them apart. A POST whose answer was lost is `Unknown`.
+    /// [`ShopifyErrorKind`] distinguishes them. A POST whose response was lost is `Unknown`.
     pub async fn rest(&self, method: Method, path: &str, body: Option<&Value>) -> Result<RestResponse> {
         let ask = PreparedCall::rest(self.version, method, path, body)?;
         let (tried, status, body) = self.call_with_retries(ask).await?;
@@ -138,19 +142,19 @@ impl Shopify {
         let body = if body.is_empty() {
             Value::Null
         } else {
-            let told = |_| ShopifyErrorKind::Unreadable("the answer is no JSON.".into());
+            let told = |_| ShopifyErrorKind::Unreadable("the response is not JSON.".into());
             serde_json::from_slice(&body).map_err(told)?
         };
         Ok(RestResponse { status, body, link, meta: tried.meta })
     }
 
-    /// Bulk operations of this shop.
+    /// Returns the bulk operations of this shop.
     #[must_use]
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.clone())
     }
 
-    /// Makes it until it is done, refused, or patience ends.
+    /// Makes a call until it succeeds, is refused, or the patience ends.
     async fn call_with_retries(&self, mut ask: PreparedCall) -> Result<(AttemptResult, u16, bytes::Bytes)> {
         self.inner.sender.sender.check(&ask.request)?;
         let end = Instant::now() + self.patience.min(PATIENCE_MAX);
@@ -193,7 +197,8 @@ impl Shopify {
         }
     }
 
-    /// What an answer says besides its data: what the query really asks for, and that another version answered.
+    /// Records what a response says besides its data: the actual cost of the query, and that
+    /// another version responded.
     fn note_response(&self, tried: &AttemptResult, ask: &mut PreparedCall) {
         if let Some(requested) = tried.meta.cost.requested.filter(|_| ask.api == ApiKind::Graphql) {
             ask.cost = requested;
@@ -210,7 +215,7 @@ fn retry_delay(failures: &mut u32) -> Duration {
     Backoff::RETRY.delay(*failures, jitter())
 }
 
-/// Spreads those who wait for the same.
+/// Spreads callers that wait for the same thing.
 fn jitter() -> u32 {
     getrandom::u32().unwrap_or(u32::MAX / 2)
 }

@@ -1,5 +1,6 @@
-//! What a call will cost before Shopify has said it: estimated from its text, and once it was answered, remembered by
-//! its shape. An estimate is no judgement: it only says how much to set aside, and what is too much is Shopify's to say.
+//! The cost of a call before Shopify has reported it: estimated from its text, and cached by its
+//! shape once a response has arrived. An estimate decides nothing: it only says how much to
+//! reserve, and Shopify decides what is too much.
 
 mod cache;
 mod estimate;
@@ -11,9 +12,9 @@ pub use estimate::estimate;
 pub use shape::{CallShape, rest_shape};
 pub use variables::Variables;
 
-/// What a text that cannot be read is taken to cost, in points.
+/// The assumed cost of a text that cannot be parsed, in points.
 pub const UNREADABLE_COST: u64 = 50;
 /// The most that one query may cost on any plan, in points.
 pub const SINGLE_MAX: u64 = 1_000;
-/// The most objects of one page.
+/// The most objects per page.
 pub const PAGE_MAX: u64 = 250;

@@ -1,5 +1,6 @@
-//! How long to wait, as arithmetic alone: from a throttle status and a cost, from a `Retry-After`, from a 429. No
-//! store, no clock and no state; nothing here sleeps, and nonsense gives `None`, never a panic.
+//! Computes how long to wait: from a throttle status and a cost, from a `Retry-After`, from a 429.
+//! Pure arithmetic without store, clock or state; nothing here sleeps, and nonsense gives `None`,
+//! never a panic.
 
 use serde::Deserialize;
 use tidegate_core::Time;
@@ -7,19 +8,20 @@ use tidegate_core::operation::MICRO;
 use tidegate_core::time::millis_up;
 pub use tidegate_upstream::retry_after;
 
-/// What Shopify says about a budget of points. All three in micro-points, so that decimals are exact.
+/// The state of a points budget as Shopify reports it. All three in micro-points, so that decimals
+/// are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleStatus {
     /// The most it holds.
     pub maximum: u64,
-    /// What is there now.
+    /// What is available now.
     pub available: u64,
-    /// What comes back each second.
+    /// What is restored per second.
     pub restore_per_s: u64,
 }
 
 impl ThrottleStatus {
-    /// From whole points, in the order in which Shopify tells them.
+    /// Converts whole points, in the order in which Shopify reports them.
     #[must_use]
     pub const fn of_points(maximum: u64, available: u64, restore_per_s: u64) -> Self {
         Self {
@@ -29,14 +31,15 @@ impl ThrottleStatus {
         }
     }
 
-    /// Whether a cost in micro-points can ever be there. What cannot is not worth a wait.
+    /// Returns whether a cost in micro-points can ever be available. If not, waiting is pointless.
     #[must_use]
     pub const fn can_hold(&self, cost: u64) -> bool {
         cost <= self.maximum
     }
 
-    /// Milliseconds until a cost in micro-points is there: `ceil((cost - available) / restore rate * 1000)`, and 0 when
-    /// it is there already. `None` when nothing comes back.
+    /// Returns the milliseconds until a cost in micro-points is available: `ceil((cost - available)
+    /// / restore rate * 1000)`, and 0 when it is available already. `None` when nothing is
+    /// restored.
     ///
     /// ```
     /// use tidegate_shopify::ThrottleStatus;
@@ -60,7 +63,7 @@ impl ThrottleStatus {
     }
 }
 
-/// Milliseconds until `cost` whole points are there.
+/// Returns the milliseconds until `cost` whole points are available.
 ///
 /// ```
 /// use tidegate_shopify::delay::from_throttle_status;
@@ -74,7 +77,8 @@ pub fn from_throttle_status(status: &ThrottleStatus, cost: u64) -> Option<u64> {
     status.delay_ms(cost.saturating_mul(MICRO))
 }
 
-/// Milliseconds that a `Retry-After` header asks for at `now`: seconds, decimals or an HTTP date. `None` for nonsense.
+/// Parses a `Retry-After` header into milliseconds from `now`: seconds, decimals or an HTTP date.
+/// `None` for nonsense.
 ///
 /// ```
 /// use tidegate_core::Time;
@@ -90,30 +94,31 @@ pub fn from_retry_after(header: &str, now: Time) -> Option<u64> {
     retry_after::parse(header, now).map(millis_up)
 }
 
-/// A 429, as far as it says when to come back.
+/// A 429, as far as it says when to retry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TooManyRequests<'a> {
     /// Its `Retry-After` header.
     pub retry_after: Option<&'a str>,
-    /// Its `Date` header: a `Retry-After` that is a date is held against this clock, not against ours.
+    /// Its `Date` header: a `Retry-After` that is a date is compared with this clock, not with
+    /// ours.
     pub date: Option<&'a str>,
     /// Its body: JSON, HTML or nothing.
     pub body: &'a [u8],
 }
 
-/// Milliseconds that a 429 asks for: of what its header and its body say the longer one, since they can disagree.
-/// `None` when neither says anything, which is the time to back off.
+/// Returns the milliseconds that a 429 asks to wait: the longer one of header and body, since they
+/// can disagree. `None` when neither says anything; then back off.
 ///
 /// ```
 /// use tidegate_core::Time;
-/// use tidegate_shopify::delay::{TooMany, from_429};
+/// use tidegate_shopify::delay::{TooManyRequests, from_429};
 ///
 /// let body = br#"{"errors":"Exceeded 2 calls per second for api client."}"#;
-/// let told = TooMany { retry_after: Some("2.0"), body, ..TooMany::default() };
-/// assert_eq!(from_429(&told, Time::ZERO), Some(2_000));
-/// let bare = TooMany { body, ..TooMany::default() };
+/// let both = TooManyRequests { retry_after: Some("2.0"), body, ..TooManyRequests::default() };
+/// assert_eq!(from_429(&both, Time::ZERO), Some(2_000));
+/// let bare = TooManyRequests { body, ..TooManyRequests::default() };
 /// assert_eq!(from_429(&bare, Time::ZERO), Some(500));
-/// assert_eq!(from_429(&TooMany::default(), Time::ZERO), None);
+/// assert_eq!(from_429(&TooManyRequests::default(), Time::ZERO), None);
 /// ```
 #[must_use]
 pub fn from_429(told: &TooManyRequests<'_>, now: Time) -> Option<u64> {
@@ -122,7 +127,7 @@ pub fn from_429(told: &TooManyRequests<'_>, now: Time) -> Option<u64> {
     header.max(from_body(told.body))
 }
 
-/// The part of a 429's body that says when to come back.
+/// The part of a 429's body that says when to retry.
 #[derive(Deserialize)]
 struct TooManyRequestsBody {
     #[serde(default)]
@@ -131,7 +136,7 @@ struct TooManyRequestsBody {
     retry_after: serde_json::Value,
 }
 
-/// Longer bodies are not looked into for a time.
+/// Longer bodies are not searched for a time.
 const BODY_LEN_MAX: usize = 64 * 1024;
 
 fn from_body(body: &[u8]) -> Option<u64> {
@@ -147,12 +152,12 @@ fn from_body(body: &[u8]) -> Option<u64> {
     said.max(body.errors.as_str().and_then(from_rate))
 }
 
-/// Seconds alone; a body holds no dates.
+/// Parses seconds only; a body has no dates.
 fn from_seconds(text: &str) -> Option<u64> {
     text.starts_with(|c: char| c.is_ascii_digit()).then(|| from_retry_after(text, Time::ZERO))?
 }
 
-/// "Exceeded 2 calls per second …": one call is there again after half a second.
+/// Parses "Exceeded 2 calls per second …": one call is available again after half a second.
 fn from_rate(sentence: &str) -> Option<u64> {
     let (rate, rest) = sentence.strip_prefix("Exceeded ")?.split_once(' ')?;
     let rate = rate.parse::<u64>().ok().filter(|rate| *rate > 0 && rest.starts_with("calls per second"))?;

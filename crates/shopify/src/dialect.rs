@@ -1,5 +1,6 @@
-//! The Shopify dialect of one upstream: one shop with one credential. It says which budgets a call takes from and how
-//! much, puts idempotency keys on, and reads what answers say. It keeps no balance: that is the model's.
+//! The Shopify dialect of one upstream: one shop with one credential. It decides which budgets a
+//! call takes from and how much, adds idempotency keys, and reads what responses report. It keeps
+//! no balance: the model does.
 
 mod response_reader;
 mod verdict;
@@ -33,7 +34,7 @@ pub struct ShopifyDialect {
     requests: Arc<str>,
     bulk: Arc<str>,
     bulk_at_once: u32,
-    /// The places for all calls but bulk operations, where there are any.
+    /// The slots for all calls but bulk operations, if configured.
     at_once: Option<(Arc<str>, u32)>,
     cost_cache: CostCache,
     once_logger: OnceLogger,
@@ -44,14 +45,14 @@ struct GraphqlCallInfo {
     shape: Option<CallShape>,
     operation_type: Option<OperationType>,
     repeatable: bool,
-    /// What it is taken to cost, in micro-points.
+    /// Its assumed cost, in micro-points.
     cost: u64,
     /// The text with keys in it, when it needed any.
     keyed: Option<String>,
 }
 
 impl ShopifyDialect {
-    /// For an upstream of this name with so many places for bulk operations.
+    /// Creates the dialect of an upstream with this name and number of slots for bulk operations.
     #[must_use]
     pub fn new(upstream: &str, bulk_at_once: u32) -> Self {
         let named = |limit: &str| Arc::from(format!("{upstream}/{limit}"));
@@ -68,20 +69,20 @@ impl ShopifyDialect {
         }
     }
 
-    /// The same for a shop with this base URL, whose path is a part of what a request is.
+    /// Sets the base URL of the shop, whose path is part of every request's path.
     #[must_use]
     pub fn with_base_url(self, base_url: &str) -> Self {
         Self { endpoint: Endpoint::from_base_url(base_url), ..self }
     }
 
-    /// The same with so many places for all its calls but bulk operations.
+    /// Sets the number of slots for all calls but bulk operations.
     #[must_use]
     pub fn with_at_once(self, at_once: Option<u32>) -> Self {
         let named = |places: u32| (Arc::from(format!("{}/{AT_ONCE}", self.gate)), places.max(1));
         Self { at_once: at_once.map(named), ..self }
     }
 
-    /// Reads a GraphQL call. `key` is put on its mutations where that is wanted.
+    /// Reads a GraphQL call. Adds `key` to its mutations where that is wanted.
     fn inspect(&self, request: &HttpRequest, key: Option<&str>) -> GraphqlCallInfo {
         let version = self.endpoint.version(request);
         self.try_inspect(request, version, key).unwrap_or_else(|| GraphqlCallInfo {
@@ -117,7 +118,7 @@ impl ShopifyDialect {
     }
 
     fn check_costs(&self, charged: &str, cost: &BTreeMap<String, u64>) -> Result<(), FieldRefusal> {
-        // What is said of a cap counts for nothing, and harms nobody.
+        // A cost given for a cap is ignored, and does no harm.
         let is_strange =
             |name: &&String| name.as_str() != charged && (self.at_once.is_none() || name.as_str() != AT_ONCE);
         let Some(stranger) = cost.keys().find(is_strange) else { return Ok(()) };
@@ -128,7 +129,8 @@ impl ShopifyDialect {
     }
 }
 
-/// A cost that was not said by the caller: at least a point, and at most what one query may cost.
+/// Clamps a cost that the caller did not give: at least a point, and at most what one query may
+/// cost.
 fn clamp_cost(cost: u64) -> u64 {
     cost.clamp(MICRO, SINGLE_MAX * MICRO)
 }
@@ -171,8 +173,8 @@ impl Dialect for ShopifyDialect {
         Ok([gate, budget].into_iter().chain(place).collect())
     }
 
-    /// What only reads may be sent again, and what has keys for its changes. A header says nothing here: Shopify
-    /// knows none for this.
+    /// Only reads may be sent again, and mutations with keys. No header matters here: Shopify has
+    /// none for this.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         let repeatable = match self.endpoint.is_graphql(request) {
             true => self.inspect(request, None).repeatable,

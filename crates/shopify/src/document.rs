@@ -1,29 +1,30 @@
-//! A GraphQL document, as far as its cost and its shape depend on it: operations, fields, the arguments that say how
-//! many. It knows no schema and checks nothing; a text that cannot be read is `None`, whatever is wrong with it.
+//! A parsed GraphQL document, as far as its cost and its shape depend on it: operations, fields,
+//! the arguments that are counts. It knows no schema and validates nothing; a text that cannot be
+//! parsed is `None`, whatever is wrong with it.
 
 mod lex;
 mod parse;
 
 pub use lex::{Token, TokenKind, tokens};
 
-/// Longest document that is read, in bytes: more than Shopify takes.
+/// Longest document that is parsed, in bytes: more than Shopify accepts.
 pub const DOCUMENT_LEN_MAX: usize = 256 * 1024;
 
-/// What an operation does.
+/// The type of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationType {
-    /// It reads.
+    /// Reads.
     Query,
-    /// It changes something.
+    /// Changes something.
     Mutation,
-    /// It listens.
+    /// Subscribes to events.
     Subscription,
 }
 
 /// A document.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
-    /// All that is written in it, without blanks and comments.
+    /// All tokens, without whitespace and comments.
     pub tokens: Vec<Token<'a>>,
     /// Its operations.
     pub operations: Vec<OperationDefinition<'a>>,
@@ -34,35 +35,35 @@ pub struct Document<'a> {
 /// One operation.
 #[derive(Clone, Debug)]
 pub struct OperationDefinition<'a> {
-    /// What it does.
+    /// Its type.
     pub operation_type: OperationType,
     /// Its name.
     pub name: Option<&'a str>,
     /// Variables that have a default, and that default.
     pub defaults: Vec<(&'a str, ArgumentValue<'a>)>,
-    /// What it asks for.
+    /// What it selects.
     pub selection: Vec<Selection<'a>>,
 }
 
-/// A selection with a name.
+/// A named selection.
 #[derive(Clone, Debug)]
 pub struct Fragment<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The type it is for.
+    /// The type it applies to.
     pub on: &'a str,
-    /// What it asks for.
+    /// What it selects.
     pub selection: Vec<Selection<'a>>,
 }
 
-/// A part of what is asked for.
+/// A part of a selection.
 #[derive(Clone, Debug)]
 pub enum Selection<'a> {
     /// A field.
     Field(Field<'a>),
-    /// All that a fragment asks for.
+    /// A spread of the fragment with this name.
     Spread(&'a str),
-    /// Only for objects of this type, or of any.
+    /// An inline fragment for objects of this type, or of any.
     Inline(Option<&'a str>, Vec<Selection<'a>>),
 }
 
@@ -75,9 +76,9 @@ pub struct Field<'a> {
     pub arguments: Vec<(&'a str, ArgumentValue<'a>)>,
     /// The names of its directives.
     pub directives: Vec<&'a str>,
-    /// What is asked for of it; nothing of a scalar.
+    /// What is selected of it; empty for a scalar.
     pub selection: Vec<Selection<'a>>,
-    /// Where a directive can be put: behind its name and arguments, in bytes.
+    /// Where a directive can be inserted: after its name and arguments, in bytes.
     pub head_end: usize,
 }
 
@@ -86,16 +87,16 @@ pub struct Field<'a> {
 pub enum ArgumentValue<'a> {
     /// A whole number.
     Number(u64),
-    /// A list of so many.
+    /// A list of this length.
     List(u64),
-    /// What the caller says.
+    /// A variable.
     Variable(&'a str),
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
 impl<'a> Document<'a> {
-    /// Reads one; `None` when it is none, is too long or is nested too deep.
+    /// Parses a document; `None` when it is invalid, too long or nested too deep.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
         if text.len() > DOCUMENT_LEN_MAX {
@@ -104,7 +105,7 @@ impl<'a> Document<'a> {
         parse::document(tokens(text)?)
     }
 
-    /// The operation that is meant: the one of that name, or the only one.
+    /// Returns the selected operation: the one with that name, or the only one.
     #[must_use]
     pub fn operation(&self, name: Option<&str>) -> Option<&OperationDefinition<'a>> {
         match name {
@@ -114,14 +115,14 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The fragment of this name.
+    /// Returns the fragment with this name.
     #[must_use]
     pub fn fragment(&self, name: &str) -> Option<&Fragment<'a>> {
         self.fragments.iter().find(|fragment| fragment.name == name)
     }
 
-    /// The fields of a selection with those of its fragments, whatever type they are for; `None` when fragments are
-    /// missing or go in circles.
+    /// Returns the fields of a selection and of its fragments, whatever type they apply to; `None`
+    /// when fragments are missing or form a cycle.
     #[must_use]
     pub fn fields<'d>(&'d self, selection: &'d [Selection<'a>]) -> Option<Vec<&'d Field<'a>>> {
         let mut found = Vec::new();
@@ -152,7 +153,7 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The value of an argument.
+    /// Returns the value of an argument.
     #[must_use]
     pub fn argument(&self, name: &str) -> Option<ArgumentValue<'a>> {
         self.arguments.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
@@ -161,7 +162,7 @@ impl<'a> Field<'a> {
 
 /// Deepest nesting of fragments in fragments.
 const FRAGMENT_DEPTH_MAX: usize = 12;
-/// Most fields of one selection, fragments spread.
+/// Most fields per selection, with fragments expanded.
 const FIELDS_MAX: usize = 10_000;
 
 #[cfg(test)]

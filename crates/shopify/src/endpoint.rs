@@ -1,5 +1,6 @@
-//! Where a shop is: the path of its base URL, behind which the path of each request is put. What a request is, is judged by
-//! both together, here and nowhere else: a base URL may lead to the shop, to `/admin` or to one version of the API.
+//! The endpoint of a shop: the path of its base URL, to which the path of each request is appended.
+//! Both together decide what a request is, here and nowhere else: a base URL may lead to the shop,
+//! to `/admin` or to one version of the API.
 
 use std::borrow::Cow;
 
@@ -8,27 +9,27 @@ use tidegate_upstream::{HttpRequest, Method};
 
 use crate::version::{self, ApiVersion};
 
-/// Where the API begins.
+/// The root of the API.
 const ADMIN: &str = "/admin";
-/// Where its versions are.
+/// The parent of its versions.
 const API: &str = "/admin/api";
 
-/// Where requests to a shop go.
+/// The endpoint that requests to a shop go to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The path of the base URL, without a slash at its end.
+    /// The path of the base URL, without a trailing slash.
     path: String,
 }
 
 impl Endpoint {
-    /// From a base URL. One that is none leads to the shop itself: it is refused elsewhere.
+    /// Parses a base URL. An invalid one leads to the shop itself: it is refused elsewhere.
     #[must_use]
     pub fn from_base_url(base_url: &str) -> Self {
         let base = BaseUrl::parse(base_url);
         Self { path: base.map(|base| base.path().to_owned()).unwrap_or_default() }
     }
 
-    /// The path that a request goes to, from the shop on.
+    /// Returns the full path of a request, from the shop's root.
     #[must_use]
     pub fn path<'a>(&self, request: &'a HttpRequest) -> Cow<'a, str> {
         if self.path.is_empty() {
@@ -42,19 +43,20 @@ impl Endpoint {
         }
     }
 
-    /// Whether a request is a GraphQL call.
+    /// Returns whether a request is a GraphQL call.
     #[must_use]
     pub fn is_graphql(&self, request: &HttpRequest) -> bool {
         request.method == Method::Post && version::is_graphql(&self.path(request))
     }
 
-    /// The version that a request asks for.
+    /// Returns the version that a request asks for.
     #[must_use]
     pub fn version(&self, request: &HttpRequest) -> Option<ApiVersion> {
         version::of_path(&self.path(request))
     }
 
-    /// The base URL of the shop itself, for those who write the whole path, and the version that the base URL names.
+    /// Returns the base URL of the shop itself, for callers that write the whole path, and the
+    /// version in the base URL.
     #[must_use]
     pub fn root(base_url: &str) -> (&str, Option<ApiVersion>) {
         let url = base_url.trim_end_matches('/');
@@ -77,7 +79,8 @@ mod tests {
         HttpRequest::new(Method::Post, path)
     }
 
-    /// LIM-4: a call is GraphQL wherever its base URL ends, and its version is found in either part.
+    /// LIM-4: a call is GraphQL wherever its base URL ends, and its version is found in either
+    /// part.
     #[test]
     fn lim_4_a_request_is_judged_by_its_whole_path() {
         for (base, path) in [

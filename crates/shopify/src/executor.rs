@@ -1,5 +1,6 @@
-//! The queue's executor of kind `shopify.bulk`: starts a bulk operation, sees it through to its end, and keeps where its
-//! result is, never the result. Its place is held by the claim; what a crash or a drain left running is taken on.
+//! The queue's executor of kind `shopify.bulk`: starts a bulk operation, follows it to its end, and
+//! stores the URL of its result, never the result. The claim holds its slot; an operation that a
+//! crash or a drain left running is adopted.
 
 mod payload;
 mod verdict;
@@ -25,17 +26,17 @@ use crate::client::builder::Builder;
 use payload::Payload;
 use verdict::{BulkLimits, refusal_body, unreadable_verdict};
 
-/// The kind of operations that it carries.
+/// The kind of operations that it executes.
 pub const KIND: &str = "shopify.bulk";
-/// What starting one costs, in points.
+/// The cost of starting one, in points.
 const START_POINTS: u64 = 10;
-/// How many are seen through at once when nobody says.
+/// Upper bound of how many run at once; also the default.
 const PLACES_MAX: usize = 100_000;
 
-/// The shops that bulk operations can be run in.
+/// The shops that bulk operations can run in.
 pub struct BulkUpstreams {
     by_name: BTreeMap<String, BulkShop>,
-    /// One for each that may be seen through at once: each holds a worker until it ends.
+    /// One permit for each that may run at once: each holds a worker until it ends.
     places: Semaphore,
     places_in_all: usize,
 }
@@ -48,7 +49,8 @@ struct BulkShop {
 }
 
 impl BulkUpstreams {
-    /// For the upstreams of the dialect `shopify`, which were checked. Opens no connection.
+    /// Creates the executor for the upstreams of the dialect `shopify`, which were checked. Opens
+    /// no connection.
     ///
     /// # Errors
     /// Names the first upstream that cannot be used.
@@ -65,14 +67,14 @@ impl BulkUpstreams {
         Ok(Self { by_name, places: Semaphore::new(PLACES_MAX), places_in_all: PLACES_MAX })
     }
 
-    /// The same for at most so many at once, of all shops together, so that workers are left for what is quick.
+    /// Limits how many run at once, over all shops, so that workers are left for quick operations.
     #[must_use]
     pub fn with_max_at_once(self, places: usize) -> Self {
         let places_in_all = places.clamp(1, PLACES_MAX);
         Self { places: Semaphore::new(places_in_all), places_in_all, ..self }
     }
 
-    /// Whether there is no shop at all.
+    /// Returns whether there is no shop at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
@@ -96,7 +98,7 @@ impl BulkUpstreams {
                 Ok(_place) => shop.run(&payload, &job, call).await,
                 Err(_) => shop.scopes.full_outcome(self.places_in_all),
             },
-            // It was accepted once; the configuration has changed since.
+            // It was accepted before; the configuration has changed since.
             Err(refusal) => Outcome::unanswered(unreadable_verdict(&refusal, call.reconcile_first)),
         }
     }
@@ -105,9 +107,10 @@ impl BulkUpstreams {
 impl BulkShop {
     async fn run(&self, payload: &Payload, job: &Job, call: Call<'_>) -> Outcome {
         let client = self.client.for_operation(call.operation, payload.api_version);
-        // What only reads is repeated without an order to look; where it still runs it is taken on.
+        // A read is repeated without an instruction to look first; if it is still running it is
+        // adopted.
         let look_first = call.reconcile_first || call.attempt > 1 && !job.is_mutation();
-        // What the limits do not allow is for the queue to wait for, not for a worker.
+        // The queue waits for limits, not a worker.
         let begun = client.with_patience(Duration::ZERO).bulk().start_for_queue(job, look_first).await;
         let spent = client.observed_costs().spent;
         let mut outcome = match begun {
@@ -117,7 +120,8 @@ impl BulkShop {
                 Outcome { body: refusal_body(error.kind()), ..Outcome::unanswered(verdict) }
             }
         };
-        // Looking at it costs points too, which have come back by the time it ends: what is left says the rest.
+        // Polling costs points too, which are restored by the time it ends: the remaining balance
+        // covers the rest.
         let last = client.observed_costs().last;
         outcome.hints = vec![Hint {
             limit: Arc::clone(&self.scopes.points),
@@ -137,7 +141,7 @@ impl BulkShop {
     }
 
     fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
-        // What is said of a cap counts for nothing.
+        // A cost given for a cap is ignored.
         refuse_unknown_limits(&self.gate, &[POINTS, BULK], cost)?;
         let points = Arc::clone(&self.scopes.points);
         Ok(vec![
@@ -151,7 +155,7 @@ impl BulkShop {
     }
 }
 
-/// What bulk operations of one text have in common.
+/// Returns the shape that bulk operations of one text share.
 fn shape(job: &Job) -> Arc<str> {
     let name = if job.is_mutation() { "bulkOperationRunMutation" } else { "bulkOperationRunQuery" };
     let hash = Fingerprint::of("bulk shape").part(job.text.as_bytes()).short().to_be_bytes();
@@ -175,7 +179,7 @@ impl Upstream for BulkUpstreams {
     }
 }
 
-/// What is kept as the result.
+/// Encodes the result that is stored.
 fn encode_result(result: &impl serde::Serialize) -> Bytes {
     serde_json::to_vec(result).map_or_else(|_| Bytes::new(), Bytes::from)
 }

@@ -1,5 +1,6 @@
-//! `@idempotent(key: …)`: the mutations that take it, from which version on, and how it is put on a field that has
-//! none. With it a call whose answer was lost can be sent again, for as long as Shopify remembers the key: a day.
+//! `@idempotent(key: …)`: the mutations that accept it, from which version on, and how it is added
+//! to a field that has none. With it a call whose response was lost can be sent again, for as long
+//! as Shopify remembers the key: a day.
 
 use crate::document::{Document, Field, OperationDefinition, OperationType};
 use crate::version::{ApiVersion, IDEMPOTENT_SINCE};
@@ -7,7 +8,7 @@ use crate::version::{ApiVersion, IDEMPOTENT_SINCE};
 /// The directive.
 const DIRECTIVE: &str = "idempotent";
 
-/// The mutations that take it.
+/// The mutations that accept it.
 const MUTATIONS: [&str; 17] = [
     "inventoryActivate",
     "inventoryAdjustQuantities",
@@ -28,7 +29,8 @@ const MUTATIONS: [&str; 17] = [
     "refundCreate",
 ];
 
-/// Whether the same call may be sent again: it only reads, or each of its mutations has a key or gets one.
+/// Returns whether the same call may be sent again: it only reads, or each of its mutations has a
+/// key or gets one.
 #[must_use]
 pub fn is_repeatable(
     document: &Document<'_>,
@@ -52,8 +54,9 @@ fn takes_key(field: &Field<'_>, version: Option<ApiVersion>) -> bool {
     version.is_some_and(|version| version >= IDEMPOTENT_SINCE) && MUTATIONS.contains(&field.name)
 }
 
-/// The text with a key on each mutation that takes one and has none; `None` when there is none such. The first one gets
-/// the key as it is, the others with their number behind it, because a key stands for one change.
+/// Adds a key to each mutation that accepts one and has none; `None` when there is no such
+/// mutation. The first one gets the key as it is, the others with a number appended, because a key
+/// stands for one change.
 #[must_use]
 pub fn add_keys(
     text: &str,
@@ -81,7 +84,7 @@ pub fn add_keys(
     for (nth, place) in places.into_iter().enumerate() {
         let key = if nth == 0 { key.to_owned() } else { format!("{key}-{}", nth + 1) };
         keyed.push_str(text.get(from..place)?);
-        // A text in JSON is a text in GraphQL.
+        // A JSON string is a GraphQL string.
         keyed.push_str(&format!(" @{DIRECTIVE}(key: {})", serde_json::to_string(&key).ok()?));
         from = place;
     }
@@ -103,7 +106,7 @@ mod tests {
         is_repeatable(&document, document.operation(None).unwrap(), version.parse().ok())
     }
 
-    /// OPS-23: a key is put where the version takes it, and only there.
+    /// OPS-23: a key is added where the version accepts it, and only there.
     #[test]
     fn ops_23_a_key_is_put_on_the_field() {
         let text = "mutation($i: X!) { r: refundCreate(input: $i) { refund { id } } }";
@@ -133,7 +136,7 @@ mod tests {
         assert_eq!(keyed(spread, "2026-04").unwrap().matches("@idempotent").count(), 1);
     }
 
-    /// OPS-23: what only reads, or has a key for every change, may be sent again; nothing else.
+    /// OPS-23: a read, or a call with a key for every change, may be sent again; nothing else.
     #[test]
     fn ops_23_only_what_has_a_key_is_repeatable() {
         assert!(repeatable("{ shop { id } }", "2024-01"));

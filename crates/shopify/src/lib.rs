@@ -1,31 +1,34 @@
-//! What is particular to Shopify: what its answers say, what a query costs, how long to wait; a client for programs that
-//! make their own calls, and bulk operations in the queue. Shopify is plain HTTP with budgets that are learned. Which store
-//! they are kept in is not known here.
+//! Everything specific to Shopify: what its responses report, what a query costs, how long to wait;
+//! a client for programs that make their own calls, and bulk operations in the queue. Shopify is
+//! plain HTTP with learned budgets. This crate does not know which store keeps them.
 //!
 //! ```no_run
 //! use std::sync::Arc;
 //! use serde_json::json;
-//! use tidegate_shopify::{Kind, Shopify};
+//! use tidegate_shopify::{Shopify, ShopifyErrorKind};
 //! use tidegate_upstream::Method;
 //! # use tidegate_store::{Store, WallClock};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! // In earnest: tidegate_store_redis::open("redis://127.0.0.1:6379").await?
+//! // In production: tidegate_store_redis::open("redis://127.0.0.1:6379").await?
 //! let store: Arc<dyn Store> = tidegate_store_embedded::open("memory:", Arc::new(WallClock))?;
 //! let client = Shopify::builder("acme", std::env::var("ACME_TOKEN")?, store).build()?;
 //!
-//! // Waits for the shop's budget, follows what the answer says of it, and is repeated when it is lost.
-//! let page = client.graphql("query($n: Int!) { products(first: $n) { nodes { id } } }", json!({ "n": 10 })).await?;
+//! // Waits for the shop's budget, adjusts to what the response reports, and retries a lost call.
+//! let query = "query($n: Int!) { products(first: $n) { nodes { id } } }";
+//! let page = client.graphql(query, json!({ "n": 10 })).await?;
 //! println!("{}", page.data["products"]["nodes"]);
 //! let shop = client.rest(Method::Get, "shop.json", None).await?;
 //! println!("{}", shop.body["shop"]["name"]);
 //!
-//! match client.graphql("mutation { tagsAdd(id: \"gid://shopify/Product/7\", tags: [\"a\"]) { node { id } } }", ()).await {
-//!     Err(error) if error.is_unknown() => println!("it may have happened: look first"),
-//!     other => println!("{:?}", other?.said.cost.actual),
+//! let mutation =
+//!     r#"mutation { tagsAdd(id: "gid://shopify/Product/7", tags: ["a"]) { node { id } } }"#;
+//! match client.graphql(mutation, ()).await {
+//!     Err(error) if error.is_unknown() => println!("it may have taken effect: check first"),
+//!     other => println!("{:?}", other?.meta.cost.actual),
 //! }
 //!
-//! // In bulk: one at a time for each shop, whichever process runs it.
+//! // In bulk: one at a time per shop, across all processes.
 //! let bulk = client.bulk();
 //! match bulk.query("{ products { edges { node { id title } } } }").await {
 //!     Ok(running) => {
@@ -37,7 +40,9 @@
 //!             }
 //!         }
 //!     }
-//!     Err(error) if matches!(error.kind(), Kind::Busy { .. }) => println!("later: {error}"),
+//!     Err(error) if matches!(error.kind(), ShopifyErrorKind::Busy { .. }) => {
+//!         println!("later: {error}");
+//!     }
 //!     Err(error) => return Err(error.into()),
 //! }
 //! # Ok(())

@@ -1,12 +1,12 @@
-//! What a person should know about a shop and is told once: that another version answers than was asked for, and that
-//! a call will stop working.
+//! Logs once per shop what an operator should know: that another version responds than was asked
+//! for, and that a call is deprecated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::response_meta::ResponseMeta;
 use crate::version::ApiVersion;
 
-/// What was told already.
+/// What was logged already.
 #[derive(Debug, Default)]
 pub(crate) struct OnceLogger {
     fell_forward: AtomicBool,
@@ -14,24 +14,24 @@ pub(crate) struct OnceLogger {
 }
 
 impl OnceLogger {
-    /// Tells what is new in an answer.
+    /// Logs what is new in a response.
     pub(crate) fn log(&self, shop: &str, said: &ResponseMeta, asked: Option<ApiVersion>) {
         if let (Some(answered), Some(asked)) = (self.first_newer_version(said, asked), asked) {
             tracing::warn!(
                 shop,
                 %asked,
                 %answered,
-                "Shopify no longer has the version that is asked for and answers with another"
+                "Shopify no longer has the requested version and responds with another"
             );
         }
         if let Some(reason) = &said.deprecated
             && !self.deprecated.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(shop, reason, "Shopify says that a call will stop working");
+            tracing::warn!(shop, reason, "Shopify reports that a call is deprecated");
         }
     }
 
-    /// The version that answered instead, the first time.
+    /// Returns the version that responded instead, the first time.
     fn first_newer_version(&self, said: &ResponseMeta, asked: Option<ApiVersion>) -> Option<ApiVersion> {
         said.fell_forward(asked).filter(|_| !self.fell_forward.swap(true, Ordering::Relaxed))
     }
@@ -41,7 +41,7 @@ impl OnceLogger {
 mod tests {
     use super::*;
 
-    /// LIM-17: that another version answers is told once, however often it does.
+    /// LIM-17: a response from another version is logged once, however often it occurs.
     #[test]
     fn lim_17_another_version_is_told_once() {
         let (telling, asked) = (OnceLogger::default(), "2026-04".parse().ok());

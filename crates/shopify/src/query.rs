@@ -1,5 +1,5 @@
-//! A GraphQL call inside an HTTP request: its text, its variables, which of its operations is meant; and how a text
-//! is put back when it was changed.
+//! A GraphQL call inside an HTTP request: its text, its variables, its selected operation; and how
+//! a changed text is written back.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ pub struct GraphqlRequest<'a> {
     /// The document.
     #[serde(borrow, default, rename = "query")]
     pub text: Cow<'a, str>,
-    /// The variables, as they are.
+    /// The variables, unparsed.
     #[serde(borrow, default)]
     pub variables: Option<&'a RawValue>,
-    /// Which operation of the document is meant.
+    /// The selected operation of the document.
     #[serde(borrow, default, rename = "operationName")]
     pub operation: Option<Cow<'a, str>>,
 }
 
 impl<'a> GraphqlRequest<'a> {
-    /// The call in a request's body; `None` when there is none that can be read.
+    /// Reads the call in a request's body; `None` when there is none that can be read.
     #[must_use]
     pub fn read(request: &'a HttpRequest) -> Option<Self> {
         let sent = body_text(&request.body)?;
@@ -35,14 +35,14 @@ impl<'a> GraphqlRequest<'a> {
         (!query.text.is_empty()).then_some(query)
     }
 
-    /// The name of the operation that is meant; an empty one means none.
+    /// Returns the name of the selected operation; an empty one counts as none.
     #[must_use]
     pub fn operation(&self) -> Option<&str> {
         self.operation.as_deref().filter(|name| !name.is_empty())
     }
 }
 
-/// What a body says, if it is a text at all: a client's own bytes may be packed.
+/// Returns the text of a body, if it is one: a client's own bytes may be compressed.
 fn body_text(body: &Body) -> Option<&str> {
     match body {
         Body::Empty => None,
@@ -52,12 +52,13 @@ fn body_text(body: &Body) -> Option<&str> {
     }
 }
 
-/// Whether the body is the document itself.
+/// Returns whether the body is the document itself.
 fn is_plain(request: &HttpRequest) -> bool {
     request.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("application/graphql"))
 }
 
-/// The body with another document in it, everything else as it was; `None` when it cannot be written.
+/// Returns the body with another document in it, everything else unchanged; `None` when it cannot
+/// be written.
 #[must_use]
 pub fn replace_text(request: &HttpRequest, text: String) -> Option<Body> {
     if is_plain(request) {
@@ -68,7 +69,7 @@ pub fn replace_text(request: &HttpRequest, text: String) -> Option<Body> {
     Some(encode_like(&request.body, serde_json::to_string(&parts).ok()?))
 }
 
-/// A text in the form that the body had.
+/// Encodes a text in the form that the body had.
 fn encode_like(body: &Body, text: String) -> Body {
     match body {
         Body::Bytes(_) => Body::Bytes(text.into()),

@@ -1,5 +1,6 @@
-//! What an answer of Shopify says besides its data: cost and budget, errors by their codes, calls used, the version
-//! that answered. It reads and judges nothing; what makes no sense counts as not said.
+//! What a response of Shopify reports besides its data: cost and budget, errors by their codes,
+//! calls used, the version that responded. It only reads and decides nothing; nonsensical values
+//! count as absent.
 
 mod calls;
 mod cost;
@@ -18,61 +19,64 @@ pub use errors::{GraphqlError, GraphqlErrorCode};
 
 use crate::version::ApiVersion;
 
-/// The header in which REST tells the calls used: `32/40`.
+/// The REST header with the calls used: `32/40`.
 pub const CALL_LIMIT: &str = "x-shopify-shop-api-call-limit";
-/// The header that tells which version answered.
+/// The header with the version that responded.
 pub const API_VERSION: &str = "x-shopify-api-version";
-/// The header that tells why a call will stop working.
+/// The header with the reason why a call is deprecated.
 pub const DEPRECATED: &str = "x-shopify-api-deprecated-reason";
 /// Longest reason that is passed on, in characters.
 const REASON_LEN_MAX: usize = 300;
 
-/// All that an answer says.
+/// Everything that a response reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseMeta {
-    /// What it cost and what is left, in a GraphQL answer.
+    /// The cost and what is left, in a GraphQL response.
     pub cost: QueryCost,
-    /// The errors beside the data, in a GraphQL answer.
+    /// The errors next to the data, in a GraphQL response.
     pub errors: Vec<GraphqlError>,
-    /// Whether it has data: a field at the top that is not null. Errors beside data leave what worked as it is.
+    /// Whether it has data: a top-level field that is not null. Errors next to data leave what
+    /// worked as it is.
     pub has_data: bool,
-    /// Whether `data` is an object at all: fields that are all null are an answer too, where no error says why.
+    /// Whether `data` is an object at all: fields that are all null are a response too, where no
+    /// error says why.
     pub has_fields: bool,
-    /// The codes of `userErrors` that say to send the same again, which is not for the caller to see.
+    /// Whether `userErrors` have a code that says to send the same request again, which the caller
+    /// does not need to see.
     pub still_running: bool,
-    /// The calls used, in a REST answer.
+    /// The calls used, in a REST response.
     pub calls: Option<CallLimit>,
-    /// The version that answered.
+    /// The version that responded.
     pub version: Option<ApiVersion>,
-    /// Why this call will stop working.
+    /// Why this call is deprecated.
     pub deprecated: Option<String>,
 }
 
-/// What a 200 means.
+/// The meaning of a 200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphqlOutcome<'a> {
-    /// The same key is at work already.
+    /// A request with the same key is still running.
     StillRunning,
-    /// There is data, and maybe errors beside it, which leave what worked as it is.
+    /// There is data, and maybe errors next to it, which leave what worked as it is.
     Done,
-    /// To be sent later.
+    /// The call has to be sent later.
     Throttled,
-    /// Something broke at Shopify; a change may have been made.
+    /// Shopify failed; a change may have been made.
     Broken,
-    /// It will not be done, for this reason first of all.
+    /// The call is refused, with this as the first reason.
     Refused(&'a GraphqlError),
-    /// It asks for more than the budget ever holds, in micro-points: waiting brings nothing.
+    /// It asks for more than the budget ever holds, in micro-points: waiting is pointless.
     TooCostly {
-        /// What it asks for.
+        /// The cost it asks for.
         cost: u64,
-        /// What the budget holds at most.
+        /// The capacity of the budget.
         most: u64,
     },
-    /// Neither data nor errors, or no JSON at all: whether it was done is not said.
+    /// Neither data nor errors, or no JSON at all: it is unknown whether the call took effect.
     Unreadable,
 }
 
-/// The top of a GraphQL answer. The data is passed over, not read.
+/// The top level of a GraphQL response. The data is skipped, not parsed.
 #[derive(Default, Deserialize)]
 struct ResponseEnvelope<'a> {
     #[serde(borrow, default)]
@@ -83,11 +87,11 @@ struct ResponseEnvelope<'a> {
     extensions: Option<&'a RawValue>,
 }
 
-/// The code of a `userErrors` entry for a request whose first sending is still at work.
+/// The code of a `userErrors` entry for a request whose first attempt is still running.
 const STILL_RUNNING: &[u8] = b"\"IDEMPOTENCY_CONCURRENT_REQUEST\"";
 
 impl ResponseMeta {
-    /// What the headers say. Enough for REST.
+    /// Parses the headers. Enough for REST.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -99,7 +103,8 @@ impl ResponseMeta {
         }
     }
 
-    /// What the body of a GraphQL answer says, besides its headers. A body that is no JSON says nothing.
+    /// Parses the headers and the body of a GraphQL response. A body that is not JSON reports
+    /// nothing.
     #[must_use]
     pub fn from_graphql(headers: &HeaderMap, body: &[u8]) -> Self {
         let top: ResponseEnvelope<'_> = serde_json::from_slice(body).unwrap_or_default();
@@ -116,7 +121,7 @@ impl ResponseMeta {
         }
     }
 
-    /// What a 200 means: the one place where that is decided, for the queue and for the client.
+    /// Decides what a 200 means: the only place that does, for the queue and for the client.
     #[must_use]
     pub fn graphql_outcome(&self) -> GraphqlOutcome<'_> {
         if self.still_running || self.error(&GraphqlErrorCode::IdempotencyConcurrentRequest).is_some() {
@@ -141,20 +146,20 @@ impl ResponseMeta {
         }
     }
 
-    /// The first error with this code.
+    /// Returns the first error with this code.
     #[must_use]
     pub fn error(&self, code: &GraphqlErrorCode) -> Option<&GraphqlError> {
         self.errors.iter().find(|error| error.code == *code)
     }
 
-    /// The version that answered instead of the one that was asked for.
+    /// Returns the version that responded instead of the requested one.
     #[must_use]
     pub fn fell_forward(&self, asked: Option<ApiVersion>) -> Option<ApiVersion> {
         self.version.filter(|version| asked.is_some_and(|asked| asked != *version))
     }
 }
 
-/// Whether an object holds anything but nulls.
+/// Returns whether an object has anything but nulls.
 fn has_non_null(data: &str) -> bool {
     let fields = serde_json::from_str::<HashMap<String, Option<IgnoredAny>>>(data);
     fields.is_ok_and(|fields| fields.values().any(Option::is_some))

@@ -1,5 +1,5 @@
-//! The id of a shop, in the one form that groups and leases use. Whatever way a shop is written, it is normalised here
-//! and nowhere else, or two names of one shop would be two groups.
+//! The id of a shop, in the one form that groups and leases use. However a shop is written, it is
+//! normalized here and nowhere else, or two spellings of one shop would be two groups.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Longest id, in bytes: one label of a host name.
 pub const SHOP_ID_LEN_MAX: usize = 63;
-/// What stands behind the id in a shop's host name.
+/// The suffix of a shop's host name, after the id.
 const DOMAIN: &str = ".myshopify.com";
 
 /// A shop's id: `acme` for `https://Acme.myshopify.com/admin`.
@@ -24,27 +24,27 @@ const DOMAIN: &str = ".myshopify.com";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShopId(String);
 
-/// What is no shop's id.
+/// A text that is not the id of a shop.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no shop: a shop is 1 to {SHOP_ID_LEN_MAX} letters, digits or '-', as in acme.myshopify.com."
+    "{0:?} is not a shop: a shop is 1 to {SHOP_ID_LEN_MAX} letters, digits or '-', as in acme.myshopify.com."
 )]
 pub struct InvalidShopId(String);
 
 impl ShopId {
-    /// The id itself.
+    /// Returns the id.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The group in which the operations of this shop keep their order.
+    /// Returns the group in which the operations of this shop keep their order.
     #[must_use]
     pub fn group(&self) -> String {
         format!("shop:{}", self.0)
     }
 
-    /// The lease that a bulk operation of this shop holds.
+    /// Returns the lease that a bulk operation of this shop holds.
     #[must_use]
     pub fn bulk_lease(&self) -> String {
         format!("bulk-lock:{}", self.0)
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// LIM-15: every way to write a shop is one id, so its group and its lease are one.
+    /// LIM-15: every spelling of a shop is one id, so its group and its lease are one.
     #[test]
     fn lim_15_every_spelling_of_a_shop_is_one_id() {
         for text in [
@@ -107,12 +107,12 @@ mod tests {
             ["", " ", "-acme", "acme.com", "ac me", "shöp", "acme:443", "https://", ".myshopify.com", &long]
         {
             let said = text.parse::<ShopId>().unwrap_err().to_string();
-            assert!(said.contains("is no shop"), "{said}");
+            assert!(said.contains("is not a shop"), "{said}");
         }
     }
 
     proptest! {
-        /// LIM-15: normalising twice changes nothing, and no text is too odd.
+        /// LIM-15: normalizing twice changes nothing, and no text is too odd.
         #[test]
         fn lim_15_an_id_is_its_own_id(text in "\\PC{0,80}") {
             if let Ok(shop) = text.parse::<ShopId>() {

@@ -1,5 +1,5 @@
-//! Versions of the Admin API: which one a path asks for, which one answered, and whether that is another. A retired
-//! version is answered by a newer one without a word; only the header of the answer tells.
+//! Versions of the Admin API: which one a path asks for, which one responded, and whether they
+//! differ. A newer version silently responds for a retired one; only the response header shows it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,14 +14,14 @@ pub enum ApiVersion {
         /// The first month of its quarter.
         month: u8,
     },
-    /// The one that changes at any time.
+    /// The version that changes at any time.
     Unstable,
 }
 
-/// The first version that takes `@idempotent`.
+/// The first version that supports `@idempotent`.
 pub const IDEMPOTENT_SINCE: ApiVersion = ApiVersion::Quarter { year: 2026, month: 1 };
 
-/// What is no version.
+/// A text that is not a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("A version of the API is written as 2026-04, or unstable.")]
 pub struct InvalidApiVersion;
@@ -53,7 +53,7 @@ impl fmt::Display for ApiVersion {
     }
 }
 
-/// The version that a path asks for: `/admin/api/2026-04/graphql.json`.
+/// Returns the version that a path asks for: `/admin/api/2026-04/graphql.json`.
 ///
 /// ```
 /// use tidegate_shopify::version::of_path;
@@ -67,7 +67,7 @@ pub fn of_path(path: &str) -> Option<ApiVersion> {
     rest.split('/').next()?.parse().ok()
 }
 
-/// Whether a path is GraphQL: `…/graphql.json` below `/admin/api/`.
+/// Returns whether a path is GraphQL: `…/graphql.json` below `/admin/api/`.
 #[must_use]
 pub fn is_graphql(path: &str) -> bool {
     let path = path.split(['?', '#']).next().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Discord's REST API as far as a bot needs it that builds a guild: roles, channels, overwrites, positions and messages,
-//! with its limits, told and hidden, its names, its permissions and its refusals. There is no gateway and no people.
+//! A simulator of Discord's REST API, as far as a bot that builds a guild needs it: roles,
+//! channels, overwrites, positions and messages, with its limits, announced and hidden, its names,
+//! its permissions and its refusals. There is no gateway and there are no people.
 
 pub mod channel;
 pub mod channels;
@@ -48,20 +49,20 @@ use request::DiscordRequest;
 use sim_state::{DiscordSimOutcome, DiscordSimState};
 use stats::DiscordStats;
 
-/// How the simulator behaves.
+/// The options of the simulator.
 #[derive(Clone, Debug)]
 pub struct DiscordSimOptions {
-    /// Where it listens; port 0 lets the system choose.
+    /// The address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// Its limits.
     pub limits: DiscordLimits,
-    /// How long each answer takes.
+    /// The latency of each response.
     pub latency: Duration,
     /// How often a call fails with a 5xx and no effect, from 0 to 1.
     pub fail_rate: f64,
     /// How often the connection is cut after the effect, from 0 to 1.
     pub cut_rate: f64,
-    /// Which calls fail, which are cut, and the hashes of limits.
+    /// Determines which calls fail, which are cut, and the hashes of limits.
     pub seed: u64,
 }
 
@@ -79,7 +80,7 @@ impl Default for DiscordSimOptions {
     }
 }
 
-/// A running simulator. Dropping it ends it.
+/// A running simulator. Dropping it stops it.
 #[derive(Debug)]
 pub struct DiscordSim {
     server: SimServer,
@@ -90,25 +91,25 @@ pub struct DiscordSim {
 struct Shared {
     state: Mutex<State>,
     latency: Duration,
-    /// The machine's time at the start, so that ids and headers tell dates.
+    /// The machine's time at the start, so that ids and headers contain dates.
     epoch: Time,
     started: Instant,
-    /// Told when what hangs is to be cut.
+    /// Signals that hanging calls are to be cut.
     lifted: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
 struct State {
     world: DiscordSimState,
-    /// How much the clock was put forward.
+    /// How far the clock was advanced.
     forward: Duration,
 }
 
 impl DiscordSim {
-    /// Starts one.
+    /// Starts a simulator.
     ///
     /// # Errors
-    /// When an option makes no sense, or the address cannot be had.
+    /// When an option is invalid, or the address cannot be bound.
     pub async fn start(options: DiscordSimOptions) -> io::Result<Self> {
         let is_rate = |rate| (0.0..=1.0).contains(&rate);
         if !is_rate(options.fail_rate) || !is_rate(options.cut_rate) {
@@ -128,26 +129,27 @@ impl DiscordSim {
         Ok(Self { server, shared })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 
-    /// What it counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> DiscordStats {
         self.shared.state().0.world.stats()
     }
 
-    /// Ends it.
+    /// Stops it.
     pub async fn shutdown(self) {
         self.server.shutdown().await;
     }
 }
 
 impl Shared {
-    /// The state and the time. The time is read under the lock, so that windows see it only go on.
+    /// Returns the state and the time. The time is read under the lock, so that windows never see
+    /// it go back.
     fn state(&self) -> (MutexGuard<'_, State>, Time) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.epoch.after(self.started.elapsed()).after(state.forward);
@@ -174,7 +176,7 @@ impl Simulator for Shared {
         let arrival = DiscordRequest::of(&request);
         let (fate, mut lifted) = {
             let (mut state, now) = self.state();
-            // Under the lock, so that no lifting is missed.
+            // Under the lock, so that no release is missed.
             (state.world.handle(&arrival, now), self.lifted.subscribe())
         };
         match fate {

@@ -1,13 +1,13 @@
-//! Which effects have happened before, in bounded memory: the oldest are forgotten first.
+//! The history of effects, for finding duplicates, in bounded memory: the oldest are dropped first.
 
 use std::collections::{HashSet, VecDeque};
 
 use tidegate_core::fingerprint::Fingerprint;
 
-/// Most effects that are remembered.
+/// Most effects remembered.
 pub const SEEN_MAX: usize = 1_000_000;
 
-/// Effects by place and key.
+/// Effects by location and key.
 #[derive(Debug)]
 pub struct EffectHistory {
     known: HashSet<u128>,
@@ -22,13 +22,13 @@ impl Default for EffectHistory {
 }
 
 impl EffectHistory {
-    /// One that remembers this many.
+    /// Creates a history of this capacity.
     #[must_use]
     pub fn with_capacity(most: usize) -> Self {
         Self { known: HashSet::new(), order: VecDeque::new(), most }
     }
 
-    /// Remembers an effect; true when it had happened before.
+    /// Records an effect; true when it had happened before.
     pub fn record(&mut self, place: &str, key: &str) -> bool {
         let hash = Fingerprint::of("sim effect").part(place.as_bytes()).part(key.as_bytes()).short();
         if !self.known.insert(hash) {

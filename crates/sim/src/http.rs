@@ -1,5 +1,6 @@
-//! A plain HTTP API that accepts any path: writes have an effect and are logged in order, calls beyond its limit get
-//! a 429, and it fails or cuts the connection as often as it is told.
+//! A simulator of a plain HTTP API that accepts any path: writes have an effect and are logged in
+//! order, calls beyond its limit get a 429, and it fails or cuts the connection at configured
+//! rates.
 
 pub mod log;
 pub mod sim_state;
@@ -21,22 +22,22 @@ use crate::stats::Stats;
 use crate::token_bucket::BucketDecision;
 use sim_state::{HttpSimOutcome, HttpSimRequest, HttpSimState};
 
-/// How the simulator behaves.
+/// The options of the simulator.
 #[derive(Clone, Debug)]
 pub struct HttpSimOptions {
-    /// Where it listens; port 0 lets the system choose.
+    /// The address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// What its bucket holds, in calls.
+    /// The capacity of its bucket, in calls.
     pub capacity: u64,
-    /// What comes back each second; `None` is no limit at all.
+    /// The refill per second; `None` for no limit at all.
     pub refill_per_s: Option<f64>,
-    /// How long each answer takes.
+    /// The latency of each response.
     pub latency: Duration,
     /// How often a call fails with a 500 and no effect, from 0 to 1.
     pub fail_rate: f64,
     /// How often the connection is cut after the effect, from 0 to 1.
     pub cut_rate: f64,
-    /// Which calls fail and which are cut.
+    /// Determines which calls fail and which are cut.
     pub seed: u64,
 }
 
@@ -69,7 +70,7 @@ impl HttpSimOptions {
     }
 }
 
-/// A running simulator. Dropping it ends it.
+/// A running simulator. Dropping it stops it.
 #[derive(Debug)]
 pub struct HttpSim {
     server: SimServer,
@@ -84,10 +85,10 @@ struct Shared {
 }
 
 impl HttpSim {
-    /// Starts one.
+    /// Starts a simulator.
     ///
     /// # Errors
-    /// When an option makes no sense, or the address cannot be had.
+    /// When an option is invalid, or the address cannot be bound.
     pub async fn start(options: HttpSimOptions) -> io::Result<Self> {
         if let Some(problem) = options.problem() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
@@ -98,19 +99,19 @@ impl HttpSim {
         Ok(Self { server, shared })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 
-    /// What it counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.world().stats().clone()
     }
 
-    /// Ends it.
+    /// Stops it.
     pub async fn shutdown(self) {
         self.server.shutdown().await;
     }
@@ -144,7 +145,7 @@ impl Simulator for Shared {
         let arrival = HttpSimRequest::of(&request);
         let (ruling, fate) = {
             let mut world = self.world();
-            // Under the lock, so that the bucket sees time only go on.
+            // Under the lock, so that the bucket never sees time go back.
             let now = Time::ZERO.after(self.started.elapsed());
             world.handle(&arrival, now)
         };
@@ -155,7 +156,7 @@ impl Simulator for Shared {
                 json(StatusCode::TOO_MANY_REQUESTS, &json!({ "error": "too many requests" }))
             }
             HttpSimOutcome::Failed => {
-                json(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "it failed as it was told to" }))
+                json(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "injected failure" }))
             }
             HttpSimOutcome::Done { call } => json(StatusCode::OK, &arrival.echo(call)),
         };
@@ -166,7 +167,7 @@ impl Simulator for Shared {
     }
 }
 
-/// Seconds with three decimals, rounded up.
+/// Formats seconds with three decimals, rounded up.
 fn seconds(duration: Duration) -> String {
     let millis = millis_up(duration);
     format!("{}.{:03}", millis / 1_000, millis % 1_000)

@@ -1,5 +1,6 @@
-//! Simulators: upstreams on loopback that enforce their own limits by their own clock, count what oversteps them,
-//! and fail and cut as they are told, from a seed. They print nothing and know nothing of Tidegate.
+//! Simulators: upstreams on loopback that enforce their own limits by their own clock, count what
+//! exceeds them, and fail and cut connections as configured, from a seed. They print nothing and
+//! know nothing of Tidegate.
 
 pub mod discord;
 pub mod effect_history;

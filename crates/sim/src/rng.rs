@@ -1,17 +1,18 @@
-//! Seeded randomness: the same seed gives the same choices on every machine. Good enough for faults, not for secrets.
+//! Seeded randomness: the same seed gives the same choices on every machine. Good enough for
+//! faults, not for secrets.
 
-/// A stream of choices (SplitMix64).
+/// A random stream (SplitMix64).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeededRng(u64);
 
 impl SeededRng {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,9 +21,10 @@ impl SeededRng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Whether something that happens at this rate, from 0 to 1, happens now. Always draws exactly one number.
+    /// Returns whether an event with this rate, from 0 to 1, happens now. Always draws exactly one
+    /// number.
     pub fn happens(&mut self, rate: f64) -> bool {
-        // The upper 53 bits are as many as a float keeps.
+        // A float keeps the upper 53 bits.
         let drawn = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         drawn < rate
     }

@@ -1,5 +1,5 @@
-//! A server on loopback for simulators: it reads whole requests and lets the simulator answer, or cut the connection
-//! with no answer at all.
+//! A server on loopback for simulators: it reads whole requests and lets the simulator respond, or
+//! cut the connection without a response.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -24,25 +24,25 @@ use tokio::task::{JoinHandle, JoinSet};
 /// Largest body that is read, in bytes.
 pub const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// How long nothing is accepted after an accept failed.
+/// How long to pause after an accept failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a simulator does with a request.
+/// A simulator's reply to a request.
 #[derive(Debug)]
 pub enum SimReply {
-    /// Answers it.
+    /// Sends a response.
     Answer(Response<Bytes>),
-    /// Answers it piece by piece.
+    /// Streams a response.
     Stream(Response<()>, IteratorBody),
     /// Cuts the connection.
     Cut,
 }
 
-/// A body that is made while it is sent, no faster than it is read.
+/// A body that is generated while it is sent, no faster than it is read.
 pub struct IteratorBody(Box<dyn Iterator<Item = Bytes> + Send>);
 
 impl IteratorBody {
-    /// Of these pieces.
+    /// Creates a body of these chunks.
     pub fn new(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         Self(Box::new(pieces))
     }
@@ -66,17 +66,17 @@ impl Body for IteratorBody {
     }
 }
 
-/// The address that a request came from; it is among the request's extensions.
+/// The address that a request came from, stored in the request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddr(pub IpAddr);
 
 /// A simulator as the server sees it.
 pub trait Simulator: Send + Sync + 'static {
-    /// What follows a request.
+    /// Replies to a request.
     fn reply(&self, request: Request<Bytes>) -> impl Future<Output = SimReply> + Send;
 }
 
-/// A running server. Dropping it ends it at once.
+/// A running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub struct SimServer {
     addr: SocketAddr,
@@ -85,10 +85,10 @@ pub struct SimServer {
 }
 
 impl SimServer {
-    /// Listens and serves.
+    /// Binds the address and serves.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address cannot be bound.
     pub async fn start(listen: SocketAddr, simulator: Arc<impl Simulator>) -> io::Result<Self> {
         let listener = TcpListener::bind(listen).await?;
         let addr = listener.local_addr()?;
@@ -97,13 +97,13 @@ impl SimServer {
         Ok(Self { addr, stop: Some(stop), task })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Ends it: open connections are closed, and the address is free when this returns.
+    /// Stops it: open connections are closed, and the address is free when this returns.
     pub async fn shutdown(mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -139,7 +139,7 @@ async fn accept(listener: TcpListener, simulator: Arc<impl Simulator>, mut stopp
 async fn serve(stream: TcpStream, peer: PeerAddr, simulator: Arc<impl Simulator>) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| answer(request, peer, &*simulator));
-    // An error here is a client that went away, or a cut that was asked for.
+    // An error here is a client that disconnected, or a requested cut.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -162,7 +162,7 @@ async fn answer(
     }
 }
 
-/// An answer in JSON.
+/// Creates a JSON response.
 pub fn json(status: StatusCode, body: &impl serde::Serialize) -> Response<Bytes> {
     let mut response = Response::new(serde_json::to_vec(body).map_or_else(|_| Bytes::new(), Bytes::from));
     *response.status_mut() = status;

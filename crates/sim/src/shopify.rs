@@ -1,5 +1,6 @@
-//! Shopify's Admin API for any number of shops: GraphQL by cost, REST by calls, bulk operations by places, each limit
-//! enforced as Shopify does it. There is no schema behind it: every field exists, and what is read is made up.
+//! A simulator of Shopify's Admin API for any number of shops: GraphQL by cost, REST by calls, bulk
+//! operations by slots, each limit enforced as Shopify does it. There is no schema behind it: every
+//! field exists, and the data is made up.
 
 pub mod address;
 pub mod bodies;
@@ -43,26 +44,26 @@ use plan::ShopPlan;
 use sim_state::{ShopifySimOutcome, ShopifySimState, ShopifyStats};
 use version::Version;
 
-/// How the simulator behaves.
+/// The options of the simulator.
 #[derive(Clone, Debug)]
 pub struct ShopifySimOptions {
-    /// Where it listens; port 0 lets the system choose.
+    /// The address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// The plan of every shop.
     pub plan: ShopPlan,
-    /// The version that answers when an older one is asked for.
+    /// The version that responds when an older one is requested.
     pub oldest: Version,
     /// How long a bulk operation takes.
     pub bulk_takes: Duration,
     /// How many lines its result has.
     pub bulk_rows: u64,
-    /// How long each answer takes.
+    /// The latency of each response.
     pub latency: Duration,
     /// How often a call fails with a 5xx and no effect, from 0 to 1.
     pub fail_rate: f64,
     /// How often the connection is cut after the effect, from 0 to 1.
     pub cut_rate: f64,
-    /// Which calls fail, which are cut, and how much each one returns.
+    /// Determines which calls fail, which are cut, and how much each one returns.
     pub seed: u64,
 }
 
@@ -83,7 +84,7 @@ impl Default for ShopifySimOptions {
     }
 }
 
-/// A running simulator. Dropping it ends it.
+/// A running simulator. Dropping it stops it.
 #[derive(Debug)]
 pub struct ShopifySim {
     server: SimServer,
@@ -97,15 +98,15 @@ struct Shared {
     latency: Duration,
     seed: u64,
     started: Instant,
-    /// Where it is, once it listens.
+    /// Its base URL, once it listens.
     base: OnceLock<String>,
 }
 
 impl ShopifySim {
-    /// Starts one.
+    /// Starts a simulator.
     ///
     /// # Errors
-    /// When an option makes no sense, or the address cannot be had.
+    /// When an option is invalid, or the address cannot be bound.
     pub async fn start(options: ShopifySimOptions) -> io::Result<Self> {
         let is_rate = |rate| (0.0..=1.0).contains(&rate);
         if !is_rate(options.fail_rate) || !is_rate(options.cut_rate) {
@@ -127,27 +128,28 @@ impl ShopifySim {
         Ok(Self { server, shared })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 
-    /// What it counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> ShopifyStats {
         let (mut world, now) = self.shared.world();
         world.stats(now)
     }
 
-    /// Ends it.
+    /// Stops it.
     pub async fn shutdown(self) {
         self.server.shutdown().await;
     }
 }
 
 impl Shared {
-    /// The world and the time. The time is read under the lock, so that buckets see it only go on.
+    /// Returns the state and the time. The time is read under the lock, so that buckets never see
+    /// it go back.
     fn world(&self) -> (MutexGuard<'_, ShopifySimState>, Time) {
         let world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
         (world, Time::ZERO.after(self.started.elapsed()))
@@ -249,7 +251,7 @@ impl Simulator for Shared {
     }
 }
 
-/// In the coding that the client likes best, as Shopify's servers do it.
+/// Compresses a response with the client's preferred coding, as Shopify's servers do.
 async fn compressed(mut response: Response<Bytes>, asked: &HeaderMap) -> Response<Bytes> {
     let accept = asked.get(ACCEPT_ENCODING).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     set_header(response.headers_mut(), "vary", "Accept-Encoding");
@@ -262,7 +264,7 @@ async fn compressed(mut response: Response<Bytes>, asked: &HeaderMap) -> Respons
     response
 }
 
-/// The pages beside this one, under the name that the simulator itself is called by.
+/// Adds links to the adjacent pages, under the host name by which the simulator was called.
 fn add_link_header(headers: &mut HeaderMap, page: RestPage, request: &Request<Bytes>, base: &str) {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let origin = host.map_or_else(|| base.to_owned(), |host| format!("http://{host}"));

@@ -1,4 +1,4 @@
-//! What a simulator counted, in the one form that all of them answer at `/_sim/stats`.
+//! The counts of a simulator, in the one form that all of them report at `/_sim/stats`.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 /// The counts of a simulator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// Every call, refused ones included; calls to `/_sim` are not counted.
+    /// Every call, including refused ones; calls to `/_sim` are not counted.
     pub calls: u64,
     /// Calls that had an effect.
     pub writes: u64,
-    /// Calls that were told to wait.
+    /// Calls that were throttled.
     pub throttled: u64,
-    /// Calls beyond what the limit allowed.
+    /// Calls beyond the limit.
     pub overstepped: u64,
-    /// Effects that had happened before. Only of calls whose repeating does more than the first did: a PUT twice is
-    /// none.
+    /// Effects that had happened before. Only for calls that are not idempotent: a PUT sent twice
+    /// is no duplicate.
     pub duplicates: u64,
-    /// What would be on the bill, in the simulator's own unit.
+    /// What would be billed, in the simulator's own unit.
     pub billed: u64,
     /// What exists now, by kind.
     pub objects: BTreeMap<String, u64>,

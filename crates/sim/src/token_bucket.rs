@@ -1,4 +1,5 @@
-//! A token bucket as an upstream keeps it: exact, by its own clock, one token a call. It forgives nothing.
+//! A token bucket as an upstream keeps it: exact, by its own clock, one token per call. It
+//! tolerates no excess.
 
 use std::time::Duration;
 
@@ -7,16 +8,16 @@ use tidegate_core::bucket::Readiness;
 use tidegate_core::bucket::drip::Drip;
 use tidegate_core::operation::MICRO;
 
-/// A limit that is enforced.
+/// An enforced limit.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket(Drip);
 
-/// What a call is told.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketDecision {
-    /// How long to wait, when it is not allowed.
+    /// How long to wait, when it is refused.
     pub wait: Option<Duration>,
-    /// What the bucket holds at most, in whole tokens.
+    /// The capacity, in whole tokens.
     pub limit: u64,
     /// What is left, in whole tokens.
     pub remaining: u64,
@@ -25,14 +26,14 @@ pub struct BucketDecision {
 }
 
 impl TokenBucket {
-    /// A full bucket, in tokens.
+    /// Creates a full bucket, in tokens.
     #[must_use]
     pub fn new(capacity: u64, refill_per_s: f64) -> Self {
         let refill = (refill_per_s * MICRO as f64).round() as u64;
         Self(Drip::full(capacity.saturating_mul(MICRO), refill, 0, Time::ZERO))
     }
 
-    /// Takes one token, or says when there is one.
+    /// Takes one token, or returns when there is one.
     pub fn take(&mut self, now: Time) -> BucketDecision {
         let wait = match self.0.ready(MICRO, now) {
             Readiness::Now => {
@@ -55,7 +56,7 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    /// LIM-6: what is granted never exceeds capacity plus refill, and the wait that is told is exact.
+    /// LIM-6: the grants never exceed capacity plus refill, and the reported wait is exact.
     #[test]
     fn lim_6_the_bucket_is_exact() {
         let mut rate = TokenBucket::new(3, 2.0);

@@ -23,10 +23,11 @@ async fn fetch(client: &Client, url: String) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// LIM-19: many at once get no more than the bucket holds, and each refusal says when.
+/// LIM-19: many concurrent calls get no more than the bucket holds, and each refusal says when to
+/// retry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_19_the_bucket_is_enforced() {
-    // Nothing comes back within the test.
+    // Nothing is restored within the test.
     let options = HttpSimOptions { capacity: 5, refill_per_s: Some(0.001), ..HttpSimOptions::default() };
     let (sim, url) = start(options).await;
     let client = client();
@@ -53,7 +54,7 @@ async fn lim_19_the_bucket_is_enforced() {
     sim.shutdown().await;
 }
 
-/// A wait that was told is enough: the next call goes through.
+/// The reported wait is enough: the next call succeeds.
 #[tokio::test]
 async fn the_told_wait_is_enough() {
     let options = HttpSimOptions { capacity: 1, refill_per_s: Some(20.0), ..HttpSimOptions::default() };
@@ -74,7 +75,7 @@ async fn the_told_wait_is_enough() {
     }
 }
 
-/// OPS-23: a cut comes after the effect: the caller hears nothing, and the write is there.
+/// OPS-23: a cut comes after the effect: the caller gets no response, and the write is there.
 #[tokio::test]
 async fn ops_23_a_cut_comes_after_the_effect() {
     let (sim, url) = start(HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
@@ -90,7 +91,7 @@ async fn ops_23_a_cut_comes_after_the_effect() {
     assert_eq!(log, serde_json::json!({"writes": [entry], "next": 2, "oldest": 1}));
 }
 
-/// The log gives the writes in the order in which they came.
+/// The log has the writes in the order of arrival.
 #[tokio::test]
 async fn the_log_keeps_the_order() {
     let (_sim, url) = start(HttpSimOptions::default()).await;
@@ -129,7 +130,7 @@ async fn a_seed_gives_its_faults_again() {
     }
 }
 
-/// An answer tells what was asked; its latency is kept.
+/// A response echoes the request after its latency.
 #[tokio::test]
 async fn it_echoes_after_its_latency() {
     let latency = Duration::from_millis(40);
@@ -143,7 +144,7 @@ async fn it_echoes_after_its_latency() {
     sim.shutdown().await;
 }
 
-/// Options that make no sense are refused, and a shut simulator frees its address.
+/// Invalid options are refused, and a simulator that was shut down frees its address.
 #[tokio::test]
 async fn options_are_checked_and_the_address_is_freed() {
     for (fail_rate, capacity) in [(1.1, 1), (f64::NAN, 1), (0.0, 0)] {

@@ -1,6 +1,6 @@
-// Ids that become known while calls are made, by the names that stand for them in paths and bodies.
+// Ids of created objects, by the names that stand for them in paths and bodies.
 
-/** A promise for each thing that a call makes. */
+/** A promise for each object that a call creates. */
 export class Made {
   #ids = new Map();
 
@@ -15,7 +15,7 @@ export class Made {
     }
   }
 
-  /** The ids of these, when all are known. */
+  /** Returns the ids of these, once all are known. */
   async ids(names) {
     const known = await Promise.all(names.map(async (name) => [name, await this.#of(name).id]));
     return new Map(known);
@@ -32,7 +32,7 @@ export class Made {
   }
 }
 
-/** A body with ids for names. */
+/** Returns a body with names replaced by ids. */
 export function filled(value, ids) {
   if (typeof value === 'string') return ids.get(value) ?? value;
   if (Array.isArray(value)) return value.map((item) => filled(item, ids));

@@ -1,5 +1,6 @@
-// The calls of `bench discord` through @discordjs/rest, each as soon as what it needs is there. Limits are left to the library,
-// whose settings are as they come. What to do is read from stdin; how long it took is printed.
+// The calls of `bench discord` through @discordjs/rest, each as soon as its dependencies exist.
+// Limits are left to the library, with its default settings. Reads the calls from stdin and prints
+// how long they took.
 
 import { text } from 'node:stream/consumers';
 

@@ -1,6 +1,6 @@
-// What was measured, as the benchmark reads it.
+// The figures in the format that the benchmark reads.
 
-/** The figures of a run. */
+/** Returns the figures of a run. */
 export function figures({ jobs, tookMs, adds }) {
   const sorted = Float64Array.from(adds).sort();
   return {

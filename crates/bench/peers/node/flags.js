@@ -1,8 +1,8 @@
-// The flags, which are those of every peer: a name and whole numbers.
+// The flags, the same for every peer: a name and whole numbers.
 
 const NUMBERS = ['seconds', 'producers', 'workers', 'groups', 'payload', 'outstanding'];
 
-/** The peer's name and the load. A flag that is missing or no number is an error, never a default. */
+/** Parses the peer's name and the load. A missing flag or one that is not a number is an error. */
 export function readLoad([name, ...flags]) {
   const given = new Map();
   for (let at = 0; at < flags.length; at += 2) given.set(flags[at], flags[at + 1]);

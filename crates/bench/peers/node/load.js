@@ -1,12 +1,12 @@
-// The load: producers that each wait for their add, over many groups, with a bound on what is added and not yet done.
-// The same as the load on Tidegate itself.
+// The load: producers that each wait for their add, over many groups, with a bound on the jobs that
+// are added but not done. The same as the load on Tidegate itself.
 
 import { performance } from 'node:perf_hooks';
 
-/** A stride that is prime to the number of groups visits all of them. */
+/** A stride that is coprime with the number of groups visits all of them. */
 const STRIDE = 7_919;
 
-/** Adds jobs until the time is over and waits for the last one; gives what was done, and what each add took in ms. */
+/** Adds jobs until the time is over, waits for the last one; returns jobs and latencies in ms. */
 export async function produce(load, producer, worker) {
   const before = await warmUp(load, producer, worker);
   const state = { added: before, adds: [], start: performance.now() };
@@ -16,14 +16,14 @@ export async function produce(load, producer, worker) {
   return { jobs: state.added - before, tookMs: performance.now() - state.start, adds: state.adds };
 }
 
-/** One job of each producer that does not count, so that connections are not made while the time runs. */
+/** Runs one uncounted job per producer, so that no connection is opened during the measurement. */
 async function warmUp(load, producer, worker) {
   await all(load, (number) => producer.add(`group-${number % load.groups}`, 'x'.repeat(load.payload)));
   await worker.reached(load.producers);
   return load.producers;
 }
 
-/** Runs all producers to their ends, also when one fails: only then may anything be cleared away. */
+/** Runs all producers to their ends, even when one fails: only then may anything be removed. */
 async function all(load, run) {
   const ends = await Promise.allSettled(Array.from({ length: load.producers }, async (_, number) => run(number)));
   const failure = ends.find((end) => end.status === 'rejected');

@@ -1,6 +1,7 @@
-// The load of `bench operations` on one queue: `node main.js PEER --seconds 10 …`, with the store's URL in
-// TIDEGATE_PEER_STORE, because the arguments of a process are there for all to see. This process produces, a second one
-// works. It prints one JSON object on stdout and leaves nothing on the server.
+// The load of `bench operations` on one queue: `node main.js PEER --seconds 10 …`, with the store's
+// URL in TIDEGATE_PEER_STORE, because everyone can see the arguments of a process. This process
+// produces, a second one works. It prints one JSON object on stdout and leaves nothing on the
+// server.
 
 import { figures } from './figures.js';
 import { readLoad } from './flags.js';
@@ -22,7 +23,7 @@ async function measure(peer, load, stop) {
 
 async function main() {
   const { name, load } = readLoad(process.argv.slice(2));
-  // Names of its own, so that it meets neither ours nor what another run left.
+  // Names of its own, so that it conflicts neither with ours nor with leftovers of another run.
   const peer = await openPeer(name, load, `tidegate_peer_${process.pid}`);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) {

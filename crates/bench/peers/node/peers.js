@@ -1,5 +1,5 @@
-// Which queues there are, and on what they run. Each is a module with one class that has prepare, producer, worker and
-// clear; it is loaded only when it is asked for.
+// The queues and their servers. Each is a module with one class that has prepare, producer, worker
+// and clear; it is loaded only on request.
 
 const PEERS = {
   'bullmq redis:': () => import('./peers/bullmq-redis.js'),
@@ -12,7 +12,7 @@ const PEERS = {
   'pg-boss postgresql:': () => import('./peers/pg-boss.js'),
 };
 
-/** A queue under a load, everything of it below the name `space`. Nothing is connected yet. */
+/** Creates a queue under a load, with all its names below `space`. Nothing is connected yet. */
 export async function openPeer(name, load, space) {
   const url = process.env.TIDEGATE_PEER_STORE;
   if (!url) throw new Error('TIDEGATE_PEER_STORE must hold the URL of the store');

@@ -1,21 +1,21 @@
-// What the peers on PostgreSQL share: a server at rest before, a schema that goes afterwards.
+// Shared by the peers on PostgreSQL: an idle server before, a schema that is dropped afterwards.
 
 import pg from 'pg';
 
-/** Connections of each of the two processes. */
+/** Connections per process, of two. */
 export const POOL_MAX = 20;
 
-/** Vacuums and writes a checkpoint now, so that what was done before is not tidied up while the peer is measured. */
+/** Vacuums and writes a checkpoint now, so that this does not happen during the measurement. */
 export async function bringToRest(connectionString) {
   await withClient(connectionString, async (client) => {
     for (const statement of ['VACUUM ANALYZE', 'CHECKPOINT']) {
-      // A user who may not do this measures all the same.
+      // Without the permission the measurement continues.
       await client.query(statement).catch((error) => console.error(`${statement} is left out: ${error.message}`));
     }
   });
 }
 
-/** Removes a schema with all that is in it. */
+/** Drops a schema and everything in it. */
 export async function dropSchema(connectionString, schema) {
   await withClient(connectionString, (client) => client.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`));
 }

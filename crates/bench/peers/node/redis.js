@@ -1,21 +1,21 @@
-// What the peers on Redis share: a connection, a server at rest before, nothing left behind.
+// Shared by the peers on Redis: a connection, an idle server before, nothing left behind.
 
 import { setTimeout as wait } from 'node:timers/promises';
 
 import { Redis } from 'ioredis';
 
-/** How long a server may take to come to rest. */
+/** How long a server may take to become idle. */
 const REST_MS = 120_000;
 
-/** A connection that fails instead of trying for ever. */
+/** Opens a connection that fails instead of retrying forever. */
 export function connect(url, options = {}) {
   const redis = new Redis(url, { maxRetriesPerRequest: 3, ...options });
-  // Whoever waits for an answer hears of it; without this the process would end at the first trouble.
+  // Pending calls get the error; without this listener the process would exit at the first one.
   redis.on('error', () => {});
   return redis;
 }
 
-/** Rewrites the server's log now, so that what was done before is not tidied up while the peer is measured. */
+/** Rewrites the server's log now, so that this does not happen during the measurement. */
 export async function bringToRest(url) {
   const redis = connect(url);
   try {

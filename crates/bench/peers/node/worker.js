@@ -1,5 +1,5 @@
-// The second process: handles jobs with a handler that does nothing, and tells the first how many are done. Started by
-// workers.js, never by hand.
+// The second process: handles jobs with a handler that does nothing, and reports to the first how
+// many are done. Started by workers.js, never by hand.
 
 import { readLoad } from './flags.js';
 import { openPeer } from './peers.js';
@@ -10,7 +10,7 @@ const { name, load } = readLoad(rest);
 let done = 0;
 let told = true;
 
-/** Counts finished jobs; one message for all that finish in one turn of the event loop. */
+/** Counts finished jobs; one message for all that finish in one tick of the event loop. */
 function finished(jobs) {
   done += jobs;
   if (!told) return;
@@ -21,13 +21,13 @@ function finished(jobs) {
   });
 }
 
-/** Nothing is measured once something went wrong. */
+/** Any failure ends the measurement. */
 function failed(error) {
   console.error(`the worker of ${name}: ${error?.message || error}`);
   process.exit(1);
 }
 
-// Whoever counts is gone: there is nobody left to work for.
+// The counting process is gone: there is no one left to work for.
 process.on('disconnect', () => process.exit(1));
 process.on('unhandledRejection', failed);
 

@@ -1,11 +1,11 @@
-// The process that works, seen from the one that produces: it is started, counted and stopped here.
+// The worker process, seen from the producing one: starts it, counts its jobs and stops it.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('worker.js', import.meta.url));
-/** How long nothing may get done before the run is given up. */
+/** How long no job may finish before the run is given up. */
 const STALL_MS = 60_000;
 /** How long a worker may take to stop before it is killed. */
 const STOP_MS = 10_000;
@@ -24,14 +24,14 @@ class Worker {
     child.once('exit', (code) => this.#break(new Error(`the worker ended with ${code} before its time`)));
   }
 
-  /** Waits until at least so many jobs are done. */
+  /** Waits until at least this many jobs are done. */
   reached(jobs) {
     if (this.#broken) return Promise.reject(this.#broken);
     if (this.#done >= jobs) return undefined;
     return new Promise((resolve, reject) => this.#waiting.push({ jobs, resolve, reject }));
   }
 
-  /** Fails all who wait when nothing has been done for long. */
+  /** Fails all waiters when no job has finished for long. */
   watch() {
     let last = -1;
     const timer = setInterval(() => {
@@ -66,7 +66,7 @@ class Worker {
   }
 }
 
-/** Starts it and waits until it takes jobs. When `stop` is aborted, all who wait for jobs fail. */
+/** Starts it and waits until it accepts jobs. When `stop` is aborted, all waiters fail. */
 export async function startWorker(args, space, stop) {
   stop.throwIfAborted();
   const child = fork(PROGRAM, [space, ...args], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });

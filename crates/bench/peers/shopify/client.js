@@ -1,5 +1,6 @@
-// A shop's client as its users have it, with its own limiter, which is not touched. Its address is fixed to https and
-// myshopify.com; the agent, which is one of its options, connects to the simulator instead and leaves TLS out.
+// A shop's client as its users have it, with its own limiter unchanged. Its address is fixed to
+// https and myshopify.com; the agent, which is one of its options, connects to the simulator
+// instead, without TLS.
 
 import { Agent } from 'node:https';
 import { connect } from 'node:net';
@@ -7,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import Shopify from 'shopify-api-node';
 
-/** What Shopify's documentation says to wait when there is nothing else to go by. */
+/** The wait that Shopify's documentation recommends without better information. */
 const ADVISED_MS = 1_000;
-/** Retries that it is told to make. It repeats a throttled query as often as it takes, whatever the number. */
+/** Its configured retries. It repeats a throttled query as often as needed, whatever the number. */
 const RETRIES = 10;
 
 class ToSimulator extends Agent {
@@ -44,7 +45,7 @@ export class Client {
     });
   }
 
-  /** Makes a call until it is carried out. What the client leaves to its caller, the caller does as Shopify advises. */
+  /** Makes a call until it succeeds; does as Shopify advises where the client leaves it to us. */
   async call(query) {
     for (;;) {
       try {

@@ -1,10 +1,10 @@
-// Keeps as many points of calls under way for a shop as wait for it, or one call at a time. The queries are those that Tidegate
-// is measured with.
+// Keeps as many points of calls in flight for a shop as wait for it, or one call at a time. The
+// queries are those that Tidegate is measured with.
 
-/** Makes calls for ever; fails with the first that fails. */
+/** Makes calls forever; fails with the first that fails. */
 export function keepUp(client, { cards, number, processes, one_at_a_time: oneAtATime }) {
   const { shop } = client;
-  // Each process has other queries of the shop's: every fourth, of four.
+  // Each process has its own share of the shop's queries: with four processes, every fourth.
   let next = number;
   let [calls, points] = [0, 0];
   return new Promise((_, reject) => {

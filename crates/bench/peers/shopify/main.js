@@ -1,6 +1,6 @@
-// The load of `bench shopify` through shopify-api-node, one of several processes that know nothing of each other. The first
-// line on stdin says what to do. One call is made to each shop, then `ready` is printed; with the next line the load begins,
-// and it ends when stdin does. What is counted is counted by the simulator.
+// The load of `bench shopify` through shopify-api-node, one of several independent processes. The
+// first line on stdin is its task. It makes one call to each shop, then prints `ready`; with the
+// next line the load begins, and it ends when stdin does. The simulator does the counting.
 
 import { createInterface } from 'node:readline';
 
@@ -15,7 +15,7 @@ async function main() {
   process.stdout.write('ready\n');
   if ((await lines.next()).done) return;
   const load = Promise.all(clients.map((client) => keepUp(client, told)));
-  // Nothing is measured once something went wrong; a load has no other end.
+  // Any failure ends the measurement; a load has no other end.
   await Promise.race([load, lines.next()]);
 }
 

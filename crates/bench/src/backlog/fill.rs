@@ -1,4 +1,4 @@
-//! What the child does: fill the store, say on one line what it took, and go on writing until it is killed.
+//! The child: fills the store, reports on one line, and continues writing until it is killed.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use crate::server_process::parent_gone;
 
 const BATCH: u64 = 1_000;
 const TASKS: usize = 8;
-/// Longer than any run: nothing is carried.
+/// Longer than any run: nothing is sent.
 const DELAY: Duration = Duration::from_secs(3_600);
-/// How long it writes on before it asks to be killed, so that it is killed in the midst of it.
+/// How long it continues to write before it asks to be killed, so that it is killed in the middle
+/// of a write.
 const UNDER_WAY: Duration = Duration::from_millis(300);
 const MIB: u64 = 1_024 * 1_024;
 
-/// Fills, reports and goes on. It ends only if nobody kills it: then the answer says so.
+/// Fills, reports and continues. It ends only if no one kills it: then the result says so.
 pub(super) async fn fill_until_killed(url: &str, args: &Args) -> Result<String, String> {
     let store = scratch::open(url).await?;
     let engine = open_engine(store).await?;
@@ -50,7 +51,7 @@ pub(super) async fn fill_until_killed(url: &str, args: &Args) -> Result<String, 
         let line = serde_json::to_string(&filled).map_err(|error| error.to_string())?;
         let mut stdout = std::io::stdout();
         writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(|error| error.to_string())?;
-        // Either word means the same.
+        // A message and a closed channel mean the same.
         let _ = gone.await;
         Ok::<_, String>(())
     };
@@ -58,10 +59,10 @@ pub(super) async fn fill_until_killed(url: &str, args: &Args) -> Result<String, 
         ended = fill(&engine, args, u64::MAX, &accepted) => ended?,
         ended = report => ended?,
     }
-    Ok("nobody was left to kill this process".into())
+    Ok("no one was left to kill this process".into())
 }
 
-/// Hands in `most` operations, in batches, by several tasks, and counts those that were accepted.
+/// Submits `most` operations, in batches, from several tasks, and counts the accepted ones.
 async fn fill(engine: &Engine, args: &Args, most: u64, accepted: &Arc<AtomicU64>) -> Result<(), String> {
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = tokio::task::JoinSet::new();
@@ -89,7 +90,8 @@ async fn fill(engine: &Engine, args: &Args, most: u64, accepted: &Arc<AtomicU64>
     Ok(())
 }
 
-/// Shares nothing with any other, as if it had come over the wire.
+/// Creates a submission that shares no memory with any other, as if it had been received over the
+/// network.
 fn submission(number: u64, args: &Args) -> Submission {
     let payload = Bytes::from(vec![b'x'; args.payload]);
     let group = format!("group-{}", number % args.groups);

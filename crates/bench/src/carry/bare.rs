@@ -1,5 +1,5 @@
-//! The bare client: as many connections as there are calls in flight, each with the next call as soon as the last one was
-//! answered. Hyper and nothing else; no pool, no queue, nothing is kept.
+//! The bare client: one connection per call in flight, each with the next call as soon as the last
+//! response arrived. Hyper and nothing else; no pool, no queue, nothing is stored.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,13 +48,13 @@ async fn connect(addr: SocketAddr) -> Result<SendRequest<Full<Bytes>>, String> {
     stream.set_nodelay(true).map_err(|error| format!("{addr}: {error}"))?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     tokio::spawn(async move {
-        // An error shows in the call that it hits.
+        // An error shows in the call that it affects.
         let _ = connection.await;
     });
     Ok(sender)
 }
 
-/// One call, with the headers that the queue sends too.
+/// Sends one call, with the headers that the queue also sends.
 async fn send(
     connection: &mut SendRequest<Full<Bytes>>,
     addr: SocketAddr,
@@ -73,5 +73,5 @@ async fn send(
     let response = connection.send_request(request).await.map_err(|error| error.to_string())?;
     let status = response.status();
     response.into_body().collect().await.map_err(|error| error.to_string())?;
-    if status == StatusCode::OK { Ok(()) } else { Err(format!("the upstream answered {status}")) }
+    if status == StatusCode::OK { Ok(()) } else { Err(format!("the upstream responded with {status}")) }
 }

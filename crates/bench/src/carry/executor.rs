@@ -1,5 +1,6 @@
-//! The HTTP executor alone: the payload of an operation in, a verdict out, as many at once as there are calls in flight. No
-//! queue, nothing is kept: what is left of the way to the bare client is the queue's.
+//! The HTTP executor alone: takes the payload of an operation and returns a verdict, with as many
+//! calls in flight. No queue, nothing is stored: the rest of the distance to the bare client is the
+//! queue's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

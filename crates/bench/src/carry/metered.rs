@@ -1,5 +1,5 @@
-//! The real HTTP executor, counted: how many calls ended, how many of them not as they should, and whether calls may leave
-//! yet. Producers wait here when they are too far ahead.
+//! The real HTTP executor with counters: how many calls ended, how many of them failed, and whether
+//! calls may be sent yet. Producers wait here when they are too far ahead.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,15 +9,15 @@ use tidegate_core::Verdict;
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, HttpUpstreams, Outcome, Upstream};
 use tokio::sync::{Semaphore, watch};
 
-/// How long a call that never leaves is held.
+/// How long a call that is never sent is held.
 const IDLE: Duration = Duration::from_millis(50);
 
-/// An executor around the one that is measured.
+/// A wrapper around the measured executor.
 #[derive(Debug)]
 pub(super) struct MeteredUpstream {
     http: HttpUpstreams,
     released: watch::Sender<bool>,
-    /// Whether no call ever leaves.
+    /// Whether no call is ever sent.
     is_idle: bool,
     /// How many more operations may be submitted.
     room: Semaphore,
@@ -38,12 +38,12 @@ impl MeteredUpstream {
         }
     }
 
-    /// Lets no call leave: each is given back after a moment, so that the engine can end.
+    /// Sends no call: each is returned after a moment, so that the engine can stop.
     pub(super) fn idle(http: HttpUpstreams) -> Self {
         Self { is_idle: true, ..Self::holding(http, 0) }
     }
 
-    /// Lets calls leave.
+    /// Releases the calls.
     pub(super) fn release(&self) {
         self.released.send_replace(true);
     }
@@ -55,12 +55,12 @@ impl MeteredUpstream {
         }
     }
 
-    /// Calls that ended.
+    /// Returns the number of calls that ended.
     pub(super) fn ended(&self) -> u64 {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Those of them that did not succeed.
+    /// Returns how many of them failed.
     pub(super) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
@@ -78,7 +78,7 @@ impl Upstream for MeteredUpstream {
                 return Outcome::unanswered(Verdict::Returned);
             }
             if !*self.released.borrow() {
-                // The sender is this one: it is not gone while this waits.
+                // The sender is part of `self`: it is not dropped during the wait.
                 let _ = self.released.subscribe().wait_for(|released| *released).await;
             }
             let outcome = self.http.carry(call).await;

@@ -1,5 +1,5 @@
-//! The queue: an engine with the real HTTP executor on a store that nobody used before. Each case must have made as many
-//! calls as there were operations, and all of them must have succeeded.
+//! The queue: an engine with the real HTTP executor on a fresh store. Each case must have made as
+//! many calls as there were operations, and all of them must have succeeded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::scratch::{self, Scratch};
 use crate::server_process::ServerProcess;
 
 const KIND: &str = "http";
-/// Operations in a batch while the queue is filled, and tasks that fill it.
+/// Operations per batch while the queue is filled, and tasks that fill it.
 const BATCH: u64 = 500;
 const FILLERS: usize = 8;
-/// What an operation takes in memory beside its body, at the most.
+/// The most memory an operation takes besides its body.
 const OVERHEAD_LEN: usize = 1_024;
-/// Between two looks whether all is done.
+/// Interval between two checks whether all is done.
 const LOOK: Duration = Duration::from_millis(2);
-/// How long nothing may move before it is given up.
+/// How long nothing may move before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An engine, and what it calls through.
+/// An engine and its executor.
 struct TestEngine {
     engine: Engine,
     metered: Arc<MeteredUpstream>,
@@ -85,7 +85,7 @@ impl TestEngine {
         }
     }
 
-    /// Ends it, and holds what was called against what should have been.
+    /// Stops it, and compares the calls with the expected number.
     async fn close(self, calls: u64, seen: u64) -> Result<(), String> {
         self.engine.drain().await;
         if self.metered.failed() > 0 {
@@ -95,18 +95,18 @@ impl TestEngine {
     }
 }
 
-/// The executor that a server uses.
+/// Returns the executor that a server uses.
 pub(super) fn http(upstream: &ServerProcess) -> Result<HttpUpstreams, String> {
     let config = UpstreamConfig::new(call::UPSTREAM, format!("http://{}", upstream.addr));
     HttpUpstreams::new(vec![config]).map_err(|refusal| refusal.to_string())
 }
 
-/// An upstream that was called more or less often is no figure but an error.
+/// Returns an error when the upstream was called more or less often: that is no figure.
 pub(super) fn check_call_count(calls: u64, seen: u64) -> Result<(), String> {
     if calls == seen { Ok(()) } else { Err(format!("the upstream saw {seen} calls where {calls} were made")) }
 }
 
-/// Operations are submitted while they are sent, so that few wait.
+/// Submits operations while they are sent, so that few wait.
 pub(super) async fn shallow(
     args: &Args,
     upstream: &ServerProcess,
@@ -141,7 +141,7 @@ pub(super) async fn shallow(
     Ok(run)
 }
 
-/// All are queued before the first is sent, and the engine has kept all payloads.
+/// Queues all operations before the first is sent; the engine keeps all payloads in memory.
 pub(super) async fn in_memory(args: &Args, upstream: &ServerProcess) -> Result<Run, String> {
     let scratch = Scratch::on_any_store(&args.store)?;
     let store = scratch::open(scratch.url()).await?;
@@ -153,7 +153,8 @@ pub(super) async fn in_memory(args: &Args, upstream: &ServerProcess) -> Result<R
     release_and_measure(args, upstream, stage, before).await
 }
 
-/// All are queued before the first is sent, and the engine that sends them has accepted none of them.
+/// Queues all operations before the first is sent; the engine that sends them has accepted none of
+/// them.
 pub(super) async fn deep(args: &Args, upstream: &ServerProcess) -> Result<Run, String> {
     let scratch = Scratch::on_any_store(&args.store)?;
     let store = scratch::open(scratch.url()).await?;
@@ -167,7 +168,7 @@ pub(super) async fn deep(args: &Args, upstream: &ServerProcess) -> Result<Run, S
     release_and_measure(args, upstream, stage, before).await
 }
 
-/// Lets calls leave and measures until the last one is settled.
+/// Releases the calls and measures until the last one is settled.
 async fn release_and_measure(
     args: &Args,
     upstream: &ServerProcess,
@@ -214,13 +215,14 @@ pub(super) async fn join_all(mut tasks: JoinSet<Result<(), String>>) -> Result<(
     Ok(())
 }
 
-/// Shares nothing with any other, as if it had come over the wire; its group is drawn by its number.
+/// Creates a submission that shares no memory with any other, as if it had been received over the
+/// network; its number determines its group.
 fn submission(number: u64, args: &Args) -> Result<Submission, String> {
     let group = SeededRng::new(number).next() % args.groups;
     Ok(Submission::new(KIND, format!("group-{group}"), payload(args)?))
 }
 
-/// What is kept of one call until it is sent.
+/// Returns the stored payload of one call.
 pub(super) fn payload(args: &Args) -> Result<Bytes, String> {
     let body = to_raw_value(&call::body(args.payload)).map_err(|error| error.to_string())?;
     let request = HttpRequest { body: Body::Json(body), ..HttpRequest::new(Method::Post, "/x") };

@@ -1,4 +1,4 @@
-//! Defaults, refusals and how turns are summed up; nothing is called.
+//! Defaults, refusals and the summary of turns; no calls are made.
 
 use clap::Parser;
 
@@ -30,7 +30,7 @@ async fn a_load_of_nothing_is_refused_in_a_sentence() {
     }
 }
 
-/// A slow turn is slow for all of its cases: ratios are those of each turn.
+/// A slow turn is slow for all of its cases: ratios are computed per turn.
 #[test]
 fn ratios_are_medians_over_turns() {
     let of = |calls_per_s: f64| Run { calls: 1, seconds: 1.0, calls_per_s, cpu_us_per_call: Some(1.0) };

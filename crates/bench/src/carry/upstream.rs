@@ -1,5 +1,5 @@
-//! The upstream: a process of its own that answers every request with 200 on connections that are kept, at as little cost
-//! as hyper allows, and counts what it answered.
+//! The upstream: a separate process that responds to every request with 200 on keep-alive
+//! connections, at as little cost as hyper allows, and counts its responses.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -18,19 +18,19 @@ use tokio::net::TcpListener;
 
 use crate::server_process::{announce_addr, parent_gone};
 
-/// Serves until the parent ends.
+/// Serves until the parent exits.
 pub(super) async fn serve_until_parent_exits() -> Result<String, String> {
-    // One thread that no other wakes: what the upstream costs is taken from what is measured.
+    // One thread that no other wakes: the cost of the upstream reduces what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     std::thread::spawn(move || {
         if let Err(error) = runtime.block_on(serve()) {
-            eprintln!("the upstream ended: {error}");
+            eprintln!("the upstream failed: {error}");
         }
     });
-    // Either word means the same.
+    // A message and a closed channel mean the same.
     let _ = parent_gone().await;
-    Ok("nobody is left to call this upstream".into())
+    Ok("no one is left to call this upstream".into())
 }
 
 async fn serve() -> Result<(), String> {
@@ -44,13 +44,13 @@ async fn serve() -> Result<(), String> {
         let count = Arc::clone(&count);
         tokio::spawn(async move {
             let service = service_fn(|request| answer(request, &count));
-            // An error is a client that went away.
+            // An error is a client that disconnected.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-/// Answers a call; a GET asks how many there were.
+/// Responds to a call; a GET returns how many there were.
 async fn answer(request: Request<Incoming>, count: &AtomicU64) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() == Method::GET {
         return Ok(Response::new(Full::from(count.load(Ordering::Relaxed).to_string())));

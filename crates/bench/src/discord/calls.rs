@@ -1,5 +1,5 @@
-//! The calls that lead from an empty guild to a template, as its plan has them: what each needs, and by which limit it is
-//! counted. What no call has made yet is named, as in a plan.
+//! The calls that lead from an empty guild to a template, as in its plan: the dependencies of each,
+//! and the limit it counts against. Objects that no call has created yet are named, as in a plan.
 
 use std::collections::HashMap;
 
@@ -13,23 +13,23 @@ use tidegate_discord::plan::{Action, CallBody, ObjectRef, Options, Plan, PlanSte
 use tidegate_discord::template::Template;
 use tidegate_sim::discord::route::RouteTarget;
 
-/// One call, as a peer is told of it.
+/// One call, as a peer receives it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Call {
     method: &'static str,
     path: String,
     body: Value,
-    /// The name of what it makes.
+    /// The name of the object it creates.
     makes: Option<String>,
-    /// The names of what must be there before.
+    /// The names of the objects that must exist before.
     needs: Vec<String>,
-    /// Its verb and route, as the simulator counts it.
+    /// Its method and route, as the simulator counts it.
     #[serde(skip)]
     pub route: String,
-    /// The limit of its route, and whose it is.
+    /// The limit of its route, and the resource it is counted by.
     #[serde(skip)]
     pub limit: Option<(&'static str, String)>,
-    /// What must be there before, by its place in the list.
+    /// The indices of the calls that must come before.
     #[serde(skip)]
     pub after: Vec<usize>,
 }
@@ -40,7 +40,7 @@ impl Call {
     }
 }
 
-/// The calls, each behind those that it needs.
+/// Returns the calls, each after those that it needs.
 pub(super) fn plan_calls(template: &Template, guild: Id) -> Result<Vec<Call>, String> {
     let everyone = json!([{ "id": guild, "name": "@everyone", "permissions": "0" }]).to_string();
     let empty = Guild::decode(guild, everyone.as_bytes(), b"[]").map_err(|error| error.to_string())?;
@@ -93,15 +93,15 @@ fn call(step: &PlanStep, guild: Id, made: &HashMap<String, usize>) -> Result<Cal
     })
 }
 
-/// Positions from `first` up.
+/// Returns positions from `first` up.
 fn places<'a>(handles: impl Iterator<Item = &'a ObjectRef>, first: u64) -> impl Iterator<Item = Value> {
     (first..).zip(handles).map(|(position, handle)| json!({ "id": handle.describe(), "position": position }))
 }
 
-/// The limit that the simulator counts a route by.
+/// Returns the limit that the simulator counts a route by.
 fn limit(method: &str, template: &str, whose: String) -> Result<Option<(&'static str, String)>, String> {
     let path = template.replace("{guild}", "1").replace("{channel}", "1");
-    let method: Method = method.parse().map_err(|_| format!("{method} is no method"))?;
+    let method: Method = method.parse().map_err(|_| format!("{method} is not a method"))?;
     let target = RouteTarget::of(&method, &path).map_err(|_| {
         format!("{method} {template} is not for an empty guild, or the simulator has no such route")
     })?;

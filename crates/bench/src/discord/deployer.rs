@@ -1,4 +1,4 @@
-//! The deployer, on a store of its own: a template into an empty guild, then once more.
+//! The deployer, on a store of its own: deploys a template into an empty guild, then again.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::scratch;
 
 const UPSTREAM: &str = "discord";
 
-/// What it did.
+/// The deployer's figures.
 #[derive(Debug, Serialize)]
 pub(super) struct DeployerReport {
     #[serde(flatten)]
     pub figures: Figures,
-    /// Times that the guild was listed and a plan made.
+    /// How often the guild was listed and a plan made.
     rounds: u32,
-    /// The same again, with nothing left to do.
+    /// A second run, with nothing left to do.
     pub again: SecondRun,
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn run(stage: &Scenario, store: &str, sim: &DiscordSim) -> Resu
     Ok(ours)
 }
 
-/// Discord, as a node knows it.
+/// Returns Discord as a node configures it.
 fn upstream(sim: &DiscordSim) -> Result<(Executors, Vec<tidegate_upstream::http::LimitDefinition>), String> {
     let mut config = UpstreamConfig::new(UPSTREAM, format!("http://{}/api/v10", sim.addr()));
     config.token = Some(Secret::new(TOKEN));

@@ -1,4 +1,4 @@
-//! What one way of making the calls came to, as its simulator counted it.
+//! The figures of one contender, as its simulator counted them.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use tidegate_sim::discord::stats::DiscordStats;
 use super::Scenario;
 use crate::goal::to_thousandths;
 
-/// The figures.
+/// The figures of one contender.
 #[derive(Debug, Serialize)]
 pub(super) struct Figures {
     pub seconds: f64,
-    /// Of the shortest time.
+    /// Compared with the shortest time.
     pub ratio: f64,
-    /// All calls that came in: reads and refused ones too.
+    /// All calls that arrived, including reads and refused ones.
     calls: u64,
     /// Calls that changed something.
     writes: u64,
-    /// Answers with 429.
+    /// Responses with 429.
     pub throttled: u64,
     throttled_by_route: BTreeMap<String, u64>,
     throttled_by_scope: BTreeMap<String, u64>,
-    /// Objects that are there twice.
+    /// Objects that exist twice.
     pub duplicates: u64,
-    /// Objects of the template that were not made.
+    /// Objects of the template that were not created.
     pub missing: u64,
 }
 

@@ -1,5 +1,6 @@
-//! The shortest time in which calls can be made, whoever makes them: from the limits, the latency and what each call needs.
-//! Any order will do, and calls of different routes may overlap. It is a bound that nobody gets below.
+//! The shortest time in which the calls can be made by any client: from the limits, the latency and
+//! the dependencies of each call. Any order is allowed, and calls of different routes may overlap.
+//! No client can be faster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::calls::Call;
 use super::schedule;
 use crate::goal::to_thousandths;
 
-/// The time, and where it comes from.
+/// The bound, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct LowerBound {
     pub seconds: f64,
@@ -22,8 +23,8 @@ pub(super) struct LowerBound {
     calls: usize,
     /// Windows that must be over before the last of them.
     windows: u64,
-    /// What somebody takes who knows everything beforehand and always sends what has most behind it. When this is the same,
-    /// the bound can be reached.
+    /// The time of a scheduler that knows everything beforehand and always sends the call with the
+    /// longest remaining chain. When this is the same, the bound can be reached.
     schedule_s: f64,
 }
 
@@ -38,7 +39,8 @@ pub(super) fn lower_bound(calls: &[Call], limits: &DiscordLimits, latency: Durat
     let (before, behind) = (earliest_starts(calls, latency), remaining_times(calls, latency));
     let mut found = (Duration::ZERO, String::new(), 0, 0);
     for LimitCalls { limit, figure, calls } in calls_by_limit(calls, limits) {
-        // Whatever the order: of those that cannot go sooner, and have as much behind them, some one is the last.
+        // Whatever the order: of those that cannot go sooner, and have as much after them, one is
+        // the last.
         for soonest in distinct(&calls, &before) {
             for least in distinct(&calls, &behind) {
                 let of = calls.iter().filter(|at| before[**at] >= soonest && behind[**at] >= least).count();
@@ -56,7 +58,7 @@ pub(super) fn lower_bound(calls: &[Call], limits: &DiscordLimits, latency: Durat
     LowerBound { seconds: to_thousandths(time.as_secs_f64()), limit, calls: of, windows, schedule_s }
 }
 
-/// How soon each can be sent, if nothing but what it needs is waited for.
+/// Returns how soon each call can be sent if it waits for nothing but its dependencies.
 fn earliest_starts(calls: &[Call], latency: Duration) -> Vec<Duration> {
     let mut before: Vec<Duration> = Vec::with_capacity(calls.len());
     for call in calls {
@@ -66,7 +68,7 @@ fn earliest_starts(calls: &[Call], latency: Duration) -> Vec<Duration> {
     before
 }
 
-/// How long it takes at least from when each is sent until nothing is left to do of what needs it.
+/// Returns the minimum time from sending each call until everything that depends on it is done.
 fn remaining_times(calls: &[Call], latency: Duration) -> Vec<Duration> {
     let mut behind = vec![latency; calls.len()];
     for (at, call) in calls.iter().enumerate().rev() {

@@ -1,5 +1,5 @@
-//! The same calls through other clients of Discord's, each a program of its own that is told them and sends every one as soon as
-//! what it needs is there. What they do about limits is theirs.
+//! The same calls through other Discord clients, each a separate program that receives the calls
+//! and sends every one as soon as its dependencies exist. How they handle limits is up to them.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -19,10 +19,10 @@ use crate::peer::{build_with_cargo, install_with_npm, version_in};
 
 const DISCORD_JS: &str = "@discordjs/rest";
 const TWILIGHT: &str = "twilight-http";
-/// How often it is seen whether one has ended.
+/// How often to check whether one has exited.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// One that is ready to run.
+/// A peer that is ready to run.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub name: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Peer {
     script: Option<OsString>,
 }
 
-/// What it did.
+/// The figures of a peer.
 #[derive(Debug, Serialize)]
 pub(super) struct PeerReport {
     name: &'static str,
@@ -42,13 +42,13 @@ pub(super) struct PeerReport {
     figures: Figures,
 }
 
-/// What its program prints.
+/// The output of its program.
 #[derive(Debug, Deserialize)]
 struct PeerOutput {
     seconds: f64,
 }
 
-/// Installs and builds them, which takes a while the first time.
+/// Installs and builds the peers, which takes a while the first time.
 pub(super) fn prepare() -> Result<[Peer; 2], String> {
     let installed = install_with_npm("discord-js", DISCORD_JS)?;
     let (program, lock) = build_with_cargo("twilight")?;
@@ -89,17 +89,17 @@ impl Peer {
         let started = tokio::task::spawn_blocking(move || {
             let child = command.spawn().map_err(|error| format!("{name} cannot be started: {error}"))?;
             let mut running = PeerProcess(child);
-            // Dropped at once: its end is the end of what is told.
+            // Dropped at once: its end marks the end of the input.
             let input = running.0.stdin.take();
             let told = input.map(|mut input| input.write_all(told.as_bytes()));
-            told.transpose().map_err(|error| format!("{name} does not listen: {error}"))?;
+            told.transpose().map_err(|error| format!("{name} does not accept its input: {error}"))?;
             Ok(running)
         });
         started.await.map_err(|error| error.to_string())?
     }
 }
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 struct PeerProcess(Child);
 
 impl PeerProcess {
@@ -109,7 +109,7 @@ impl PeerProcess {
             match self.0.try_wait().map_err(|error| error.to_string())? {
                 Some(status) => break status,
                 None if Instant::now() > deadline => {
-                    return Err(format!("it has not ended after {} s", patience.as_secs()));
+                    return Err(format!("it is still running after {} s", patience.as_secs()));
                 }
                 None => sleep(LOOK_EVERY).await,
             }
@@ -120,13 +120,13 @@ impl PeerProcess {
         let (mut output, mut text) = (self.0.stdout.take().ok_or("it has no output")?, String::new());
         output.read_to_string(&mut text).map_err(|error| error.to_string())?;
         serde_json::from_str(&text)
-            .map_err(|error| format!("it printed something else than figures: {error}"))
+            .map_err(|error| format!("it printed something other than figures: {error}"))
     }
 }
 
 impl Drop for PeerProcess {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left behind.
+        // It may have exited on its own; either way nothing is left behind.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,5 +1,6 @@
-//! A schedule within the limits, walked through and not carried out: whatever can be sent is sent, first what most hangs on. It
-//! shows that a time can be reached; that none is shorter it does not.
+//! A schedule within the limits, simulated and not executed: whatever can be sent is sent, the call
+//! with the longest remaining chain first. It proves that a time can be reached, not that none is
+//! shorter.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tidegate_sim::discord::window::WindowLimit;
 
 use super::calls::Call;
 
-/// A window from the first call on.
+/// A window that starts with its first call.
 #[derive(Clone, Copy, Default)]
 struct Window {
     began: Duration,
@@ -17,7 +18,7 @@ struct Window {
 }
 
 impl Window {
-    /// When a call that could go now may go.
+    /// Returns when a call that is ready now may be sent.
     fn free(&self, figure: WindowLimit, now: Duration) -> Duration {
         let end = self.began + figure.window;
         if self.used < figure.calls { now } else { now.max(end) }
@@ -31,7 +32,7 @@ impl Window {
     }
 }
 
-/// When the last answer is there. `behind` says what hangs on each call.
+/// Returns when the last response has arrived. `behind` is the remaining time after each call.
 pub(super) fn greedy_duration(
     calls: &[Call],
     behind: &[Duration],
@@ -47,7 +48,7 @@ pub(super) fn greedy_duration(
         let mut next = Duration::MAX;
         order.retain(|at| {
             let call = &calls[*at];
-            // What is not sent yet is looked at again when something else was.
+            // A call that is not sent yet is checked again after another one was sent.
             let needed = call.after.iter().map(|need| answered[*need]).collect::<Option<Vec<_>>>();
             let Some(needed) = needed else { return true };
             let ready = needed.into_iter().max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is sent and how it is judged, on the two examples; nothing is called.
+//! The calls and the lower bound, on the two examples; no calls are made.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ fn stage(words: &[&str]) -> Scenario {
     Scenario::from_args(&TestCli::parse_from([&["discord"], words].concat()).args).unwrap()
 }
 
-/// The 215 channels alone take 21 windows of ten seconds before the last five. All but one, which has no message and no
-/// neighbour, have something behind them: a message, or the order.
+/// The 215 channels alone take 21 windows of ten seconds before the last five. All but one, which
+/// has no message and no neighbor, have something after them: a message, or the order.
 #[test]
 fn the_shortest_time_is_that_of_the_channels() {
     let told = serde_json::to_value(stage(&[]).shortest).unwrap();
@@ -39,7 +39,7 @@ fn the_shortest_time_is_that_of_the_channels() {
     assert_eq!(sooner["seconds"].as_f64(), Some(21.1));
 }
 
-/// With nothing in the way it is the longest chain: a role, a channel for it, and a message in that.
+/// Without limits it is the longest chain: a role, a channel for it, and a message in that channel.
 #[test]
 fn without_limits_the_shortest_time_is_the_longest_chain() {
     let template = Template::read("small.yaml", SMALL).unwrap();
@@ -54,7 +54,8 @@ fn without_limits_the_shortest_time_is_the_longest_chain() {
     assert!(told["seconds"].as_f64() >= Some(3.0), "{told}");
 }
 
-/// A peer gets everything of the plan: each name that stands for an id is something that an earlier call makes.
+/// A peer gets everything of the plan: each name that stands for an id is an object that an earlier
+/// call creates.
 #[test]
 fn peers_are_told_all_that_they_need() {
     let template = Template::read("large.yaml", LARGE).unwrap();

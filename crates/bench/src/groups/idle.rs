@@ -1,4 +1,4 @@
-//! What an engine costs while everybody in it waits for one bucket that is empty for an hour.
+//! The cost of an engine while all its groups wait for one bucket that is empty for an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,19 @@ use crate::instant_upstream::InstantUpstream;
 use crate::machine::cpu_seconds;
 use crate::scratch::{self, Scratch};
 
-/// What was measured.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(super) struct IdleReport {
     store: String,
     waiting: u64,
     seconds: f64,
-    /// Of one core.
+    /// Percent of one core.
     idle_cpu_percent: f64,
 }
 
 const LIMIT: &str = "hourly";
 const BATCH: u64 = 1_000;
-/// For what is still being written when the last acceptance is answered.
+/// Pause for what is still being written after the last acceptance.
 const CALM: Duration = Duration::from_secs(1);
 
 pub(super) async fn measure(args: &Args) -> Result<IdleReport, String> {
@@ -51,7 +51,7 @@ pub(super) async fn measure(args: &Args) -> Result<IdleReport, String> {
 }
 
 fn cpu() -> Result<f64, String> {
-    cpu_seconds().ok_or_else(|| "this system does not tell the processor time in /proc/self/stat".into())
+    cpu_seconds().ok_or_else(|| "this system does not report CPU time in /proc/self/stat".into())
 }
 
 async fn open(scratch: &Scratch) -> Result<Engine, String> {
@@ -63,7 +63,7 @@ async fn open(scratch: &Scratch) -> Result<Engine, String> {
     Engine::open(store, Options::default(), executors, limits).await.map_err(|error| error.to_string())
 }
 
-/// One operation in each group, and one more that takes the only token.
+/// Submits one operation per group, and one more that takes the only token.
 async fn fill(engine: &Engine, groups: u64) -> Result<(), String> {
     let mut next = 0;
     while next <= groups {

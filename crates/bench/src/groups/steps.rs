@@ -1,5 +1,5 @@
-//! Take and settle on the model alone, with few groups and with many: no store, no tasks, a clock moved by hand. Both
-//! models take turns, because the machine's speed drifts.
+//! Take and settle on the model alone, with few groups and with many: no store, no tasks, a manual
+//! clock. Both models take turns, because the machine's speed drifts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use super::{Args, Case};
 
-/// Turns that each model has.
+/// Turns of each model.
 const SLICES: u64 = 20;
-/// Operations taken before the same number is accepted again, outside the time that counts.
+/// Operations taken before the same number is accepted again, outside the measured time.
 const CHUNK_MAX: u64 = 64;
-/// Longer than any run in the model's time: the stuck claim never runs out.
+/// Longer than any run in the model's time: the stuck claim never expires.
 const LEASE: Duration = Duration::from_secs(24 * 3_600);
-/// What the model's clock moves by with each step.
+/// How far the model's clock advances with each step.
 const STEP: Duration = Duration::from_micros(10);
 const CHANCE: u32 = u32::MAX / 2;
 
@@ -58,7 +58,7 @@ struct TestPartition {
 }
 
 impl TestPartition {
-    /// Groups that can run, one that is stuck, and those that wait for a bucket that is empty.
+    /// Creates groups that can run, one that is stuck, and those that wait for an empty bucket.
     fn filled(groups: u64, args: &Args) -> Result<Self, String> {
         let (facts, now) = (Vec::new(), Time::from_millis(1_000_000));
         let mut world = Self { model: Model::new(), facts, now, kind: "bench".into() };
@@ -84,7 +84,8 @@ impl TestPartition {
         Ok(world)
     }
 
-    /// Takes and settles at least `steps` operations; gives the time that this alone took, and how many they were.
+    /// Takes and settles at least `steps` operations; returns the time that this alone took, and
+    /// their number.
     fn run(&mut self, steps: u64, chunk: u64) -> Result<(Duration, u64), String> {
         let (mut took, mut done) = (Duration::ZERO, 0);
         let mut groups = Vec::new();
@@ -98,7 +99,7 @@ impl TestPartition {
             took += started.elapsed();
             done += chunk;
             for group in groups.drain(..) {
-                // Whoever waited for the bucket and was fed in passing is not replaced.
+                // A group that waited for the bucket and was served in passing is not replaced.
                 if group.starts_with("group") {
                     self.accept(Draft::new(group, Arc::clone(&self.kind)))?;
                 }
@@ -121,7 +122,7 @@ impl TestPartition {
 
     fn take(&mut self) -> Result<tidegate_core::model::Claim, String> {
         let mut take = self.model.take(self.now, 1, LEASE, CHANCE, &mut self.facts);
-        take.claims.pop().ok_or_else(|| "the model had nothing to hand out".into())
+        take.claims.pop().ok_or_else(|| "the model had nothing to take".into())
     }
 
     fn step(&mut self) -> Result<Arc<str>, String> {

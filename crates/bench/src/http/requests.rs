@@ -1,4 +1,5 @@
-//! The requests, rendered before the time that counts: whole texts of HTTP, one for each group or batch of groups.
+//! The requests, rendered before the measurement: complete HTTP texts, one per group or batch of
+//! groups.
 
 use std::net::SocketAddr;
 
@@ -9,7 +10,8 @@ use crate::call::{self, delayed};
 pub(super) struct Requests(Vec<Vec<u8>>);
 
 impl Requests {
-    /// `batch` operations in each, over all `groups`, with a body of `payload` bytes.
+    /// Renders requests with `batch` operations each, over all `groups`, with a body of `payload`
+    /// bytes.
     pub(super) fn render(addr: SocketAddr, batch: usize, groups: usize, payload: usize) -> Self {
         let body = call::body(payload);
         let requests = (0..groups.div_ceil(batch)).map(|number| {
@@ -22,12 +24,12 @@ impl Requests {
         Self(requests.collect())
     }
 
-    /// The request of this number; numbers go round.
+    /// Returns the request with this number; numbers wrap around.
     pub(super) fn at(&self, number: usize) -> &[u8] {
         &self.0[number % self.0.len()]
     }
 
-    /// Bytes of the longest one.
+    /// Returns the bytes of the longest request.
     pub(super) fn longest(&self) -> usize {
         self.0.iter().map(Vec::len).max().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! The cases: who serves, and what requests carry. Each is measured in processes of its own on a store that nobody used
-//! before, and held against the items that were made.
+//! The cases: the implementation, and its load. Each is measured in processes of its own on a fresh
+//! store, and compared with the items that were created.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use crate::report::median;
 use crate::scratch::Scratch;
 use crate::server_process::ServerProcess;
 
-/// Seconds of load that do not count, before those that do.
+/// Seconds of load before the measurement.
 const WARM_UP_S: u64 = 1;
 
-/// Who serves.
+/// The implementation that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Implementation {
@@ -56,10 +56,10 @@ pub(super) struct Turn {
     p50_ms: f64,
     p99_ms: f64,
     max_ms: f64,
-    /// Processor time of the one who serves, without what is behind a proxy.
+    /// CPU time of the measured process, without the service behind a proxy.
     cpu_us_per_request: Option<f64>,
     resident_mib: u64,
-    /// Items that were made meanwhile.
+    /// Items created meanwhile.
     items: u64,
 }
 
@@ -86,24 +86,25 @@ impl CaseReport {
         }
     }
 
-    /// Requests each second of a case, if it was measured.
+    /// Returns the requests per second of a case, if it was measured.
     pub(super) fn per_s(measured: &[Self], who: Implementation, load: Load) -> Option<f64> {
         measured.iter().find(|one| one.case == Case { who, load }).map(|one| one.requests_per_s)
     }
 }
 
-/// What serves a case.
+/// The processes of a case.
 pub(super) struct CaseServers {
     pub(super) front: ServerProcess,
     /// The service behind a proxy.
     back: Option<ServerProcess>,
-    /// What keys are kept in, as long as they are.
+    /// The store of the keys, removed with this.
     _scratch: Option<Scratch>,
 }
 
 impl CaseServers {
     pub(super) async fn of(who: Implementation, args: &Args, peers: &Peers) -> Result<Self, String> {
-        // Longer than a case takes, or a replay would be a new key; no longer than that, or they would pile up.
+        // Longer than a case takes, or a replay would be a new key; no longer than that, or keys
+        // would pile up.
         let keep_s = 2 * args.seconds + 60;
         let scratch = match who {
             Implementation::Layer | Implementation::Proxy => Some(Scratch::on_any_store(&args.store)?),
@@ -125,14 +126,14 @@ impl CaseServers {
         Ok(Self { front, back, _scratch: scratch })
     }
 
-    /// The one who has the items.
+    /// Returns the process that has the items.
     pub(super) fn service(&self) -> &ServerProcess {
         self.back.as_ref().unwrap_or(&self.front)
     }
 }
 
 impl Case {
-    /// All that can be measured beside these peers.
+    /// Returns all cases that can be measured with these peers.
     pub(super) fn all(peers: &Peers) -> Vec<Self> {
         let mut cases = vec![Self { who: Implementation::Bare, load: Load::NoKey }];
         let mut add = |who, loads: &[Load]| cases.extend(loads.iter().map(|load| Self { who, load: *load }));
@@ -186,8 +187,9 @@ fn turn(counted: &WrkReport, cpu: Option<f64>, resident_mib: u64, items: u64) ->
     }
 }
 
-/// Whether the items are those that the requests were to make: of replays one for each key, of others one for each request
-/// and up to one more for each connection that was cut when the time was over.
+/// Checks that the items are those that the requests were to create: for replays one per key, for
+/// others one per request and up to one more for each connection that was cut when the time was
+/// over.
 pub(super) fn check_items(
     load: Load,
     requests: u64,

@@ -1,4 +1,5 @@
-//! The goals, and what was measured held against them. A goal that this run cannot judge is not in the list.
+//! The goals, compared with what was measured. A goal that this run cannot judge is not in the
+//! list.
 
 use serde::Serialize;
 
@@ -8,13 +9,13 @@ use super::load::Load;
 use super::memory::MemoryReport;
 use crate::goal::to_thousandths;
 
-/// Of a bare request, in time at saturation.
+/// Compared with a bare request, in time at saturation.
 const REPLAY_MAX: f64 = 1.3;
-/// Of a request through the middleware with SET NX.
+/// Compared with a request through the middleware with SET NX.
 const NEW_KEY_MAX: f64 = 1.5;
 /// Milliseconds at the 99th percentile.
 const PROXY_ADDS_MAX: f64 = 1.0;
-/// Of the memory after the warm-up.
+/// Compared with the memory after the warm-up.
 const MEMORY_MAX: f64 = 1.05;
 
 /// One goal.

@@ -1,5 +1,6 @@
-//! What the proxy adds at half of what it can do: requests at a steady rate whatever becomes of those before them, to the
-//! service directly and through the proxy, in turns. A request's time counts from when it was due.
+//! The latency that the proxy adds at half of its throughput: requests at a steady rate whatever
+//! becomes of those before them, to the service directly and through the proxy, in turns. A
+//! request's time counts from when it was due.
 
 use std::net::SocketAddr;
 use std::sync::mpsc as blocking;
@@ -17,23 +18,24 @@ use crate::client::Client;
 use crate::goal::to_thousandths;
 use crate::report::{Latency, Recorder, median};
 
-/// Of what the proxy does at saturation.
+/// Share of the proxy's throughput at saturation.
 const SHARE: f64 = 0.5;
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// What was measured with one load.
+/// The figures of one load.
 #[derive(Debug, Serialize)]
 pub(super) struct HalfLoadReport {
     load: Load,
     requests_per_s: f64,
     bare_p99_ms: f64,
     proxy_p99_ms: f64,
-    /// The median of what each turn added, not the difference of two medians: a turn's two figures belong together.
+    /// The median of what each turn added, not the difference of two medians: a turn's two figures
+    /// belong together.
     added_p99_ms: f64,
     turns: Vec<Turn>,
 }
 
-/// One turn. The service itself is asked without a key.
+/// One turn. Requests to the service itself have no key.
 #[derive(Debug, Serialize)]
 struct Turn {
     bare: Latency,
@@ -127,10 +129,10 @@ async fn steady(
     Ok(all)
 }
 
-/// Says when each request is due. On a thread of its own: the runtime's timer ticks in milliseconds, which is all that the
-/// proxy may add.
+/// Announces when each request is due. On a thread of its own: the runtime's timer ticks in
+/// milliseconds, which is all that the proxy may add.
 fn pace(lines: &[mpsc::UnboundedSender<(u64, Instant)>], rate: f64, time: Duration) {
-    // Nobody ever sends: it is there to be waited for.
+    // No one ever sends: the channel is only there to wait on.
     let (_hold, never) = blocking::channel::<()>();
     let start = Instant::now();
     for number in 0_u64.. {
@@ -143,7 +145,7 @@ fn pace(lines: &[mpsc::UnboundedSender<(u64, Instant)>], rate: f64, time: Durati
             let _ = never.recv_timeout(early);
         }
         if lines[number as usize % lines.len()].send((number, due)).is_err() {
-            // That connection broke, which its task says.
+            // That connection broke, which its task reports.
             return;
         }
     }

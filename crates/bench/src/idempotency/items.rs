@@ -1,5 +1,5 @@
-//! The service while memory is watched: it answers as the example does, and keeps nothing but how many there were. The
-//! example keeps every item, which would be all that grows.
+//! The service while memory is watched: it responds as the example does, and only counts its items.
+//! The example keeps every item, which would be all that grows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-/// How many items there were.
+/// The number of items.
 pub(super) type ItemCount = Arc<AtomicUsize>;
 
 pub(super) fn counting_service(count: ItemCount) -> Router {

@@ -1,6 +1,7 @@
--- The load of `bench idempotency`. Every request has the same bytes in every case but for the name of one header, so that
--- what makes the load costs the same. Arguments: that header, 9 characters for this run, and how many keys there are (0: a
--- new one for each request). load.rs has the same request.
+-- The load of `bench idempotency`. Every request has the same bytes in every case but for the name
+-- of one header, so that generating the load costs the same. Arguments: that header, 9 characters
+-- for this run, and the number of keys (0: a new one for each request). load.rs has the same
+-- request.
 
 local threads = 0
 
@@ -22,7 +23,7 @@ function request()
     count = count + 1
     local key
     if keys > 0 then
-        -- A stride that is prime to the number of keys visits all of them.
+        -- A stride that is coprime with the number of keys visits all of them.
         key = string.format("%s00%010dA", run, (count * 7919 + number) % keys)
     else
         key = string.format("%s%02d%010dA", run, number, count)

@@ -1,5 +1,5 @@
-//! The three loads, and their request as this program sends it where `wrk` cannot: while keys are filled in, and at a
-//! steady rate. load.lua has the same bytes.
+//! The three loads, and their request as this program sends it where `wrk` cannot: while keys are
+//! filled in, and at a steady rate. load.lua sends the same bytes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use crate::client::Client;
 
-/// Keys that replays are made of. Prime to the stride that visits them.
+/// Keys that replays use. Coprime with the stride that visits them.
 pub(super) const KEYS: u64 = 1_000;
 /// Connections that fill them in.
 const FILLERS: u64 = 32;
 const BODY: &str = r#"{"sku":"LMP-2041","title":"Desk lamp, brass"}"#;
 
-/// What requests carry.
+/// The kind of key that requests have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Load {
@@ -22,7 +22,7 @@ pub(super) enum Load {
     NoKey,
     /// A key that was never used.
     NewKeys,
-    /// A key whose answer is kept.
+    /// A key whose response is stored.
     Replays,
 }
 
@@ -35,7 +35,7 @@ impl Load {
         }
     }
 
-    /// The header that holds the key; without a key, one as long that means nothing.
+    /// Returns the header with the key; without a key, one of the same length that means nothing.
     pub(super) const fn header(self) -> &'static str {
         match self {
             Self::NoKey => "X-Numbered-Call",
@@ -43,7 +43,7 @@ impl Load {
         }
     }
 
-    /// How many keys there are; 0 for a new one each time.
+    /// Returns the number of keys; 0 for a new one each time.
     pub(super) const fn keys(self) -> u64 {
         match self {
             Self::NoKey | Self::NewKeys => 0,
@@ -51,7 +51,7 @@ impl Load {
         }
     }
 
-    /// How the keys of the next run begin. Replays share theirs.
+    /// Returns the prefix of the next run's keys. Replays share theirs.
     pub(super) fn next_run(self) -> String {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         match self {
@@ -62,7 +62,7 @@ impl Load {
         }
     }
 
-    /// A request of a run.
+    /// Returns a request of a run.
     pub(super) fn request(self, to: SocketAddr, run: &str, number: u64) -> Vec<u8> {
         let number = if self.keys() > 0 { number % self.keys() } else { number };
         // 22 characters that end in one that a session's cookie may end in.
@@ -99,7 +99,7 @@ impl Load {
 pub(super) async fn send_checked(client: &mut Client, request: &[u8]) -> Result<(), String> {
     match client.send(request).await? {
         (200..=299, _) => Ok(()),
-        (status, _) => Err(format!("a request was answered with {status}")),
+        (status, _) => Err(format!("a request failed with {status}")),
     }
 }
 

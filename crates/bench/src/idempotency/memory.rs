@@ -1,5 +1,6 @@
-//! Whether memory stays flat: a long run of new keys that expire after a moment and are cleaned up, and a long run of
-//! replays, with the memory of the process looked at between slices of load.
+//! Checks whether memory stays flat: a long run of new keys that expire after a moment and are
+//! cleaned up, and a long run of replays, with the memory of the process sampled between slices of
+//! load.
 
 use serde::Serialize;
 
@@ -11,33 +12,33 @@ use super::wrk::Wrk;
 use crate::goal::to_thousandths;
 use crate::scratch::Scratch;
 
-/// Seconds of load between two looks.
+/// Seconds of load between two samples.
 const SLICE_S: u64 = 2;
-/// Slices at least, or there is nothing to compare.
+/// Minimum number of slices, or there is nothing to compare.
 const SLICES_MIN: usize = 8;
-/// Seconds that a new key lives: short, so that what is kept is as much at the end as after the warm-up.
+/// Seconds that a new key lives: short, so that as much is stored at the end as after the warm-up.
 const SHORT_S: u64 = 2;
 /// Seconds that a replayed key lives: longer than any run.
 const LONG_S: u64 = 7 * 24 * 3_600;
 
-/// One look.
+/// One sample.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct MemorySample {
     requests: u64,
     resident_kib: u64,
 }
 
-/// What was seen with one load.
+/// The figures of one load.
 #[derive(Debug, Serialize)]
 pub(super) struct MemoryReport {
     load: Load,
     requests: u64,
-    /// Mean of the second quarter of the looks; the first is the warm-up.
+    /// Mean of the second quarter of the samples; the first is the warm-up.
     resident_kib_early: f64,
     /// Mean of the last quarter.
     resident_kib_late: f64,
     grown: f64,
-    /// Slope of a line through all looks after the warm-up.
+    /// Slope of a line through all samples after the warm-up.
     bytes_per_request: f64,
     looks: Vec<MemorySample>,
 }
@@ -102,7 +103,7 @@ fn mean(looks: &[MemorySample]) -> f64 {
     looks.iter().map(|look| look.resident_kib as f64).sum::<f64>() / looks.len().max(1) as f64
 }
 
-/// KiB for each request, by least squares.
+/// Returns the KiB per request, by least squares.
 fn slope(looks: &[MemorySample]) -> f64 {
     let count = looks.len().max(1) as f64;
     let middle = looks.iter().map(|look| look.requests as f64).sum::<f64>() / count;
@@ -130,7 +131,7 @@ mod tests {
         assert!(grows.grown > 1.3, "{}", grows.grown);
     }
 
-    /// What a process takes once, at first, is no growth.
+    /// What a process allocates once, at first, is no growth.
     #[test]
     fn the_warm_up_does_not_count() {
         let warm = MemoryReport::of(Load::NewKeys, looks(|n| if n <= 4 { n * 1_000 } else { 10_000 }));

@@ -1,5 +1,5 @@
-//! Others who make a POST happen once, around the same handler, in a program of their own: axum-idempotent in memory, and
-//! on Redis the least that does it.
+//! Other implementations that make a POST happen once, around the same handler, in a separate
+//! program: axum-idempotent in memory, and on Redis the minimum that does it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,15 +7,16 @@ use std::process::Command;
 use crate::peer::{build_with_cargo, is_one_redis, url_for_peers, version_in};
 use crate::server_process::ServerProcess;
 
-/// Where the Redis is told. A variable, because arguments show in the list of processes, and passwords with them.
+/// The variable with the Redis URL. A variable, because arguments show in the list of processes,
+/// and passwords with them.
 const STORE_VAR: &str = "TIDEGATE_PEER_STORE";
 const FOLDER: &str = "idempotency";
 
-/// Those that there are in this run.
+/// The peers of this run.
 #[derive(Debug)]
 pub(super) struct Peers {
     program: Option<PathBuf>,
-    /// The Redis that they run on, if it is one.
+    /// The Redis that they run on, if the store is one.
     redis: Option<String>,
     versions: Vec<String>,
 }
@@ -25,7 +26,7 @@ impl Peers {
         Self { program: None, redis: None, versions: Vec::new() }
     }
 
-    /// Builds them, which takes a while the first time.
+    /// Builds the peers, which takes a while the first time.
     pub(super) fn build(store: &str) -> Result<Self, String> {
         let (program, lock) = build_with_cargo(FOLDER)?;
         let redis = is_one_redis(store).then(|| url_for_peers(store));
@@ -42,7 +43,7 @@ impl Peers {
         self.program.is_some()
     }
 
-    /// Whether there is a Redis for the floor.
+    /// Returns whether there is a Redis for the lower bound.
     pub(super) const fn have_redis(&self) -> bool {
         self.program.is_some() && self.redis.is_some()
     }

@@ -1,4 +1,5 @@
-//! What a child does: serve one thing, say on one line where, and end with the parent. What is measured is not known here.
+//! The child process: serves one thing, prints its address on one line, and exits with the parent.
+//! What is measured is not known here.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use super::items::{ItemCount, counting_service};
 use crate::scratch;
 use crate::server_process::{ServerProcess, announce_addr, parent_gone};
 
-/// Tells callers apart, as in the example.
+/// The header that identifies callers, as in the example.
 const CALLER: &str = "x-api-key";
-/// Time between two clean-ups, where keys live short.
+/// Interval between two clean-ups, where keys are short-lived.
 const SWEEP: Duration = Duration::from_millis(250);
 const SWEEP_STEP: usize = 1_000;
 
@@ -34,11 +35,11 @@ pub(super) enum ServeMode {
     Layer(KeyOptions),
     /// The proxy, in front of a service.
     Proxy { upstream: SocketAddr, keys: KeyOptions },
-    /// A service that keeps no items, with the layer on it, cleaning up all the time.
+    /// A service that stores no items, with the layer on it, cleaning up all the time.
     Forgetful(KeyOptions),
 }
 
-/// Where keys are kept and for how long.
+/// The store of the keys and how long they live.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeyOptions {
     pub(super) store: String,
@@ -55,21 +56,21 @@ impl KeyOptions {
     fn layer(&self, store: &Arc<dyn Store>) -> Result<IdempotencyLayer, String> {
         let gate = KeyStore::new(Arc::clone(store) as Arc<dyn SharedState>);
         let policy = Policy { ttl: Duration::from_secs(self.keep_s), ..Policy::default() };
-        let caller = CALLER.parse().map_err(|_| format!("{CALLER} is no name of a header"))?;
+        let caller = CALLER.parse().map_err(|_| format!("{CALLER} is not the name of a header"))?;
         IdempotencyLayer::new(gate, policy, ScopeExtractor::header(caller)).map_err(|error| error.to_string())
     }
 }
 
-/// Serves until the parent is gone; then the answer says so.
+/// Serves until the parent is gone; then the result says so.
 pub(super) async fn serve_until_parent_exits(asked: &str) -> Result<String, String> {
     let serve: ServeMode = serde_json::from_str(asked).map_err(|error| format!("--serve: {error}"))?;
     let gone = parent_gone();
     tokio::select! {
         ended = serve.run() => ended?,
-        // Either word means the same.
+        // A message and a closed channel mean the same.
         _ = gone => {}
     }
-    Ok("nobody is left to serve for".into())
+    Ok("no one is left to serve".into())
 }
 
 impl ServeMode {
@@ -121,14 +122,14 @@ async fn proxy(upstream: SocketAddr, keys: KeyOptions) -> Result<(), String> {
         scope_header: Some(CALLER.to_owned()),
         unscoped: false,
     };
-    // What the environment says is for the user's own proxy.
+    // The environment configures the user's own proxy, not this one.
     let config = ProxyConfig::parse("bench", "", &|_| None, &over, &[]).map_err(|wrong| wrong.to_string())?;
     let proxy = ProxyServer::start(config).await.map_err(|error| error.to_string())?;
     announce_addr(proxy.addr)?;
     std::future::pending().await
 }
 
-/// Removes what has expired as soon as it has.
+/// Removes keys as soon as they have expired.
 async fn sweep(store: Arc<dyn Store>) -> Result<(), String> {
     loop {
         let swept = store.sweep_records(SWEEP_STEP).await.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What is not said.
+//! Defaults and refusals.
 
 use clap::Parser;
 

@@ -1,4 +1,5 @@
-//! `wrk`, which makes the load: a command that must be installed. Its script tells the figures on a line of their own.
+//! `wrk`, which generates the load: a command that must be installed. Its script prints the figures
+//! on a line of their own.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,13 +11,13 @@ use tempfile::TempDir;
 use super::load::Load;
 use crate::scratch;
 
-/// Threads of it.
+/// Its threads.
 pub(super) const THREADS: usize = 2;
 const SCRIPT: &str = include_str!("load.lua");
-/// How the line with the figures begins.
+/// The prefix of the line with the figures.
 const FIGURES: &str = "figures ";
 
-/// What it counted.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct WrkReport {
     pub(super) requests: u64,
@@ -24,7 +25,7 @@ pub(super) struct WrkReport {
     pub(super) p50_us: u64,
     pub(super) p99_us: u64,
     pub(super) max_us: u64,
-    /// Answers of 400 and above.
+    /// Responses of 400 and above.
     failed: u64,
     /// Connections that broke.
     broken: u64,
@@ -36,20 +37,20 @@ impl WrkReport {
         self.requests as f64 / (self.micros.max(1) as f64 / 1e6)
     }
 
-    /// Reads what it printed. Whatever failed makes the figures worth nothing.
+    /// Parses its output. Any failure makes the figures worthless.
     fn read(said: &str) -> Result<Self, String> {
         let line = said.lines().find_map(|line| line.strip_prefix(FIGURES));
-        let line = line.ok_or_else(|| format!("wrk told no figures: {}", said.trim()))?;
+        let line = line.ok_or_else(|| format!("wrk printed no figures: {}", said.trim()))?;
         let counted: Self = serde_json::from_str(line)
-            .map_err(|error| format!("wrk told figures that cannot be read ({error}): {line}"))?;
+            .map_err(|error| format!("wrk printed figures that cannot be read ({error}): {line}"))?;
         let Self { requests, failed, broken, timeouts, .. } = counted;
         if failed + broken + timeouts > 0 {
             return Err(format!(
-                "of {requests} requests {failed} were answered with 400 or above, {broken} broke, {timeouts} took too long"
+                "of {requests} requests {failed} got a status of 400 or above, {broken} broke, {timeouts} timed out"
             ));
         }
         if requests == 0 {
-            return Err("wrk got no answer at all".into());
+            return Err("wrk got no response at all".into());
         }
         Ok(counted)
     }
@@ -61,7 +62,7 @@ pub(super) struct Wrk {
     connections: usize,
     version: String,
     script: PathBuf,
-    /// Where the script is, as long as it is used.
+    /// The directory of the script, as long as it is used.
     _dir: TempDir,
 }
 
@@ -69,10 +70,10 @@ impl Wrk {
     pub(super) fn new(connections: usize) -> Result<Self, String> {
         let missing = |error: std::io::Error| {
             format!(
-                "wrk, which makes the load, cannot be started ({error}): install it with `apt-get install wrk` or `brew install wrk`"
+                "wrk, which generates the load, cannot be started ({error}): install it with `apt-get install wrk` or `brew install wrk`"
             )
         };
-        // It tells its version with a failure, as if it had been called in a wrong way.
+        // It prints its version with a failing exit status, as if it had been called incorrectly.
         let told = Command::new("wrk").arg("-v").stdin(Stdio::null()).output().map_err(missing)?;
         let told = [told.stdout, told.stderr].concat();
         let version = String::from_utf8_lossy(&told).lines().next().unwrap_or_default().to_owned();
@@ -147,6 +148,6 @@ mod tests {
         assert!(error.contains("unable to connect"), "{error}");
         assert!(WrkReport::read("figures {\"requests\":nan}\n").is_err());
         let idle = said(0, 0, 0).replace("34000", "0");
-        assert_eq!(WrkReport::read(&idle).unwrap_err(), "wrk got no answer at all");
+        assert_eq!(WrkReport::read(&idle).unwrap_err(), "wrk got no response at all");
     }
 }

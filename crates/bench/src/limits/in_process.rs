@@ -1,5 +1,6 @@
-//! Decisions in this process, with no server and no wire: ours beside `governor` and beside a bucket that anybody would
-//! write, all in turns in one run. Every bucket refills faster than it is emptied, so that every decision is a grant.
+//! Decisions in this process, without a server or a network: ours compared with `governor` and with
+//! a naive bucket, all in turns in one run. Every bucket refills faster than it is drained, so that
+//! every decision is a grant.
 
 mod baselines;
 mod candidates;
@@ -10,18 +11,19 @@ use serde::Serialize;
 use tidegate_core::Time;
 use tidegate_store::{Clock, SharedState, SteadyClock, WallClock};
 
-/// Turns of each; the middle one counts.
+/// Turns of each; the median counts.
 const TURNS: usize = 151;
-/// Decisions of each thread in a turn: few, so that most turns end before something else wants the processor.
+/// Decisions per thread and turn: few, so that most turns end before another process wants the CPU.
 const STEPS: u32 = 5_000;
-/// What a decision asks for, and what it turns out to cost.
+/// The requested cost of a decision, and its actual cost.
 const COST: u64 = 2;
 const ACTUAL: u64 = 1;
-/// What a bucket holds, and what comes back each second: a second of it, since a thread may be held up after it read a clock.
+/// The capacity of a bucket, and its refill per second: a second of it, since a thread may be held
+/// up after it read a clock.
 const CAPACITY: u64 = 1_000_000_000;
 const REFILL: u64 = 1_000_000_000;
 
-/// Everything that was decided from one bucket or from two, by one thread or by two.
+/// All contenders with one bucket or with two, by one thread or by two.
 #[derive(Debug, Serialize)]
 pub(super) struct Case {
     buckets: usize,
@@ -29,22 +31,22 @@ pub(super) struct Case {
     figures: Vec<Figure>,
 }
 
-/// One way to decide.
+/// The figures of one contender.
 #[derive(Debug, Serialize)]
 struct Figure {
     what: &'static str,
-    /// Time over decisions, of all threads together.
+    /// Time per decision, over all threads.
     median_ns: f64,
     lowest_ns: f64,
     highest_ns: f64,
-    /// For each nanosecond of the first, which is `governor`.
+    /// Compared with the first, which is `governor`.
     to_governor: f64,
 }
 
 /// A decision; false when it was no grant.
 type Decision = Box<dyn Fn() -> bool + Sync>;
 
-/// Measures all of it. `store` is one that answers at once.
+/// Measures all contenders. `store` is one that responds at once.
 pub(super) fn measure(store: &Arc<dyn SharedState>) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for buckets in [1, 2] {
@@ -54,7 +56,7 @@ pub(super) fn measure(store: &Arc<dyn SharedState>) -> Result<Vec<Case>, String>
                 ("governor check_n", baselines::governor(buckets)?),
                 ("naive bucket in a mutex", baselines::naive(buckets)),
             ];
-            // Every decision of ours reads it once, and every settlement once more.
+            // Every decision of ours reads the clock once, and every settlement once more.
             contenders.push(("our clock alone", Box::new(|| WallClock.now() > Time::ZERO)));
             contenders.extend(candidates::contenders(store, buckets)?);
             cases.push(Case { buckets, threads, figures: race(&contenders, threads)? });
@@ -65,10 +67,11 @@ pub(super) fn measure(store: &Arc<dyn SharedState>) -> Result<Vec<Case>, String>
 
 fn race(contenders: &[(&'static str, Decision)], threads: usize) -> Result<Vec<Figure>, String> {
     let mut turns: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
-    // The first turn does not count: caches, and the processor's own clock.
+    // The first turn does not count: caches, and the CPU's own frequency.
     for turn in 0..=TURNS {
         for ((what, step), taken) in contenders.iter().zip(&mut turns) {
-            let nanos = one_turn(step, threads).ok_or_else(|| format!("{what}: a decision was no grant"))?;
+            let nanos =
+                one_turn(step, threads).ok_or_else(|| format!("{what}: a decision was not a grant"))?;
             if turn > 0 {
                 taken.push(nanos);
             }
@@ -90,7 +93,7 @@ fn race(contenders: &[(&'static str, Decision)], threads: usize) -> Result<Vec<F
     Ok(contenders.iter().zip(&turns).map(figure).collect())
 }
 
-/// Nanoseconds for each decision, from the first thread's start to the last one's end.
+/// Returns the nanoseconds per decision, from the first thread's start to the last one's end.
 fn one_turn(step: &Decision, threads: usize) -> Option<f64> {
     let (clock, barrier) = (SteadyClock::new(), Barrier::new(threads));
     let steps = || {

@@ -1,22 +1,23 @@
-//! The servers' own benchmarks: `redis-benchmark` with a script that adds one to a key, `pgbench` with an update of one
-//! row. Both keep as little as a limiter could, and neither decides anything.
+//! The servers' own benchmarks: `redis-benchmark` with a script that increments a key, `pgbench`
+//! with an update of one row. Both store as little as a limiter could, and neither decides
+//! anything.
 
 use std::process::{Command, Stdio};
 
 use super::LoadShape;
 
-/// The smallest script that keeps something.
+/// The smallest script that stores something.
 const SCRIPT: &str = "return redis.call('incr',KEYS[1])";
 const KEY: &str = "tidegate-bench:counter";
 const TABLE: &str = "tidegate_bench_counter";
 const UPDATE: &str = "UPDATE tidegate_bench_counter SET n = n + 1;";
-/// Steps to find out how fast it is about.
+/// Steps for a rough estimate of its speed.
 const CALIBRATION: u64 = 20_000;
 
 /// A server's own benchmark.
 #[derive(Debug)]
 pub(super) enum ServerBenchmark {
-    /// With the script's hash.
+    /// `redis-benchmark`, with the script's hash.
     Redis {
         url: String,
         hash: String,
@@ -27,7 +28,7 @@ pub(super) enum ServerBenchmark {
 }
 
 impl ServerBenchmark {
-    /// The peer of a store, if there is one and it is installed.
+    /// Returns the peer of a store, if there is one and it is installed.
     pub(super) fn of(store: &str) -> Result<Option<Self>, String> {
         let url = store.split('?').next().unwrap_or_default().to_owned();
         let tool = match store.split(':').next() {
@@ -55,7 +56,7 @@ impl ServerBenchmark {
         }
     }
 
-    /// Steps each second.
+    /// Returns the steps per second.
     pub(super) fn measure(&self, shape: LoadShape) -> Result<f64, String> {
         match self {
             Self::Redis { url, hash } => {
@@ -70,7 +71,7 @@ impl ServerBenchmark {
 
 impl Drop for ServerBenchmark {
     fn drop(&mut self) {
-        // What stays behind harms nobody.
+        // What stays behind does no harm.
         let _ = match self {
             Self::Redis { url, .. } => redis_cli(url, &["DEL", KEY]),
             Self::Postgres { url } => psql(url, &format!("DROP TABLE IF EXISTS {TABLE}")),
@@ -84,16 +85,16 @@ fn redis_benchmark(url: &str, hash: &str, shape: LoadShape, steps: u64) -> Resul
     let mut benchmark = Command::new("redis-benchmark");
     benchmark.args(["-u", url, "-c", &clients, "-P", &deep, "-n", &steps, "--csv"]);
     let said = output(benchmark.args(["EVALSHA", hash, "1", KEY]))?;
-    // It counts refusals as steps, so what it says is held against what it did.
+    // It counts refusals as steps, so its output is compared with what it did.
     let counted: u64 = redis_cli(url, &["GET", KEY])?.parse().unwrap_or_default();
     if counted < steps.parse().unwrap_or(u64::MAX) {
         return Err(format!("redis-benchmark made {counted} of {steps} steps"));
     }
-    // "name","requests each second",…: the name holds no comma.
+    // "name","requests each second",…: the name contains no comma.
     let figure = said.lines().last().and_then(|line| line.split(',').nth(1));
     figure
         .and_then(|figure| figure.trim_matches('"').parse().ok())
-        .ok_or_else(|| format!("redis-benchmark said something else than a figure: {said}"))
+        .ok_or_else(|| format!("redis-benchmark printed something other than a figure: {said}"))
 }
 
 fn pgbench(url: &str, shape: LoadShape) -> Result<f64, String> {
@@ -106,7 +107,7 @@ fn pgbench(url: &str, shape: LoadShape) -> Result<f64, String> {
     let figure = said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next());
     figure
         .and_then(|figure| figure.parse().ok())
-        .ok_or_else(|| format!("pgbench said something else than a figure: {said}"))
+        .ok_or_else(|| format!("pgbench printed something other than a figure: {said}"))
 }
 
 fn redis_cli(url: &str, command: &[&str]) -> Result<String, String> {
@@ -117,7 +118,7 @@ fn psql(url: &str, command: &str) -> Result<String, String> {
     output(Command::new("psql").args(["-q", "-c", command]).arg(url))
 }
 
-/// What a command says when it succeeds.
+/// Runs a command and returns its output if it succeeds.
 fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let ended = command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;

@@ -1,5 +1,5 @@
-//! Takers: each asks for one token, and asks again when it was answered. The buckets refill faster than they are emptied,
-//! so that every question is granted, which is the most a store can be made to do.
+//! Takers: each takes one token, and takes again when the response arrives. The buckets refill
+//! faster than they are drained, so that every take is granted, which is the most work for a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::LoadShape;
 use crate::report::{Latency, Recorder};
 use crate::scratch;
 
-/// What a bucket holds, and what comes back each second.
+/// The capacity of a bucket, and its refill per second.
 const CAPACITY: u64 = 100_000;
 const REFILL: u64 = 2_000_000;
 /// Of one family, so that a Redis Cluster takes them together.
@@ -33,7 +33,7 @@ pub(super) async fn stores(url: &str, count: usize) -> Result<Stores, String> {
     Ok(stores)
 }
 
-/// Takes from `count` buckets at once; how many each second, and how long each took.
+/// Takes from `count` buckets at once; returns the takes per second and their latency.
 pub(super) async fn measure(
     stores: &Stores,
     shape: LoadShape,

@@ -1,12 +1,12 @@
-//! A peer in Rust, built with cargo as a workspace of its own: two versions of SQLite cannot be linked into one program, and
-//! what only a peer needs is no business of ours.
+//! A peer in Rust, built with cargo as a workspace of its own: two versions of SQLite cannot be
+//! linked into one program, and a peer's dependencies do not belong in ours.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::program::{build_folder, sources};
 
-/// Builds it; gives where it is and the text of its lock file.
+/// Builds it; returns its path and the text of its lock file.
 pub(crate) fn build(name: &str) -> Result<(PathBuf, String), String> {
     let sources = sources(name)?;
     eprintln!("building the peer {name}");

@@ -1,14 +1,14 @@
-//! Versions of peers, as the lock files have them.
+//! Versions of peers, from their lock files.
 
 use serde_json::Value;
 
-/// The version of a package in a lock file of cargo.
+/// Returns the version of a package in a lock file of cargo.
 pub(crate) fn cargo_version(lock: &str, package: &str) -> Option<String> {
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
     rest.split('"').next().map(ToOwned::to_owned)
 }
 
-/// The version of a package in a lock file of npm.
+/// Returns the version of a package in a lock file of npm.
 pub(super) fn npm_version(lock: &str, package: &str) -> Option<String> {
     let lock: Value = serde_json::from_str(lock).ok()?;
     let version = lock.get("packages")?.get(format!("node_modules/{package}"))?.get("version")?;
@@ -35,7 +35,7 @@ mod tests {
         assert_eq!(npm_version("no json", "a"), None);
     }
 
-    /// Our own lock files name exact versions and no place to load them from: that is the reader's to choose.
+    /// Our own lock files have exact versions and no registry URLs: the choice is the reader's.
     #[test]
     fn the_lock_files_of_the_peers_name_versions_and_no_place() {
         let queues = (

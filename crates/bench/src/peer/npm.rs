@@ -1,5 +1,5 @@
-//! Peers for Node: their scripts are copied to a folder of their own and their packages installed there with npm, by
-//! the lock file and once for all of them. No script of a package is run.
+//! Peers for Node: their scripts are copied to a separate folder and their packages installed there
+//! with npm, by the lock file and once for all of them. No script of a package is run.
 
 use std::fs;
 use std::io;
@@ -13,21 +13,21 @@ use super::site::url_for_peers;
 /// Oldest Node that runs the scripts.
 const NODE_MAJOR_MIN: u32 = 20;
 const LOCK: &str = "package-lock.json";
-/// A copy of the lock file by which the packages that are there were installed.
+/// A copy of the lock file from which the present packages were installed.
 const INSTALLED: &str = "installed.json";
 
-/// What was installed.
+/// An installed package.
 #[derive(Debug)]
 pub(crate) struct InstalledPackage {
     /// The script that is run.
     pub main: PathBuf,
     /// The version of the package.
     pub version: Option<String>,
-    /// The version of what runs it.
+    /// The version of Node that runs it.
     pub node_version: String,
 }
 
-/// Installs a queue; gives its version too.
+/// Installs a queue; also returns its version.
 pub(super) fn install(name: &str, store: &str) -> Result<(Option<String>, Program), String> {
     let InstalledPackage { main, version, node_version } = install_from("node", name)?;
     Ok((version, Program::Script { main, node_version, store: url_for_peers(store) }))
@@ -55,7 +55,7 @@ pub(crate) fn install_from(folder: &str, name: &str) -> Result<InstalledPackage,
     })
 }
 
-/// Sees whether there is a Node that will do.
+/// Checks whether a suitable Node is installed.
 fn node_version(peer: &str) -> Result<String, String> {
     let needs = format!("the peer {peer} needs node {NODE_MAJOR_MIN} or newer, and npm");
     let output = Command::new("node").arg("--version").stdin(Stdio::null()).output();
@@ -76,7 +76,7 @@ fn packages(peer: &str, folder: &Path) -> Result<(), String> {
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         .current_dir(folder)
         .stdin(Stdio::null())
-        // Its talk is no part of the report.
+        // Its output is no part of the report.
         .stdout(Stdio::null())
         .status()
         .map_err(|error| format!("npm, which installs the peer {peer}, cannot be started: {error}"))?;
@@ -86,12 +86,13 @@ fn packages(peer: &str, folder: &Path) -> Result<(), String> {
     Err(format!("the peer {peer} could not be installed in {}: npm ended with {status}", folder.display()))
 }
 
-/// Copies scripts and folders of scripts. What is there and is not in the sources stays: the packages.
+/// Copies scripts and folders of scripts. Existing files that are not in the sources stay: the
+/// packages.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        // Somebody may have installed the packages by hand among the sources.
+        // The packages may have been installed by hand among the sources.
         if entry.file_name() == "node_modules" {
             continue;
         }

@@ -1,4 +1,5 @@
-//! A peer's program: how it is started, what it is told, and what it prints. What the figures mean is not known here.
+//! A peer's program: how it is started, its input, and its output. What the figures mean is not
+//! known here.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,20 +7,21 @@ use std::process::{Command, Stdio};
 use crate::operations::Args;
 use crate::scratch;
 
-/// Where a peer's store is told. A variable, because arguments show in the list of processes, and passwords with them.
+/// The variable with the URL of a peer's store. A variable, because arguments show in the list of
+/// processes, and passwords with them.
 const STORE_VAR: &str = "TIDEGATE_PEER_STORE";
 
-/// Something that can be run.
+/// A program that can be run.
 #[derive(Debug)]
 pub(super) enum Program {
-    /// Keeps its jobs in a directory that it is given.
+    /// Keeps its jobs in a given directory.
     Binary(PathBuf),
     /// Runs with node on the server that a URL names.
     Script { main: PathBuf, node_version: String, store: String },
 }
 
 impl Program {
-    /// What carries it out, where that is no part of it.
+    /// Returns the runtime that executes it, where that is no part of it.
     pub(super) fn runs_on(&self) -> Option<String> {
         match self {
             Self::Binary(_) => None,
@@ -27,7 +29,7 @@ impl Program {
         }
     }
 
-    /// Runs it to its end; gives what it printed.
+    /// Runs it to its end; returns its output.
     pub(super) fn run(&self, name: &str, args: &Args) -> Result<Vec<u8>, String> {
         match self {
             Self::Binary(program) => {
@@ -68,7 +70,7 @@ fn finish(mut command: Command, name: &str, args: &Args) -> Result<Vec<u8>, Stri
     }
 }
 
-/// Where a peer's sources are. A program that was taken elsewhere has none.
+/// Returns the folder of a peer's sources. A program that was moved elsewhere has none.
 pub(super) fn sources(folder: &str) -> Result<PathBuf, String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(folder);
     if sources.is_dir() {
@@ -78,7 +80,8 @@ pub(super) fn sources(folder: &str) -> Result<PathBuf, String> {
     Err(format!("the sources of the peers are not at {place}: run this from a checkout of the repository"))
 }
 
-/// Where a peer is put together: below cargo's target folder, so that a checkout stays as it is.
+/// Returns the folder a peer is built in: below cargo's target folder, so that a checkout stays
+/// clean.
 pub(super) fn build_folder(folder: &str) -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);

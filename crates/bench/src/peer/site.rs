@@ -1,8 +1,9 @@
-//! What a store's URL says about where peers would run. The URL itself may hold a password and is never shown here.
+//! Where peers would run, derived from a store's URL. The URL itself may contain a password and is
+//! never shown here.
 
 use std::fmt;
 
-/// Where a store is.
+/// The kind of server a store is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreSite {
     Disk,
@@ -24,7 +25,7 @@ impl StoreSite {
         }
     }
 
-    /// How such a store is named.
+    /// Returns the URL form of such a store.
     pub(super) const fn url(self) -> &'static str {
         match self {
             Self::Disk => "file:DIR",
@@ -48,7 +49,7 @@ impl fmt::Display for StoreSite {
     }
 }
 
-/// A store's URL without the parameters that are ours, which a peer's driver would stumble over.
+/// Returns a store's URL without our own parameters, which a peer's driver would reject.
 pub(crate) fn url_for_peers(store: &str) -> String {
     let (place, params) = store.split_once('?').unwrap_or((store, ""));
     let ours = ["schema", "prefix", "wait", "cluster", "protocol"];

@@ -1,4 +1,4 @@
-//! Which peers are taken, and in which words the others are refused.
+//! Which peers are accepted, and the messages with which others are refused.
 
 use clap::{Parser, ValueEnum};
 
@@ -44,7 +44,8 @@ fn a_peer_fits_where_it_can_run() {
     }
 }
 
-/// One that does not fit is refused before another is built, and without repeating the URL, which may hold a password.
+/// A peer that does not fit is refused before another is built, and without repeating the URL,
+/// which may contain a password.
 #[test]
 fn a_peer_that_does_not_fit_is_refused_in_a_sentence() {
     let refused = prepare(&[Peer::Bullmq, Peer::Groupmq], "postgres://me:hunter2@h/d").unwrap_err();

@@ -1,6 +1,6 @@
-//! Start delays: from the moment an operation is handed in to the one at which its shop has been called. Calls of a shop
-//! are counted, not named: with the order kept the first that is called is the first that was handed in, and the mean of
-//! a shop is exact whatever the order.
+//! Start delays: from the moment an operation is submitted to the one at which its shop has been
+//! called. Calls of a shop are counted, not identified: with the order kept the first one called is
+//! the first one submitted, and the mean of a shop is exact whatever the order.
 
 use std::time::Duration;
 
@@ -10,31 +10,31 @@ use super::shops::Shop;
 use crate::goal::to_thousandths;
 use crate::report::{Latency, Recorder};
 
-/// What is measured for one shop.
+/// The delays of one shop.
 #[derive(Clone, Copy, Debug, Default)]
 struct DelaySum {
     total: Duration,
     count: u32,
 }
 
-/// All that was recorded.
+/// All recorded delays.
 #[derive(Debug)]
 pub(super) struct DelayRecorder {
     shops: Vec<DelaySum>,
     all: Recorder,
 }
 
-/// As people read it: of the shops that are not busy, each with its mean.
+/// The summary: of the shops that are not busy, each with its mean.
 #[derive(Debug, Serialize)]
 pub(super) struct StartDelays {
     /// The mean over the shops.
     pub mean_ms: f64,
     /// The 99th percentile over the shops; of a hundred or fewer that is the longest.
     p99_ms: f64,
-    /// The one over the other.
+    /// The 99th percentile divided by the mean.
     pub p99_to_mean: f64,
     least_ms: f64,
-    /// Of single operations.
+    /// Delays of single operations.
     operations: Latency,
     by_plan: Vec<PlanDelay>,
 }
@@ -64,12 +64,12 @@ impl DelayRecorder {
         (sum.count > 0).then(|| sum.total.as_secs_f64() * 1_000.0 / f64::from(sum.count))
     }
 
-    /// The mean of the busy shop, if it had work.
+    /// Returns the mean of the busy shop, if it had work.
     pub(super) fn busy_mean_ms(&self, shops: &[Shop]) -> Option<f64> {
         shops.iter().find(|shop| shop.is_busy).and_then(|shop| self.mean_ms(shop)).map(to_thousandths)
     }
 
-    /// Of the others.
+    /// Summarizes the other shops.
     pub(super) fn summarize(&self, shops: &[Shop]) -> Result<StartDelays, String> {
         let mut means = Vec::new();
         for shop in shops.iter().filter(|shop| !shop.is_busy) {
@@ -103,7 +103,7 @@ fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len().max(1) as f64
 }
 
-/// The smallest that so large a part of them does not exceed.
+/// Returns the smallest value that this share of them does not exceed.
 fn at(sorted: &[f64], quantile: f64) -> f64 {
     let rank = (sorted.len() as f64 * quantile).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
@@ -114,7 +114,8 @@ mod tests {
     use super::super::shops::make_shops;
     use super::*;
 
-    /// One shop that waits longer than the others shows, and the busy one is not held against them.
+    /// One shop that waits longer than the others shows, and the busy one does not count against
+    /// them.
     #[test]
     fn one_shop_that_waits_shows_in_the_figure() {
         let shops = make_shops(50);

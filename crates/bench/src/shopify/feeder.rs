@@ -1,5 +1,5 @@
-//! Keeps work waiting for every shop, and no more than was said: what has been called is seen by the simulator, and as
-//! much is handed in again, at one node after the other.
+//! Keeps work waiting for every shop, up to the configured amount: the simulator shows what has
+//! been called, and as much is submitted again, to one node after the other.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -15,27 +15,27 @@ use super::shops::{BusyShopWork, Shop};
 use crate::call;
 use crate::client::Client;
 
-/// Groups of a shop: within a group one call waits for the other.
+/// Groups per shop: within a group one call waits for the other.
 const GROUPS: usize = 16;
-/// How often it is looked whether more is wanted.
+/// How often to check whether more is needed.
 const LOOK: Duration = Duration::from_millis(5);
-/// Operations in a request.
+/// Operations per request.
 const BATCH_MAX: usize = 500;
 const ACCEPTED: u16 = 202;
 pub(super) const PATH: &str = "/admin/api/2026-04/graphql.json";
 
-/// What waits for one shop.
+/// The backlog of one shop.
 #[derive(Debug, Default)]
 struct ShopBacklog {
-    /// When each was handed in, and what it will use, in order.
+    /// When each was submitted, and its expected cost, in order.
     waiting: VecDeque<(Instant, f64)>,
     points: f64,
-    /// Calls that were answered with something else than to wait.
+    /// Calls with a response other than throttled.
     called: u64,
     handed_in: usize,
 }
 
-/// The lines of all shops.
+/// The backlogs of all shops.
 pub(super) struct BacklogFeeder<'a> {
     load: &'a Load,
     work: BusyShopWork,
@@ -46,7 +46,7 @@ pub(super) struct BacklogFeeder<'a> {
     turn: usize,
 }
 
-/// A query as an operation.
+/// Returns a query as an operation.
 pub(super) fn operation(shop: &Shop, number: usize, text: &str) -> Value {
     json!({
         "kind": "http",
@@ -74,7 +74,7 @@ impl<'a> BacklogFeeder<'a> {
         Ok(Self { lines: lines.collect(), load, work, sim, nodes, addrs, turn: 0 })
     }
 
-    /// Feeds for a while; answers the delays of what was called meanwhile.
+    /// Feeds for a while; returns the delays of what was called meanwhile.
     pub(super) async fn run_for(&mut self, time: Duration) -> Result<DelayRecorder, String> {
         let mut delays = DelayRecorder::new(self.lines.len())?;
         let end = Instant::now() + time;
@@ -87,7 +87,7 @@ impl<'a> BacklogFeeder<'a> {
         Ok(delays)
     }
 
-    /// Takes what was called off the lines.
+    /// Removes the calls that were made from the backlogs.
     fn observe_calls(&mut self, delays: &mut DelayRecorder) {
         let (stats, now) = (self.sim.stats(), Instant::now());
         for (shop, line) in self.load.shops.iter().zip(&mut self.lines) {
@@ -102,7 +102,7 @@ impl<'a> BacklogFeeder<'a> {
         }
     }
 
-    /// Fills the lines up.
+    /// Fills the backlogs up.
     async fn submit_more(&mut self) -> Result<(), String> {
         let (mut batch, now) = (Vec::new(), Instant::now());
         for (shop, line) in self.load.shops.iter().zip(&mut self.lines) {
@@ -127,7 +127,7 @@ impl<'a> BacklogFeeder<'a> {
         match (status, refused) {
             (ACCEPTED, None) => Ok(()),
             (ACCEPTED, Some(refused)) => Err(format!("an operation was refused: {refused}")),
-            _ => Err(format!("a batch was answered with {status}")),
+            _ => Err(format!("a batch was refused with {status}")),
         }
     }
 }

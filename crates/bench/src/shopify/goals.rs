@@ -1,4 +1,4 @@
-//! The goals, and what was measured with the busy shop held against them.
+//! The goals, compared with what was measured with the busy shop.
 
 use super::node_run::Run;
 use crate::goal::Goal;

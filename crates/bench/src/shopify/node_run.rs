@@ -1,5 +1,5 @@
-//! The load through nodes on one Redis: one call to each shop first, from whose answer its limit is learned, then work for
-//! all of them.
+//! The load through nodes on one Redis: first one call to each shop, from whose response its limit
+//! is learned, then work for all of them.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,18 +17,18 @@ use crate::nodes::{self, Nodes};
 /// How long the first call of a shop may take.
 const PATIENCE_MS: u64 = 30_000;
 
-/// What was measured.
+/// The figures of one run.
 #[derive(Debug, Serialize)]
 pub(super) struct Run {
-    /// While it was measured.
+    /// Usage during the measurement.
     pub used: PointUsage,
-    /// Answers that said to wait, up to the first one of each shop.
+    /// Throttled responses up to the first response of each shop.
     throttled_before_learned: u64,
-    /// And from then on to the end.
+    /// Throttled responses from then on to the end.
     pub throttled_after_learned: u64,
-    /// Of the shops that are not busy.
+    /// Delays of the shops that are not busy.
     pub start_delays: StartDelays,
-    /// Of the one that is.
+    /// The mean delay of the busy shop.
     busy_shop_mean_ms: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Run {
     }
 }
 
-/// Shops that answer; their plans come later.
+/// Starts the simulated shops; their plans are applied later.
 pub(super) async fn simulator(load: &Load) -> Result<ShopifySim, String> {
     let options = ShopifySimOptions { latency: load.latency, ..ShopifySimOptions::default() };
     ShopifySim::start(options).await.map_err(|error| error.to_string())
@@ -70,7 +70,7 @@ pub(super) async fn run(load: &Load, store: &str, work: BusyShopWork) -> Result<
     Ok(run)
 }
 
-/// One call to each shop, answered.
+/// Makes one call to each shop and waits for the responses.
 async fn learn_limits(nodes: &Nodes, shops: &[&Shop]) -> Result<(), String> {
     let addr = *nodes.addrs().first().ok_or("no node is left")?;
     let first: Vec<Value> = shops.iter().map(|shop| operation(shop, 0, "{ shop { name } }")).collect();
@@ -79,7 +79,7 @@ async fn learn_limits(nodes: &Nodes, shops: &[&Shop]) -> Result<(), String> {
     let accepted: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     for (at, shop) in shops.iter().enumerate() {
         let id = accepted["operations"][at]["id"].as_str();
-        let id = id.ok_or_else(|| format!("the first call to {} was answered with {status}", shop.name))?;
+        let id = id.ok_or_else(|| format!("the first call to {} failed with {status}", shop.name))?;
         let path = format!("/v1/operations/{id}?wait_ms={PATIENCE_MS}");
         let (_, body) = client.send(&request(addr, "GET", &path, "")).await?;
         let view: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! The same load through shopify-api-node: as many processes as there are nodes, which share nothing, each with a client for
-//! every shop. Its own limiter is as it comes.
+//! The same load through shopify-api-node: as many processes as there are nodes, which share
+//! nothing, each with a client for every shop. Its own limiter has its default settings.
 
 mod process;
 
@@ -18,7 +18,7 @@ use process::Processes;
 
 const NAME: &str = "shopify-api-node";
 
-/// What it did.
+/// The figures of the peer.
 #[derive(Debug, Serialize)]
 pub(super) struct PeerReport {
     name: &'static str,
@@ -31,9 +31,9 @@ pub(super) struct PeerReport {
 /// One way to use it.
 #[derive(Debug, Serialize)]
 struct Case {
-    /// Which of its two limiters is on; it takes one or the other.
+    /// Which of its two limiters is on; it supports one or the other.
     limiter: &'static str,
-    /// Whether each process has one call under way for each shop, or all that wait.
+    /// Whether each process has one call in flight per shop, or all that wait.
     one_at_a_time: bool,
     used: PointUsage,
     throttled_before_learned: u64,
@@ -94,7 +94,7 @@ async fn measure(
     })
 }
 
-/// What a process is told: its part of what waits for each shop.
+/// Returns the input of a process: its share of what waits for each shop.
 fn process_input(load: &Load, port: u16, (limiter, one_at_a_time): (&str, bool), number: usize) -> Value {
     let shop = |shop: &Shop| {
         let waiting = shop.waiting(load.backlog, BusyShopWork::MoreForTheBusy) / load.processes as f64;

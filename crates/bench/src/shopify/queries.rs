@@ -1,29 +1,31 @@
-//! The queries, drawn once and the same in every run and for the peer: from 1 to 500 points, as many up to 125 as above.
+//! The queries, drawn once and the same in every run and for the peer: from 1 to 500 points, as
+//! many up to 125 as above.
 
 use serde::Serialize;
 use tidegate_sim::rng::SeededRng;
 
-/// The dearest query.
+/// The most expensive query.
 pub(super) const COST_MAX: u64 = 500;
-/// How many are drawn, before they come again.
+/// How many are drawn before they repeat.
 const CARDS: usize = 1_000;
 const SEED: u64 = 5;
-/// What a connection costs besides what it returns.
+/// The cost of a connection besides its objects.
 const CONNECTION: u64 = 2;
-/// The part of what it may return that a connection of the simulator returns on the average.
+/// The average share of its objects that a connection of the simulator returns.
 const RETURNED: f64 = 0.65;
-/// A stride that is prime to the number of cards, so that shops do not begin with the same ones.
+/// A stride that is coprime with the number of queries, so that shops do not begin with the same
+/// ones.
 const STRIDE: usize = 7_919;
 
 /// A query.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct SampleQuery {
     pub text: String,
-    /// Points that it will use on the average.
+    /// Its expected cost, in points.
     pub expected: f64,
 }
 
-/// All of them, which come round and round.
+/// All queries, which repeat in a cycle.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct QuerySet(Vec<SampleQuery>);
 
@@ -33,26 +35,26 @@ impl QuerySet {
         Self((0..CARDS).map(|_| SampleQuery::of(cost(&mut chance))).collect())
     }
 
-    /// Where a shop's own order begins.
+    /// Returns where a shop's own order begins.
     pub(super) const fn first(&self, shop: usize) -> usize {
         shop.wrapping_mul(STRIDE) % self.0.len()
     }
 
-    /// The card of this number in a shop's own order.
+    /// Returns the query with this number in a shop's own order.
     pub(super) fn query(&self, shop: usize, number: usize) -> &SampleQuery {
         &self.0[(self.first(shop) + number) % self.0.len()]
     }
 }
 
-/// The square of an even draw: cheap ones are more likely than dear ones.
+/// Returns a cost, the square of a uniform draw: cheap ones are more likely than expensive ones.
 fn cost(chance: &mut SeededRng) -> u64 {
-    // The upper 53 bits are as many as a float keeps.
+    // A float keeps the upper 53 bits.
     let drawn = (chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
     ((COST_MAX as f64 * drawn * drawn).ceil() as u64).clamp(1, COST_MAX)
 }
 
 impl SampleQuery {
-    /// A query that asks for so many points.
+    /// Creates a query that asks for this many points.
     fn of(cost: u64) -> Self {
         let text = match cost {
             0 | 1 => "{ shop { name } }".to_owned(),

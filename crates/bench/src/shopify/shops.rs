@@ -1,5 +1,5 @@
-//! The shops: what each is called, what comes back to it, and how much work waits for it. What they answer is the
-//! simulator's.
+//! The shops: their names, their restore rates, and how much work waits for each. The simulator
+//! produces their responses.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,27 +10,28 @@ use super::queries::COST_MAX;
 use crate::client::{Client, request};
 use crate::nodes::TOKEN_VAR;
 
-/// Points that come back each second, of ten shops: many are small.
+/// Points restored per second, of ten shops: many are small.
 const PLANS: [u64; 10] = [100, 100, 100, 100, 200, 200, 200, 1_000, 1_000, 2_000];
-/// A shop holds what comes back in so many seconds.
+/// The capacity of a shop, in seconds of its restore rate.
 const HELD_S: u64 = 20;
-/// What it holds at first: as much as the dearest query, and less than anybody would guess before the first answer. More
-/// would cover up for mistakes, since who never asks for more than comes back would never touch it.
+/// The initial balance: as much as the most expensive query, and less than anyone would guess
+/// before the first response. More would hide mistakes, since a client that never asks for more
+/// than is restored would never touch it.
 const AT_FIRST: u64 = COST_MAX;
 /// At least one of each plan.
 pub(super) const LEAST: usize = PLANS.len();
-/// The number of the busy one: the first of the largest plan.
+/// The index of the busy one: the first of the largest plan.
 const BUSY: usize = PLANS.len() - 1;
-/// How much more waits for it.
+/// How much more work waits for it.
 const BUSY_TIMES: f64 = 10.0;
 const OK: u16 = 200;
 
-/// What waits for the busy shop.
+/// The work of the busy shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BusyShopWork {
-    /// Nothing: the others are alone.
+    /// None: the others are alone.
     NoneForTheBusy,
-    /// Ten times what waits for others.
+    /// Ten times that of the others.
     MoreForTheBusy,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Shop {
     pub is_busy: bool,
 }
 
-/// So many, of the plans in turn.
+/// Creates this many shops, of the plans in turn.
 pub(super) fn make_shops(count: usize) -> Vec<Shop> {
     let shop = |number: usize| Shop {
         number,
@@ -55,8 +56,8 @@ pub(super) fn make_shops(count: usize) -> Vec<Shop> {
 }
 
 impl Shop {
-    /// Points that wait for it: what comes back in the time of the backlog, so that with a fair turn for every shop
-    /// everything waits for as long.
+    /// Returns the points that wait for it: what is restored in the time of the backlog, so that
+    /// with a fair turn for every shop everything waits equally long.
     pub(super) fn waiting(&self, backlog: Duration, work: BusyShopWork) -> f64 {
         let usual = self.restore_per_s as f64 * backlog.as_secs_f64();
         match (self.is_busy, work) {
@@ -66,7 +67,7 @@ impl Shop {
         }
     }
 
-    /// It as an upstream of a node.
+    /// Returns it as an upstream of a node.
     pub(super) fn upstream(&self, sim: SocketAddr) -> String {
         let name = &self.name;
         format!(
@@ -76,7 +77,7 @@ impl Shop {
     }
 }
 
-/// Gives every shop of a simulator its plan, and little to begin with. It fills from here on.
+/// Gives every shop of a simulator its plan, and a small initial balance. It fills from here on.
 pub(super) async fn apply_plans(sim: SocketAddr, shops: &[Shop]) -> Result<(), String> {
     let mut client = Client::connect(sim).await?;
     for Shop { name, restore_per_s, .. } in shops {
@@ -85,7 +86,7 @@ pub(super) async fn apply_plans(sim: SocketAddr, shops: &[Shop]) -> Result<(), S
             let path = format!("/_sim/shops/{name}");
             let (status, _) = client.send(&request(sim, "POST", &path, &plan)).await?;
             if status != OK {
-                return Err(format!("the simulator answered {status} when {name} was given its plan"));
+                return Err(format!("the simulator responded with {status} when {name} was given its plan"));
             }
         }
     }

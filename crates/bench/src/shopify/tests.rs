@@ -1,4 +1,4 @@
-//! What is not said, and what is refused.
+//! Defaults and refusals.
 
 use clap::Parser;
 

@@ -1,5 +1,5 @@
-//! What the simulator counted between two looks: points that came back and points that were used. What a shop held
-//! before is no part of either.
+//! What the simulator counted between two samples: points that were restored and points that were
+//! used. The balance from before is no part of either.
 
 use serde::Serialize;
 use tidegate_sim::shopify::shop::ShopStats;
@@ -8,15 +8,15 @@ use tidegate_sim::shopify::sim_state::ShopifyStats;
 use super::shops::Shop;
 use crate::goal::to_thousandths;
 
-/// Of all shops that had work.
+/// Usage of all shops that had work.
 #[derive(Debug, Serialize)]
 pub(super) struct PointUsage {
-    /// Of what came back, the part that was used.
+    /// The used share of what was restored.
     pub used: f64,
     points_used: u64,
     points_restorable: u64,
-    /// What the shops of a plan held at the beginning beyond what they held at the end. It was used and had not come
-    /// back meanwhile, so it is taken off before `used` is reckoned.
+    /// What the shops of a plan held at the beginning beyond what they held at the end. It was used
+    /// but not restored meanwhile, so it is subtracted before `used` is computed.
     points_drawn_down: u64,
     calls: u64,
     by_plan: Vec<PlanUsage>,
@@ -27,11 +27,11 @@ struct PlanUsage {
     restore_per_s: u64,
     shops: usize,
     used: f64,
-    /// Seconds of what comes back that a shop held on the average, at the beginning and at the end.
+    /// Average balance of a shop, in seconds of its restore rate, at the beginning and at the end.
     held_s: [f64; 2],
 }
 
-/// Sums of some shops.
+/// Sums over some shops.
 #[derive(Clone, Copy, Debug, Default)]
 struct PointSums {
     granted: u64,
@@ -69,7 +69,7 @@ fn share(granted: u64, drawn_down: u64, restorable: u64) -> f64 {
     granted.saturating_sub(drawn_down) as f64 / restorable.max(1) as f64
 }
 
-/// Of these shops, which had work all the time.
+/// Computes the usage of these shops, which had work all the time.
 pub(super) fn measure_usage(shops: &[&Shop], start: &ShopifyStats, end: &ShopifyStats) -> PointUsage {
     let mut plans: Vec<u64> = shops.iter().map(|shop| shop.restore_per_s).collect();
     plans.sort_unstable();
@@ -118,7 +118,7 @@ mod tests {
         ShopifyStats { shops: [("shop-0".to_owned(), shop)].into(), ..ShopifyStats::default() }
     }
 
-    /// A store of points that is spent meanwhile does not hide that what came back was not used.
+    /// Points saved up before and spent meanwhile do not hide that what was restored was not used.
     #[test]
     fn what_a_shop_held_before_is_no_use_of_what_came_back() {
         let shops = make_shops(1);

@@ -1,13 +1,14 @@
-//! The deployments that this process carries. Who carries a step asks here: what an interrupted run left in the queue must
-//! not be sent when the queue is opened for something else, such as a plan. It is one list for the process, because queue
-//! and deployer know of each other only by the operations between them.
+//! The deployments that this process is running. The executor of a step checks this list: what an
+//! interrupted run left in the queue must not be sent when the queue is opened for something else,
+//! such as a plan. The list is global to the process, because queue and deployer know of each other
+//! only through the operations between them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 static ALL: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// One of them, for as long as this lives.
+/// Keeps one deployment on the list until it is dropped.
 #[derive(Debug)]
 pub(super) struct ActiveDeployment(String);
 

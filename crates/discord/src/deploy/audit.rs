@@ -1,5 +1,5 @@
-//! What was done, for the audit channel of the guild: a few messages at the end, because one for each step would take
-//! longer than the steps.
+//! The summary of a deployment for the guild's audit channel: a few messages at the end, because
+//! one per step would take longer than the steps.
 
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_upstream::{HttpRequest, Method};
@@ -12,10 +12,10 @@ use crate::Id;
 use crate::bounds::{MESSAGE_MAX, length};
 use crate::plan::PlanStep;
 
-/// Messages of one deployment; what does not fit is counted.
+/// Messages per deployment; lines that do not fit are only counted.
 const PAGES_MAX: usize = 10;
 
-/// Lines that gather.
+/// The collected lines.
 #[derive(Debug, Default)]
 pub(super) struct AuditLog {
     lines: Vec<String>,
@@ -27,7 +27,8 @@ impl AuditLog {
         self.lines.push(format!("{} {}{id}", step.action.as_str(), step.target));
     }
 
-    /// The messages, none longer than Discord takes. Where nothing was done there is nothing to tell.
+    /// Splits the lines into messages, none longer than Discord accepts. Returns none when nothing
+    /// was done.
     pub(super) fn pages(self, deployment: &str, report: &DeployReport, failure: Option<&str>) -> Vec<String> {
         if self.lines.is_empty() && failure.is_none() {
             return Vec::new();
@@ -60,13 +61,13 @@ impl AuditLog {
 }
 
 impl DeploymentRun<'_> {
-    /// Tells the audit channel, if there is one. That it cannot be told is no failure of the deployment.
+    /// Posts to the audit channel, if there is one. A failure to post does not fail the deployment.
     pub(super) async fn post_audit(&mut self, failure: Option<&str>) {
         let Some(channel) = self.wanted.audit_channel else { return };
         let pages = std::mem::take(&mut self.audit).pages(self.writer.id(), &self.report, failure);
         for (nth, page) in pages.into_iter().enumerate() {
             if let Err(error) = self.post(channel, nth, &page).await {
-                tracing::warn!(deployment = self.writer.id(), %error, "the audit channel was not told");
+                tracing::warn!(deployment = self.writer.id(), %error, "posting to the audit channel failed");
                 return;
             }
         }

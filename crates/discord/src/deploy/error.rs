@@ -1,4 +1,4 @@
-//! Why a deployment did not come to its end. What was done stays done, and the next run goes on from there.
+//! Why a deployment stopped. What was done stays done, and the next run resumes from there.
 
 use tidegate::ErrorCode;
 use tidegate_core::Fault;
@@ -7,11 +7,11 @@ use crate::Id;
 use crate::guild::GuildDecodeError;
 use crate::plan::{Conflict, MissingObject, StepTarget};
 
-/// What went wrong.
+/// An error that ends a deployment.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another deployment of the guild is under way.
+    /// Another deployment of the guild is running.
     #[error("Another deployment of guild {guild} is under way{}. Try again when it has ended.", named(.deployment.as_deref()))]
     Busy {
         /// The guild.
@@ -19,64 +19,65 @@ pub enum Error {
         /// The deployment, if it is in the journal.
         deployment: Option<String>,
     },
-    /// People have to settle something first. Nothing was changed since it was seen.
+    /// An operator has to resolve conflicts first. Nothing was changed after they were found.
     #[error("The guild and the template do not fit together: {}", listed(.0))]
     Conflicts(Vec<Conflict>),
-    /// A step was refused for good.
+    /// A step failed for good.
     #[error("The {target} was not applied: {} ({})", .fault.message, .fault.class.as_str())]
     Step {
-        /// Which one.
+        /// The step.
         target: StepTarget,
-        /// What was said.
+        /// The failure that was reported.
         fault: Fault,
     },
     /// The guild could not be listed.
     #[error("The guild could not be read: {} ({})", .0.message, .0.class.as_str())]
     ReadFailed(Fault),
-    /// A person called the operation off.
-    #[error("The {0} was called off by hand.")]
+    /// An operator canceled the operation.
+    #[error("The {0} was canceled by an operator.")]
     Canceled(String),
     /// The guild changes as fast as plans are made.
-    #[error("Planned {rounds} times without getting on; the last reason: {last}")]
+    #[error("Planned {rounds} times without progress; the last reason: {last}")]
     GaveUp {
-        /// How often.
+        /// How many plans were made.
         rounds: u32,
         /// Why the last plan did not hold.
         last: String,
     },
-    /// Somebody else has the guild now: the lease was not renewed in time.
-    #[error("The lease on the guild was lost; what was accepted goes on, and the next run takes it in.")]
+    /// Another owner holds the guild now: the lease was not renewed in time.
+    #[error("The lease on the guild was lost; accepted operations continue, and the next run picks them up.")]
     LeaseLost,
-    /// An answer that is not Discord's.
+    /// A response that is not in Discord's format.
     #[error(transparent)]
     Undecodable(#[from] GuildDecodeError),
-    /// An answer without what it must have.
-    #[error("Discord's answer to the {0} has no id.")]
+    /// A response without a required field.
+    #[error("Discord's response to the {0} has no id.")]
     NoId(StepTarget),
     /// A plan whose steps are in a wrong order.
     #[error(transparent)]
     Missing(#[from] MissingObject),
-    /// What is wanted cannot be taken.
+    /// The request is not acceptable.
     #[error("{0}")]
     Invalid(String),
-    /// The queue's.
+    /// An error of the queue.
     #[error(transparent)]
     Engine(#[from] tidegate::Error),
-    /// The journal's.
-    #[error("The journal cannot be kept: {0}")]
+    /// An error of the journal.
+    #[error("The journal cannot be read or written: {0}")]
     Store(#[from] tidegate_store::Error),
-    /// The lease's.
-    #[error("The guild cannot be held: {0}")]
+    /// An error of the lease.
+    #[error("The guild cannot be locked: {0}")]
     Lease(#[from] tidegate_limits::Error),
 }
 
 impl Error {
-    /// Whether the same run may simply be made again: nothing of it is wrong, something was in the way.
+    /// Returns whether the same run may simply be repeated: the request is fine, something was in
+    /// the way.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy { .. } | Self::LeaseLost | Self::Store(_) | Self::Lease(_) => true,
-            // What the queue refuses for the request's own sake, it refuses again.
+            // What the queue refuses because of the request itself, it will refuse again.
             Self::Engine(error) => matches!(
                 error.code,
                 ErrorCode::StoreUnavailable
@@ -89,7 +90,7 @@ impl Error {
     }
 }
 
-/// What deploying gives.
+/// The result type of the deployer.
 pub type Result<T> = std::result::Result<T, Error>;
 
 fn named(deployment: Option<&str>) -> String {

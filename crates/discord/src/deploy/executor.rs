@@ -1,6 +1,7 @@
-//! Who carries the steps of deployments: the request as it is, over the upstream's own way. What makes something new is
-//! never sent twice: when it may have happened it ends as a conflict, and a new plan looks for it by its key. A step whose
-//! deployment was interrupted is not sent at all: it belongs to a plan that nobody follows any more.
+//! The executor of deployment steps: sends the request unchanged over the upstream's own path. A
+//! step that creates something is never sent twice: when it may have happened, it ends as a
+//! conflict, and a new plan looks for the object by its key. A step whose deployment was
+//! interrupted is not sent at all: it belongs to a plan that is no longer followed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Method
 use super::active;
 use super::payload::Payload;
 
-/// The kinds of operations that it carries. An operation's kind says what it is for; all are carried alike.
+/// The operation kinds it executes. A kind says what an operation is for; all are executed alike.
 pub const KINDS: [&str; 10] = [
     "RoleEnsure",
     "ChannelEnsure",
@@ -24,22 +25,22 @@ pub const KINDS: [&str; 10] = [
     "MessageRemove",
     READ,
 ];
-/// The kind that only looks.
+/// The kind that only reads.
 pub const READ: &str = "Read";
 
-/// Carries steps over an upstream of plain requests.
+/// Executes steps over an upstream of plain requests.
 pub struct StepExecutor {
     http: Arc<dyn Upstream>,
 }
 
 impl StepExecutor {
-    /// Over `http`, which speaks with Discord.
+    /// Creates an executor over `http`, the upstream that reaches Discord.
     #[must_use]
     pub fn new(http: Arc<dyn Upstream>) -> Self {
         Self { http }
     }
 
-    /// The same for every kind, to be registered with the engine.
+    /// Returns the same executor for every kind, to be registered with the engine.
     pub fn executors(http: Arc<dyn Upstream>) -> impl Iterator<Item = (Arc<str>, Arc<dyn Upstream>)> {
         let steps: Arc<dyn Upstream> = Arc::new(Self::new(http));
         KINDS.into_iter().map(move |kind| (Arc::from(kind), Arc::clone(&steps)))
@@ -64,7 +65,7 @@ impl StepExecutor {
             return Outcome { hints: self.refund_hints(&inner), ..Outcome::unanswered(verdict) };
         }
         let mut outcome = self.http.carry(Call { payload: &inner, reconcile_first: false, ..call }).await;
-        // An answer that tells of trouble over there does not tell that nothing was made.
+        // A response that reports a server error does not prove that nothing was created.
         if makes
             && let Verdict::Retry { fault, .. } = &outcome.verdict
             && outcome.status.is_some()
@@ -74,7 +75,7 @@ impl StepExecutor {
         outcome
     }
 
-    /// Nothing was sent: what was taken for it is given back.
+    /// Returns hints that refund what was taken for a request that was never sent.
     fn refund_hints(&self, inner: &[u8]) -> Vec<Hint> {
         let charges =
             self.http.check(inner, &BTreeMap::new()).map(|checked| checked.charges).unwrap_or_default();
@@ -84,13 +85,12 @@ impl StepExecutor {
 }
 
 fn possibly_created() -> Verdict {
-    let message =
-        "It may have been made: the request left, and no answer came. The next plan looks for it by its key.";
+    let message = "It may have been created: the request was sent, and no response arrived. The next plan looks for it by its key.";
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 
 fn interrupted() -> Verdict {
-    let message = "Its deployment was interrupted before it was sent. The next plan decides anew.";
+    let message = "Its deployment was interrupted before it was sent. The next plan decides again.";
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 

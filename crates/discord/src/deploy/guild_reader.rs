@@ -1,4 +1,5 @@
-//! The live guild, listed through the queue: its roles and channels, and the bot's messages where they matter.
+//! Lists the live guild through the queue: its roles and channels, and the bot's messages where
+//! they matter.
 
 use super::error::{Error, Result};
 use super::queue::{GuildQueue, ResponseObject};
@@ -9,16 +10,16 @@ use crate::plan::{Matches, channels_to_read};
 use crate::template::{MessageSpec, Template};
 use crate::{Id, ObjectKind};
 
-/// Messages that one answer lists at the most, by Discord's own bound.
+/// Messages per response, by Discord's own bound.
 const PAGE: usize = 100;
-/// Answers that are read of a channel that the journal knows, the newest messages first: only what was posted a moment ago
-/// is not in the journal.
+/// Pages read from a channel that the journal knows, newest messages first: only what was posted a
+/// moment ago is missing from the journal.
 const PAGES_MAX: usize = 10;
-/// Answers that are read of a channel when the journal was lost: a message may stand anywhere.
+/// Pages read from a channel when the journal was lost: a message may be anywhere.
 const PAGES_LOST_MAX: usize = 100;
 
-/// Lists the guild, and reads the channels whose messages the journal does not settle; with `all` every one that holds a
-/// message.
+/// Lists the guild and reads the channels whose messages the journal does not settle; with `all`,
+/// every channel that holds a message.
 pub(super) async fn read_guild(
     queue: &GuildQueue<'_>,
     template: &Template,
@@ -49,7 +50,7 @@ pub(super) async fn read_guild(
     Ok(guild)
 }
 
-/// Looks for the messages of one channel.
+/// Searches one channel for its messages.
 struct MessageSearch<'a> {
     queue: &'a GuildQueue<'a>,
     template: &'a Template,
@@ -80,7 +81,7 @@ impl MessageSearch<'_> {
         }
         for message in self.missing(guild) {
             match self.entry(message) {
-                // It may stand deeper than was read.
+                // It may be further back than was read.
                 Some(id) if !is_whole => self.find_by_id(guild, message, id).await?,
                 None if !is_whole && !is_known => return Err(too_deep(message, channel, pages)),
                 _ => {}
@@ -89,7 +90,7 @@ impl MessageSearch<'_> {
         Ok(())
     }
 
-    /// Those that were not found yet.
+    /// Returns the messages that were not found yet.
     fn missing(&self, guild: &Guild) -> Vec<&MessageSpec> {
         let own = guild.messages.get(&self.channel).map(Vec::as_slice).unwrap_or_default();
         let found = |message: &MessageSpec| {
@@ -120,12 +121,12 @@ impl MessageSearch<'_> {
 }
 
 fn unreadable(what: &str) -> Error {
-    Error::Invalid(format!("Discord's answer about {what} cannot be read."))
+    Error::Invalid(format!("Discord's response about {what} cannot be read."))
 }
 
 fn too_deep(message: &MessageSpec, channel: Id, pages: usize) -> Error {
     let (key, count) = (&message.key, pages * PAGE);
     Error::Invalid(format!(
-        "The message {key} is not among the newest {count} messages of channel {channel}, and the journal does not know it: it may stand deeper. Give the message another key to have it posted anew."
+        "The message {key} is not among the newest {count} messages of channel {channel}, and the journal does not know it: it may be further back. Give the message another key to have it posted again."
     ))
 }

@@ -1,4 +1,4 @@
-//! The deployer's pen: what it writes into the journal about one deployment and its steps.
+//! Writes the journal of one deployment and its steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,33 +19,35 @@ use crate::plan::{Action, PlanStep, StepTarget};
 pub(super) struct JournalWriter {
     store: Arc<dyn Store>,
     deployment: Deployment,
-    /// What this deployment has done: a later plan that finds it done says nothing new of it.
+    /// The steps that this deployment has applied: a later plan that finds one done does not record
+    /// it again.
     applied: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
-/// What became of a step.
+/// The state of a step, as recorded.
 pub(super) enum StepRecord<'a> {
-    /// It is to be done.
+    /// It is still to be done.
     Planned,
     /// It was applied.
     Applied(AppliedStep<'a>),
-    /// It was not, for this reason; the operation that was to carry it.
+    /// It failed for this reason; the operation that was to execute it.
     Failed(&'a str, &'a str),
 }
 
-/// How a step was applied.
+/// Details of an applied step.
 #[derive(Default)]
 pub(super) struct AppliedStep<'a> {
     /// The object.
     pub(super) id: Option<Id>,
-    /// Of a message, its channel.
+    /// The channel of a message.
     pub(super) channel: Option<Id>,
-    /// The operation that carried it.
+    /// The operation that executed it.
     pub(super) operation: Option<&'a str>,
 }
 
 impl JournalWriter {
-    /// Goes on with the deployment that was interrupted, if the same is wanted, or begins a new one. Says which.
+    /// Resumes the interrupted deployment if the request is the same, or begins a new one. Returns
+    /// which of the two.
     pub(super) async fn resume_or_begin(
         store: Arc<dyn Store>,
         wanted: &DeployRequest,
@@ -68,7 +70,7 @@ impl JournalWriter {
                 return Ok((pen, true));
             }
             last.stage = DeploymentStage::Failed;
-            last.note = Some("It was interrupted, and another one was begun.".into());
+            last.note = Some("It was interrupted, and another one was started.".into());
             Self { store: Arc::clone(&store), deployment: last, applied: BTreeSet::new() }.save().await?;
         }
         let deployment = Deployment {
@@ -98,8 +100,8 @@ impl JournalWriter {
         &self.deployment.id
     }
 
-    /// The id with the number of the plan, from the second plan on: what an earlier plan asked for and did not get is
-    /// asked for again.
+    /// Returns the id, followed by the number of the plan from the second plan on: what an earlier
+    /// plan submitted without success is submitted again.
     pub(super) fn round_id(&self) -> String {
         match self.deployment.round {
             1 => self.id().to_owned(),
@@ -107,14 +109,15 @@ impl JournalWriter {
         }
     }
 
-    /// Another plan is made.
+    /// Starts the next plan.
     pub(super) async fn next_round(&mut self) -> Result<()> {
         self.deployment.round += 1;
         self.deployment.updated_at = WallClock.now();
         self.save().await
     }
 
-    /// All is as wanted: what an earlier plan asked for and the last one did not is not needed any more.
+    /// Closes the steps that an earlier plan asked for and the last one did not: the guild is as
+    /// wanted, so they are no longer needed.
     pub(super) async fn close_remaining_steps(&self) -> Result<()> {
         let open = |step: &Line| step.state != StepState::Applied;
         let mut steps = self.store.deployment_steps(self.id()).await?;
@@ -130,7 +133,7 @@ impl JournalWriter {
         self.append_lines(JournalLines { steps, mapped: Vec::new() }).await
     }
 
-    /// It has come to an end.
+    /// Records the end of the deployment.
     pub(super) async fn end(&mut self, stage: DeploymentStage, note: Option<String>) -> Result<()> {
         self.deployment.stage = stage;
         self.deployment.note = note.map(Into::into);
@@ -138,7 +141,7 @@ impl JournalWriter {
         self.save().await
     }
 
-    /// Writes what became of steps, with their places in the plan.
+    /// Records the state of steps, with their positions in the plan.
     pub(super) async fn write<'s>(
         &mut self,
         steps: impl IntoIterator<Item = (u32, &'s PlanStep, StepRecord<'s>)>,
@@ -171,7 +174,7 @@ impl JournalWriter {
     }
 }
 
-/// What the journal calls a target: kind and key.
+/// Returns the kind and key under which the journal knows a target.
 pub(super) fn journal_key(target: &StepTarget) -> (Arc<str>, Arc<str>) {
     match target {
         StepTarget::Object(kind, key) => (kind.to_string().into(), key.as_str().into()),
@@ -208,10 +211,10 @@ fn mapping_of(step: &PlanStep, became: &StepRecord<'_>) -> Option<ObjectMapping>
     Some(ObjectMapping { kind, key, object: Some(ForeignObject { id, place, fingerprint }) })
 }
 
-/// Ids sort by time; what follows the time keeps two of one moment apart.
+/// Creates an id. Ids sort by time; what follows the time keeps two of the same moment apart.
 fn new_id(now: Time) -> Result<String> {
     let mut chance = [0; 4];
     getrandom::fill(&mut chance)
-        .map_err(|error| Error::Invalid(format!("There is no chance here: {error}.")))?;
+        .map_err(|error| Error::Invalid(format!("The system has no source of randomness: {error}.")))?;
     Ok(format!("{:011x}{:08x}", now.as_millis(), u32::from_be_bytes(chance)))
 }

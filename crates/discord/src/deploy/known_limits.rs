@@ -1,4 +1,4 @@
-//! What the queue knows of Discord's limits by now, for a plan that says how long it takes.
+//! What the queue knows of Discord's limits so far, for a plan's time estimate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::Id;
 use crate::dialect::GLOBAL_PER_S_DEFAULT;
 use crate::plan::{KnownLimits, Rate};
 
-/// How long a call is taken to last.
+/// The assumed duration of a call.
 const LATENCY_MS: u64 = 100;
 
-/// The pace of all calls, and what is used of hidden quotas. Of a route Discord tells how many calls are left and until when,
-/// not how long its windows are: no time follows from that.
+/// Loads the pace of all calls and the usage of hidden quotas. For a route, Discord reports how
+/// many calls are left and until when, not how long its windows are: no time follows from that.
 pub(super) async fn load(engine: &Engine, upstream: &str, guild: Id) -> Result<KnownLimits> {
     let all = engine.limits().await?;
     let known = UpstreamLimits { all: &all, upstream };
@@ -43,14 +43,15 @@ struct UpstreamLimits<'a> {
 }
 
 impl<'a> UpstreamLimits<'a> {
-    /// Those whose names begin so below the upstream's, with the rest of the name.
+    /// Yields the limits whose names start with `start` below the upstream's, with the rest of the
+    /// name.
     fn with_prefix(&self, start: &str) -> impl Iterator<Item = (&'a str, &'a LimitView)> {
         let start: Arc<str> = format!("{}/{start}", self.upstream).into();
         self.all.iter().filter_map(move |view| Some((view.name.strip_prefix(&*start)?, view)))
     }
 }
 
-/// The pace of all calls, in whole calls of a second.
+/// Returns the pace of all calls, in whole calls per second.
 fn global_rate(known: &UpstreamLimits<'_>) -> Option<Rate> {
     let (_, view) = known.with_prefix("global").find(|(rest, _)| rest.is_empty())?;
     let LimitShape::Drip { refill_per_s, .. } = view.shape else { return None };

@@ -1,5 +1,5 @@
-//! Which object of a guild has which key, as the journal has it: for the planner to read, and to be put right when a plan has
-//! seen what people did.
+//! The journal's mapping from keys to objects of a guild: read by the planner, and corrected when a
+//! plan has seen manual changes.
 
 use tidegate_core::journal::{ForeignObject, JournalLines, ObjectMapping};
 use tidegate_store::Store;
@@ -10,11 +10,11 @@ use crate::journal::{GuildJournal, GuildJournalEntry};
 use crate::plan::{Drift, GuildRoute, Plan, PlanStep};
 use crate::{ObjectKey, ObjectKind};
 
-/// What the journal knows of a guild.
+/// Loads what the journal knows of a guild.
 pub(super) async fn load(store: &dyn Store, scope: &str) -> Result<GuildJournal> {
     let mut journal = GuildJournal::default();
     for ObjectMapping { kind, key, object } in store.mapped_objects(scope).await? {
-        // What cannot be read is found by its name.
+        // An entry that cannot be read is found by its name instead.
         let read = || {
             let object = object?;
             let channel = object.place.map(|place| place.parse()).transpose().ok()?;
@@ -32,7 +32,8 @@ pub(super) async fn load(store: &dyn Store, scope: &str) -> Result<GuildJournal>
     Ok(journal)
 }
 
-/// Corrects what the journal says of messages that people have deleted or edited, so that the next deployment looks at them.
+/// Corrects the journal's entries for messages that people have deleted or edited, so that the next
+/// deployment looks at them.
 pub(super) async fn correct_messages(store: &dyn Store, scope: &str, plan: &Plan) -> Result<()> {
     let corrected = |step: &PlanStep| {
         let (kind, key) = journal_key(&step.target);
@@ -51,7 +52,7 @@ pub(super) async fn correct_messages(store: &dyn Store, scope: &str, plan: &Plan
     let mapped: Vec<_> = plan.steps.iter().filter_map(corrected).collect();
     let last = store.deployments(Some(scope), 1).await?.into_iter().next();
     if let Some(last) = last.filter(|_| !mapped.is_empty()) {
-        // Who deploys meanwhile has seen it too, or will.
+        // A deployment that runs meanwhile has seen it too, or will.
         store.write_journal(&last.id, last.fence, JournalLines { steps: Vec::new(), mapped }).await?;
     }
     Ok(())

@@ -1,10 +1,11 @@
-//! The payload of a step: a request and its upstream as plain HTTP has them, and the deployment that it belongs to. One
-//! without a deployment was handed in by somebody else, and is carried like any other call.
+//! The payload of a step: a request and its upstream as plain HTTP has them, and the deployment it
+//! belongs to. A payload without a deployment was submitted by someone else, and is sent like any
+//! other call.
 
 use serde::{Deserialize, Serialize};
 use tidegate_upstream::{Envelope, FieldRefusal, HttpRequest};
 
-/// What an operation of a step keeps.
+/// The stored payload of a step's operation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Payload {
@@ -13,7 +14,7 @@ pub(super) struct Payload {
     pub(super) deployment: Option<String>,
     /// The upstream, by name.
     pub(super) upstream: String,
-    /// What is sent there.
+    /// The request to send.
     pub(super) request: HttpRequest,
 }
 
@@ -23,7 +24,7 @@ impl Payload {
             .map_err(|_| FieldRefusal::new("request", "The request cannot be written as JSON."))
     }
 
-    /// Back from bytes; what is in it is checked where it is sent.
+    /// Decodes a payload; its contents are checked where it is sent.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, FieldRefusal> {
         serde_json::from_slice(bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
@@ -34,7 +35,7 @@ impl Payload {
         })
     }
 
-    /// As plain HTTP takes it.
+    /// Encodes the payload for plain HTTP.
     pub(super) fn inner(&self) -> Result<Vec<u8>, FieldRefusal> {
         Envelope { upstream: self.upstream.clone(), request: self.request.clone(), proxied: None }.encode()
     }

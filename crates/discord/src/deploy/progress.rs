@@ -1,10 +1,10 @@
-//! What a deployment tells while it runs, for whoever shows it.
+//! Progress events of a running deployment, for display.
 
 use std::time::Duration;
 
 use crate::plan::{Plan, PlanStep};
 
-/// Something that happened.
+/// Something that happened in a deployment.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProgressEvent<'a> {
@@ -12,48 +12,48 @@ pub enum ProgressEvent<'a> {
     Begun {
         /// The id of the deployment.
         deployment: &'a str,
-        /// Whether it goes on with one that was interrupted.
+        /// Whether it resumes an interrupted deployment.
         resumed: bool,
     },
     /// The guild is being listed.
     Reading,
-    /// There is a plan.
+    /// A plan was made.
     Planned {
         /// The plan.
         plan: &'a Plan,
-        /// Calls that it takes.
+        /// Calls that the plan makes.
         calls: usize,
-        /// How many plans there were with this one.
+        /// The number of this plan within the run.
         round: u32,
     },
-    /// A step is on its way.
+    /// A step was submitted.
     Started(&'a PlanStep),
-    /// It waits.
+    /// The step waits.
     Waiting {
-        /// For what, as a sentence.
+        /// The reason, as a sentence.
         because: &'a str,
     },
-    /// It was applied.
+    /// The step was applied.
     Applied {
         /// The step.
         step: &'a PlanStep,
         /// How long it took, waiting included.
         took: Duration,
     },
-    /// The plan did not hold.
+    /// The plan no longer held.
     Replanning {
         /// Why.
         because: &'a str,
     },
 }
 
-/// Who is told. It must not block.
+/// Receives progress events. It must not block.
 pub trait ProgressListener: Send + Sync {
-    /// Something happened.
+    /// Handles an event.
     fn on_event(&self, told: &ProgressEvent<'_>);
 }
 
-/// Nobody listens.
+/// Ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoopListener;
 

@@ -1,5 +1,5 @@
-//! Calls of a deployment through the queue: one at a time, each an operation of the guild's group, so that whatever an
-//! interrupted run left behind ends before the next call is made.
+//! Submits the calls of a deployment to the queue: one at a time, each an operation of the guild's
+//! group, so that whatever an interrupted run left behind ends before the next call is made.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use super::progress::{ProgressEvent, ProgressListener};
 use super::request::group;
 use crate::Id;
 
-/// After this long it is told what an operation waits for.
+/// After this long, reports what an operation waits for.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is told again.
+/// How often the report is repeated.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The way to Discord for one guild.
+/// Submits operations to Discord for one guild.
 pub(super) struct GuildQueue<'a> {
     pub(super) engine: &'a Engine,
     pub(super) upstream: &'a str,
@@ -34,13 +34,14 @@ pub(super) struct GuildQueue<'a> {
 
 /// How an operation ended.
 pub(super) enum OperationOutcome {
-    /// It happened; what was answered.
+    /// It succeeded; the response.
     Done(Option<Box<RawValue>>),
-    /// The same was asked for before and has ended: what is known of the guild is older than that.
+    /// The same operation was submitted before and has ended: the known state of the guild is older
+    /// than that.
     Duplicate,
-    /// It did not.
+    /// It failed.
     Failed(Fault),
-    /// A person called it off.
+    /// An operator canceled it.
     Canceled,
 }
 
@@ -49,21 +50,21 @@ struct ResultBody {
     body: Option<Box<RawValue>>,
 }
 
-/// Of an object that was answered, what is needed.
+/// The fields needed from an object in a response.
 #[derive(Deserialize)]
 pub(super) struct ResponseObject {
     pub(super) id: Id,
 }
 
 impl GuildQueue<'_> {
-    /// Hands in a request and waits for its end. Says which operation it was.
+    /// Submits a request and waits for its end. Also returns which operation it was.
     pub(super) async fn submit_and_wait(
         &self,
         kind: &str,
         request: HttpRequest,
         key: Option<String>,
     ) -> Result<(String, OperationOutcome)> {
-        // Looking is nobody's plan: it may be done whoever asked for it.
+        // A read belongs to no plan: it may be done whoever asked for it.
         let deployment = self.deployment.filter(|_| kind != READ).map(str::to_owned);
         let payload = Payload { deployment, upstream: self.upstream.to_owned(), request };
         let payload = payload.encode().map_err(|refusal| Error::Invalid(refusal.to_string()))?;
@@ -89,14 +90,15 @@ impl GuildQueue<'_> {
             self.listener.on_event(&ProgressEvent::Waiting { because: &reason.because });
             let head = reason.behind.unwrap_or(receipt.id);
             if self.fail_held_step(head).await? && head == receipt.id {
-                let message = "It may have been made. The next plan looks for it by its key.";
+                let message = "It may have been created. The next plan looks for it by its key.";
                 return Ok((id, OperationOutcome::Failed(Fault::new(FaultClass::Conflict, message))));
             }
         }
     }
 
-    /// Ends a step that waits for a person to say what became of it: the next plan looks, which is what a person would do.
-    /// What is no step, and what somebody has paused, is left alone.
+    /// Fails a step that waits for an operator to decide what became of it: the next plan looks,
+    /// which is what an operator would do. Leaves alone anything that is no step, or that someone
+    /// has paused.
     async fn fail_held_step(&self, head: OperationId) -> Result<bool> {
         let view = self.engine.get(head).await?;
         if view.state != State::Unknown || !KINDS.contains(&&*view.kind) {
@@ -106,7 +108,7 @@ impl GuildQueue<'_> {
         Ok(true)
     }
 
-    /// Looks at something that may be gone.
+    /// Reads something that may be gone.
     pub(super) async fn find(&self, path: String) -> Result<Option<Box<RawValue>>> {
         match self.read(path).await {
             Ok(body) => Ok(Some(body)),
@@ -115,13 +117,13 @@ impl GuildQueue<'_> {
         }
     }
 
-    /// Looks at something.
+    /// Reads something.
     pub(super) async fn read(&self, path: String) -> Result<Box<RawValue>> {
         let request = HttpRequest::new(tidegate_upstream::Method::Get, path);
         match self.submit_and_wait(READ, request, None).await?.1 {
             OperationOutcome::Done(Some(body)) => Ok(body),
             OperationOutcome::Done(None) | OperationOutcome::Duplicate => {
-                Err(Error::ReadFailed(Fault::new(FaultClass::Transient, "The answer was empty.")))
+                Err(Error::ReadFailed(Fault::new(FaultClass::Transient, "The response was empty.")))
             }
             OperationOutcome::Failed(fault) => Err(Error::ReadFailed(fault)),
             OperationOutcome::Canceled => Err(Error::Canceled("reading of the guild".into())),
@@ -143,9 +145,9 @@ fn operation_outcome(view: OperationView) -> Result<OperationOutcome> {
     }
 }
 
-/// A body as it is sent.
+/// Encodes a body as it is sent.
 pub(super) fn json_body(value: Option<&serde_json::Value>) -> Result<Body> {
     let Some(value) = value else { return Ok(Body::Empty) };
     let raw = serde_json::value::to_raw_value(value);
-    raw.map(Body::Json).map_err(|error| Error::Invalid(format!("A body cannot be written: {error}.")))
+    raw.map(Body::Json).map_err(|error| Error::Invalid(format!("A body cannot be encoded: {error}.")))
 }

@@ -1,31 +1,31 @@
-//! What a deployment came to, counted.
+//! The counted results of a deployment.
 
 use serde::Serialize;
 
 use crate::plan::Action;
 
-/// What was done.
+/// What a deployment did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeployReport {
     /// The id of the deployment.
     pub deployment: String,
-    /// Whether it went on with an interrupted one.
+    /// Whether it resumed an interrupted deployment.
     pub resumed: bool,
     /// Plans that were made.
     pub rounds: u32,
-    /// Objects that were made.
+    /// Objects that were created.
     pub created: usize,
     /// Objects that were changed.
     pub updated: usize,
-    /// Objects that were put in their places.
+    /// Objects that were moved to their positions.
     pub moved: usize,
     /// Objects that were removed.
     pub removed: usize,
-    /// Objects that were as they should be from the start, or were found again by their names.
+    /// Objects that needed no change from the start, or were found again by their names.
     pub skipped: usize,
     /// Managed objects that are not in the template and were left alone.
     pub leftovers: usize,
-    /// Objects that were found by their names and not by the journal.
+    /// Objects that were found by their names instead of the journal.
     pub adopted: usize,
 }
 
@@ -40,7 +40,7 @@ impl DeployReport {
         }
     }
 
-    /// Calls that changed something.
+    /// Returns the number of calls that changed something.
     #[must_use]
     pub const fn writes(&self) -> usize {
         self.created + self.updated + self.moved + self.removed

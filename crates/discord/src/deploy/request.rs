@@ -1,4 +1,4 @@
-//! What is to be deployed, and its form in the journal, from which an interrupted deployment is gone on with.
+//! A deployment request, and its form in the journal, from which an interrupted deployment resumes.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,48 +12,49 @@ use crate::template::{Template, TemplateProblems};
 pub struct DeployRequest {
     /// The guild.
     pub guild: Id,
-    /// The upstream that reaches Discord, by its name.
+    /// The name of the upstream that reaches Discord.
     pub upstream: String,
-    /// What the template is called, for messages about it.
+    /// The name of the template, for messages about it.
     pub file: String,
     /// The template.
     pub template: String,
-    /// Remove managed objects that are not in it.
+    /// Whether to remove managed objects that are not in the template.
     #[serde(default)]
     pub prune: bool,
-    /// Read every channel that holds a message, so that one that was deleted by hand is noticed.
+    /// Whether to read every channel that holds a message, so that one that was deleted by hand is
+    /// noticed.
     #[serde(default)]
     pub verify: bool,
-    /// A channel that is told what was done.
+    /// The channel that receives a summary of what was done.
     #[serde(default)]
     pub audit_channel: Option<Id>,
 }
 
 impl DeployRequest {
-    /// The template, read and checked.
+    /// Reads and checks the template.
     ///
     /// # Errors
-    /// Everything that is wrong with it, each with its place.
+    /// Everything that is wrong with it, each with its position.
     pub fn read(&self) -> std::result::Result<Template, TemplateProblems> {
         Template::read(&self.file, &self.template)
     }
 
-    /// The group of its operations, and the scope of its journal.
+    /// Returns the group of its operations, which is also the scope of its journal.
     #[must_use]
     pub fn group(&self) -> String {
         group(self.guild)
     }
 
-    /// As it is kept.
+    /// Encodes the request for the journal.
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self)
-            .map_err(|error| Error::Invalid(format!("The template cannot be kept: {error}.")))
+            .map_err(|error| Error::Invalid(format!("The template cannot be stored: {error}.")))
     }
 
-    /// Back from the journal.
+    /// Decodes a request from the journal.
     ///
     /// # Errors
-    /// When another version of this program has written it in another form.
+    /// When another version of this program wrote it in another form.
     pub fn decode(kept: &[u8]) -> Result<Self> {
         serde_json::from_slice(kept).map_err(|_| {
             Error::Invalid("The journal holds a deployment that this version cannot read.".into())
@@ -61,7 +62,7 @@ impl DeployRequest {
     }
 }
 
-/// The group of a guild's operations.
+/// Returns the group of a guild's operations.
 #[must_use]
 pub fn group(guild: Id) -> String {
     format!("guild:{guild}")

@@ -1,5 +1,5 @@
-//! One deployment from its first look to its last line: read, plan, carry, and again when the plan did not hold. Orders
-//! come last, from a guild that was listed when all was there.
+//! One run of a deployment: read, plan, execute, and repeat when the plan no longer holds. Orders
+//! come last, from a guild that was listed after every object was created.
 
 use std::time::Duration;
 
@@ -23,14 +23,15 @@ use crate::journal::GuildJournal;
 use crate::plan::{Action, Options, Plan, PlanStep};
 use crate::template::Template;
 
-/// Plans in a row that get nothing done, before it is given up.
+/// Consecutive plans that get nothing done before the run gives up.
 const FRUITLESS_MAX: u32 = 5;
-/// Plans of one run.
+/// Plans per run.
 const ROUNDS_MAX: u32 = 200;
-/// What may have happened a moment ago is given time to show before the guild is listed anew.
+/// How long to wait before listing the guild again, so that what may have happened a moment ago
+/// shows.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// A deployment under way.
+/// A running deployment.
 pub(super) struct DeploymentRun<'a> {
     deployer: &'a Deployer,
     pub(super) wanted: &'a DeployRequest,
@@ -41,18 +42,18 @@ pub(super) struct DeploymentRun<'a> {
     pub(super) journal: GuildJournal,
     pub(super) report: DeployReport,
     pub(super) audit: AuditLog,
-    /// When it was last not known whether something was made.
+    /// When it was last unknown whether something was created.
     pub(super) uncertain_since: Option<Instant>,
     _under_way: ActiveDeployment,
 }
 
-/// How a plan went.
+/// The outcome of executing one plan.
 enum RoundOutcome {
     /// All of it is done.
     Complete,
-    /// Objects were made: what depends on where they stand comes next.
+    /// Objects were created: steps that depend on their positions come next.
     ObjectsCreated,
-    /// It did not hold, for this reason; steps that were applied before that.
+    /// The plan no longer held, for this reason; the number of steps applied before that.
     Outdated(String, usize),
 }
 
@@ -70,7 +71,7 @@ impl<'a> DeploymentRun<'a> {
         listener.on_event(&ProgressEvent::Begun { deployment: pen.id(), resumed });
         let journal = mapping::load(&*deployer.store, &wanted.group()).await?;
         let audit = AuditLog::default();
-        // What an interrupted run had sent may have had its effect or not.
+        // What an interrupted run had sent may have taken effect or not.
         let (unsure, _under_way) = (resumed.then(Instant::now), ActiveDeployment::new(pen.id()));
         Ok(Self {
             deployer,
@@ -91,7 +92,7 @@ impl<'a> DeploymentRun<'a> {
         let ended = self.run_rounds().await;
         let (stage, note) = match &ended {
             Ok(()) => (DeploymentStage::Done, None),
-            // It goes on with the next run.
+            // The next run resumes it.
             Err(error) if error.is_transient() => {
                 tracing::warn!(deployment = self.writer.id(), %error, "the deployment was interrupted");
                 return ended.map(|()| self.report);
@@ -127,7 +128,8 @@ impl<'a> DeploymentRun<'a> {
         Err(Error::GaveUp { rounds: self.report.rounds, last: "the guild keeps changing".into() })
     }
 
-    /// What was made late, after it was looked for, shows now: then something is there twice, and it is said which.
+    /// Checks for objects that were created late, after the search for them. Such an object exists
+    /// twice, and the error names it.
     async fn ensure_no_duplicates(&self) -> Result<()> {
         let Some(unsure) = self.uncertain_since else { return Ok(()) };
         tokio::time::sleep_until(unsure + self.deployer.recheck_delay).await;
@@ -162,7 +164,7 @@ impl<'a> DeploymentRun<'a> {
         Ok(if grows { RoundOutcome::ObjectsCreated } else { RoundOutcome::Complete })
     }
 
-    /// Writes down what is to be done, and what is as it should be.
+    /// Records the steps to do, and the objects that need no change.
     async fn record_plan(&mut self, plan: &Plan, guild: &Guild, first: bool) -> Result<()> {
         let calls = plan.writes().count();
         self.listener.on_event(&ProgressEvent::Planned { plan, calls, round: self.report.rounds });
@@ -192,7 +194,7 @@ impl<'a> DeploymentRun<'a> {
     }
 }
 
-/// Whether a step makes something that has a place among others.
+/// Returns whether a step creates an object that has a position among others.
 fn creates_positioned_object(step: &PlanStep) -> bool {
     step.action == Action::Create && step.target.kind() != Some(ObjectKind::Message)
 }

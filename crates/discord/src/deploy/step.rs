@@ -1,4 +1,5 @@
-//! One step of a plan: its request with all that goes along, through the queue, and what became of it into the journal.
+//! Executes one step of a plan: builds its request, submits it to the queue, and records the
+//! outcome in the journal.
 
 use tidegate_core::FaultClass;
 use tidegate_core::fingerprint::{Fingerprint, hex};
@@ -15,11 +16,11 @@ use crate::journal::GuildJournalEntry;
 use crate::plan::{self, Action, GuildRoute, Plan, PlanStep, PlannedCall, StepTarget};
 use crate::{Id, ObjectKind};
 
-/// How one step went.
+/// The outcome of one step.
 pub(super) enum StepOutcome {
-    /// As wanted.
+    /// The step was applied.
     Applied,
-    /// The guild is not what the plan was made from.
+    /// The guild has changed since the plan was made.
     Outdated(String),
 }
 
@@ -82,14 +83,14 @@ impl DeploymentRun<'_> {
         }
     }
 
-    /// The request of a step with all that goes along; none when nothing is left to do.
+    /// Builds the complete request of a step; `None` when nothing is left to do.
     fn request(&self, step: &PlanStep, call: &PlannedCall, guild: &Guild) -> Result<Option<HttpRequest>> {
         let Some(request) = call.request(guild, &self.journal)? else { return Ok(None) };
         let mut sent = request.body;
         if let (GuildRoute::MessageCreate(_), Some(fields)) =
             (&call.route, sent.as_mut().and_then(|body| body.as_object_mut()))
         {
-            // Discord takes the same message of one nonce for one, for some minutes.
+            // For some minutes, Discord treats messages with one nonce as the same message.
             let nonce = Fingerprint::of("discord nonce")
                 .part(self.writer.round_id().as_bytes())
                 .part(step.target.to_string().as_bytes());
@@ -108,7 +109,7 @@ impl DeploymentRun<'_> {
         Ok(Some(http))
     }
 
-    /// Takes in what became of an object, for the requests and plans that follow.
+    /// Records the outcome for an object, for the requests and plans that follow.
     pub(super) fn remember(&mut self, step: &PlanStep, id: Option<Id>, channel: Option<Id>) {
         let StepTarget::Object(kind, key) = &step.target else { return };
         if step.action == Action::Remove {
@@ -128,7 +129,7 @@ impl DeploymentRun<'_> {
     }
 }
 
-/// The place of a step in its plan.
+/// Returns the position of a step in its plan.
 fn step_index(plan: &Plan, step: &PlanStep) -> u32 {
     let at = plan.steps.iter().position(|known| known.target == step.target).unwrap_or(plan.steps.len());
     u32::try_from(at).unwrap_or(u32::MAX)

@@ -1,5 +1,5 @@
-//! What a refusal of Discord's means, by the code in its body, and the sentence for people: Discord's own words, without what
-//! they repeat of the request.
+//! Classifies a refusal by the code in Discord's error body, and builds the message for people:
+//! Discord's own words, without the parts of the request they repeat.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use tidegate_upstream::Method;
 
 use super::route::Route;
 
-/// Most problems of a form that are told.
+/// Most form problems reported.
 const PROBLEMS_MAX: usize = 6;
-/// A form is not nested deeper.
+/// Deepest nesting of a form.
 const DEPTH_MAX: usize = 16;
-/// Of each of Discord's sentences, this many characters are told.
+/// Characters kept of each of Discord's sentences.
 const WORDS_MAX: usize = 160;
 
-/// The body of a refusal, as far as it is one.
+/// The body of a refusal, as far as it could be parsed.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ApiError {
     #[serde(default)]
@@ -27,17 +27,18 @@ pub(super) struct ApiError {
 }
 
 impl ApiError {
-    /// From a body; one that cannot be read says nothing.
+    /// Parses a body; one that cannot be read yields an empty error.
     pub(super) fn read(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// Whether what was asked for is being made, and can be asked for again.
+    /// Returns whether the requested data is still being prepared, so that the call can be
+    /// repeated.
     pub(super) const fn is_not_ready(&self) -> bool {
         matches!(self.code, 110_000..=119_999)
     }
 
-    /// Its class by its code; `None` leaves that to the status.
+    /// Returns the class for its code; `None` leaves the decision to the status.
     pub(super) const fn class(&self) -> Option<FaultClass> {
         match self.code {
             10_000..=19_999 => Some(FaultClass::NotFound),
@@ -50,7 +51,7 @@ impl ApiError {
         }
     }
 
-    /// What it says, to stand behind a colon.
+    /// Describes the refusal, to follow a colon.
     pub(super) fn describe(&self, route: &Route) -> String {
         let mut told = if self.message.is_empty() {
             "no reason was given".to_owned()
@@ -72,7 +73,7 @@ impl ApiError {
         told
     }
 
-    /// What the bot lacks, as far as the route tells.
+    /// Returns the permission the bot lacks, as far as the route shows.
     fn missing_permission(&self, route: &Route) -> Option<&'static str> {
         match self.code {
             50_001 => Some("to see it (View Channel), or to be in the guild"),
@@ -83,7 +84,7 @@ impl ApiError {
     }
 }
 
-/// The permission that a change on a route needs.
+/// Returns the permission that a change on a route needs.
 fn required_permission(route: &Route) -> Option<&'static str> {
     let template = route.template.as_str();
     let writes = !matches!(route.method, Method::Get | Method::Head);
@@ -115,7 +116,7 @@ fn required_permission(route: &Route) -> Option<&'static str> {
     }
 }
 
-/// The problems in the nested errors of a form, each with where it is.
+/// Collects the problems in the nested errors of a form, each with its path.
 fn flatten(errors: &Value, at: &str, depth: usize, problems: &mut Vec<String>) {
     let Some(fields) = errors.as_object().filter(|_| depth < DEPTH_MAX) else { return };
     for (field, inner) in fields {
@@ -141,7 +142,7 @@ fn flatten(errors: &Value, at: &str, depth: usize, problems: &mut Vec<String>) {
     }
 }
 
-/// A sentence without its full stop, and without what it quotes: that may be the caller's.
+/// Removes a sentence's full stop and what it quotes: that may come from the caller.
 fn strip_quoted(words: &str) -> String {
     let mut told = String::new();
     for (nth, part) in words.split('"').enumerate() {
@@ -163,7 +164,8 @@ mod tests {
         (refused.class(), refused.describe(&Route::of(method, path)))
     }
 
-    /// OPS-10: codes fall into classes, a refusal names the permission, and a form tells each problem with its place.
+    /// OPS-10: codes map to classes, a refusal names the permission, and a form lists each problem
+    /// with its path.
     #[test]
     fn ops_10_refusals_are_told_by_code() {
         use FaultClass::{Forbidden, NotFound, Validation};
@@ -209,7 +211,7 @@ mod tests {
         }
     }
 
-    /// However much a form is wrong about, a sentence stays one.
+    /// However many problems a form has, the message stays short.
     #[test]
     fn a_large_refusal_is_cut() {
         let mut deep = String::from(r#"{"_errors":[{"message":"x"}]}"#);

@@ -1,25 +1,25 @@
-//! Which routes Discord says count together: the hash it last told for each. A hint, kept in memory and bounded; the figures
-//! are in limits, and no hash ever allows more than those do.
+//! Which routes Discord counts together: the bucket hash last reported for each. A hint, kept in
+//! memory and bounded; the figures are in limits, and no hash ever allows more than those do.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Most routes that are remembered; Discord has some hundreds.
+/// Most routes remembered; Discord has some hundreds.
 const ROUTES_MAX: usize = 1_024;
-/// A longer hash is none.
+/// A longer text is not a hash.
 const HASH_LEN_MAX: usize = 64;
 
-/// Hashes by route.
+/// Bucket hashes by route.
 #[derive(Debug, Default)]
 pub(super) struct BucketHashes(RwLock<HashMap<String, Arc<str>>>);
 
 impl BucketHashes {
-    /// The hash of a route, if it was told.
+    /// Returns the hash of a route, if one was reported.
     pub(super) fn get(&self, route: &str) -> Option<Arc<str>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(route).cloned()
     }
 
-    /// Remembers what was told.
+    /// Stores the reported hash of a route.
     pub(super) fn put(&self, route: String, hash: &str) {
         if self.get(&route).as_deref() == Some(hash) {
             return;
@@ -32,7 +32,7 @@ impl BucketHashes {
     }
 }
 
-/// Whether it can be a hash, and a part of a limit's name.
+/// Returns whether a text can be a hash, and part of a limit's name.
 pub(super) fn is_hash(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':');
     (1..=HASH_LEN_MAX).contains(&text.len()) && text.bytes().all(allowed)

@@ -1,5 +1,5 @@
-//! Limits that no header tells of: only a 429 does, when it is too late. Their figures are what people saw, so that calls wait
-//! for them beforehand.
+//! Limits that no header announces: only a 429 does, when it is too late. Their figures are what
+//! people observed, so that calls wait for them beforehand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tidegate_upstream::{Body, HttpRequest, Method};
 
 use super::route::Route;
 
-/// A hidden limit, of one channel or guild each.
+/// A hidden limit, counted per channel or guild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HiddenLimit {
     /// Changes of a channel's name or topic: 2 in 10 minutes.
@@ -20,11 +20,12 @@ pub(super) enum HiddenLimit {
     RoleCreates,
 }
 
-/// Added to each window: it begins for Discord when the first call has arrived, which is after it has left.
+/// Added to each window: for Discord it begins when the first call arrives, which is after it was
+/// sent.
 const LATE: Duration = Duration::from_secs(5);
 
 impl HiddenLimit {
-    /// The one that a request counts for, if any.
+    /// Returns the hidden limit that a request counts against, if any.
     pub(super) fn of(route: &Route, request: &HttpRequest) -> Option<Self> {
         if route.major.is_empty() {
             return None;
@@ -36,7 +37,7 @@ impl HiddenLimit {
         renames.then_some(Self::Renames)
     }
 
-    /// What its limits are called, before the id.
+    /// Returns the name of its limits, before the id.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Renames => "renames",
@@ -44,7 +45,7 @@ impl HiddenLimit {
         }
     }
 
-    /// What it is.
+    /// Returns the shape of the limit.
     pub(super) fn shape(self) -> LimitShape {
         let (calls, period) = match self {
             Self::Renames => (2, Duration::from_secs(600)),
@@ -54,7 +55,8 @@ impl HiddenLimit {
     }
 }
 
-/// Whether a body changes a name or a topic. One that cannot be read is taken to: Discord may read it.
+/// Returns whether a body changes a name or a topic. One that cannot be read counts as such:
+/// Discord may be able to read it.
 fn renames(body: &Body) -> bool {
     let bytes = match body {
         Body::Empty => return false,
@@ -70,7 +72,8 @@ fn renames(body: &Body) -> bool {
 mod tests {
     use super::*;
 
-    /// OPS-21, LIM-7: what counts for a hidden limit is told by the route and the fields of the body.
+    /// OPS-21, LIM-7: the route and the fields of the body decide which hidden limit a call counts
+    /// against.
     #[test]
     fn ops_21_hidden_limits_are_by_route_and_fields() {
         let of = |method, path: &str, body: &str| {

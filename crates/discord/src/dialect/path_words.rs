@@ -1,6 +1,6 @@
 //! The words of Discord's paths. Nothing else of a path gets into the name of a limit.
 
-/// Every word that stands in a path of Discord's.
+/// Every word that occurs in a path of Discord's.
 pub(super) const PATH_WORDS: [&str; 94] = [
     "@me",
     "@original",

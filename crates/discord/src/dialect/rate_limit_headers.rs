@@ -1,5 +1,5 @@
-//! What an answer says about limits: headers of the route's own limit on any answer, and of a 429 whose limit it was and how
-//! long to wait. What makes no sense counts as not said.
+//! Parses what a response says about limits: on any response, the headers of the route's own limit;
+//! on a 429, whose limit it was and how long to wait. Nonsensical values count as absent.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use tidegate_upstream::retry_after::{self, RETRY_AFTER_MAX};
 
 use super::buckets::is_hash;
 
-/// No route allows more in a window.
+/// No route allows more per window.
 const CALLS_MAX: u64 = 1_000_000;
 
-/// What headers say of the route's limit.
+/// The route's limit as the headers report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RateLimitHeaders<'a> {
-    /// What a window allows, in micro-tokens.
+    /// The size of a window, in micro-tokens.
     pub limit: Option<u64>,
-    /// What is left of it, in micro-tokens.
+    /// What is left of the window, in micro-tokens.
     pub remaining: Option<u64>,
-    /// When the next one starts, by our clock: the date in the headers is by Discord's.
+    /// When the next window starts, by our clock: the date in the headers is by Discord's.
     pub reset_at: Option<Time>,
-    /// What it is counted by.
+    /// The bucket that it is counted by.
     pub bucket: Option<&'a str>,
 }
 
 impl<'a> RateLimitHeaders<'a> {
-    /// From the headers of an answer that came at `at`.
+    /// Parses the headers of a response that arrived at `at`.
     pub(super) fn from_headers(headers: &'a HeaderMap, at: Time) -> Self {
         let calls = |name| {
             let calls: u64 = header_text(headers, name)?.trim().parse().ok()?;
@@ -48,21 +48,21 @@ impl<'a> RateLimitHeaders<'a> {
 /// Whose limit a 429 is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// The bot's on this route.
+    /// The bot's limit on this route.
     User,
-    /// The bot's on everything.
+    /// The bot's limit on all calls.
     Global,
-    /// Everybody's on this resource: no fault of ours.
+    /// Everyone's limit on this resource: no fault of ours.
     Shared,
-    /// Not Discord's at all: whoever stands before it refuses the address.
+    /// Not Discord's: a proxy in front of it refuses the address.
     Edge,
 }
 
-/// What a 429 says.
+/// A parsed 429 response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooManyRequests {
     pub scope: Scope,
-    /// How long to wait: of header and body the longer one.
+    /// How long to wait: the longer one of header and body.
     pub after: Option<Duration>,
 }
 
@@ -75,7 +75,7 @@ struct Body {
 }
 
 impl TooManyRequests {
-    /// From headers and body of an answer that came at `at`.
+    /// Parses headers and body of a response that arrived at `at`.
     pub(super) fn from_response(headers: &HeaderMap, body: &[u8], at: Time) -> Self {
         let body: Body = serde_json::from_slice(body).unwrap_or_default();
         let now = header_text(headers, "date").and_then(retry_after::parse_http_date).unwrap_or(at);
@@ -93,12 +93,12 @@ impl TooManyRequests {
     }
 }
 
-/// How long a body says to wait until what was asked for is ready.
+/// Returns how long a body says to wait until the requested data is ready.
 pub(super) fn retry_after_in_body(body: &[u8]) -> Option<Duration> {
     serde_json::from_slice::<Body>(body).ok()?.retry_after.and_then(seconds)
 }
 
-/// Seconds as a body has them; nonsense is `None`.
+/// Converts seconds as a body has them; nonsense is `None`.
 fn seconds(seconds: f64) -> Option<Duration> {
     let wait = Duration::try_from_secs_f64(seconds).ok();
     let is_long = seconds.is_finite() && seconds > RETRY_AFTER_MAX.as_secs_f64();
@@ -118,7 +118,7 @@ mod tests {
         lines.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
-    /// LIM-8: a reset is told by what is left of it, and not by Discord's clock.
+    /// LIM-8: a reset is computed from the remaining time, not from Discord's clock.
     #[test]
     fn lim_8_headers_are_read() {
         let at = Time::from_millis(5_000);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(RateLimitHeaders::from_headers(&nonsense, at), RateLimitHeaders::default());
     }
 
-    /// LIM-12: scopes, and of two waits the longer one.
+    /// LIM-12: scopes, and the longer of two waits.
     #[test]
     fn lim_12_a_429_says_whose_limit_it_was_and_how_long() {
         let of = |lines: &[_], body: &str| {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-2: whatever is sent, reading it ends in a wait that can be borne, or in none.
+        /// LIM-2: whatever is sent, parsing yields a bounded wait, or none.
         #[test]
         fn lim_2_nonsense_is_no_wait(header in "[ -~]{0,40}", body in "\\PC{0,80}", number in any::<f64>()) {
             let lines = headers(&[("retry-after", &header), ("x-ratelimit-reset-after", &header)]);

@@ -1,4 +1,5 @@
-//! The answer to one call: what it means for the operation, and what it says about limits, as hints.
+//! Interprets the response to one call: what it means for the operation, and what it says about
+//! limits, as hints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,26 +16,27 @@ use super::route::Route;
 
 /// How long nothing is sent with a token that Discord does not know.
 const UNKNOWN_TOKEN: Duration = Duration::from_secs(15 * 60);
-/// How long nothing is sent when the address is refused and nobody says for how long.
+/// How long nothing is sent when the address is refused and the response does not say for how long.
 const REFUSED_ADDRESS: Duration = Duration::from_secs(3_600);
-/// How long to wait for what is not ready, when the answer does not say.
+/// How long to wait for data that is not ready, when the response does not say.
 const NOT_READY: Duration = Duration::from_secs(5);
 /// Waits in headers are rounded up by less than this.
 const ROUNDED: Duration = Duration::from_secs(2);
-/// What a route that tells of no limit is taken to allow each second: no less than all routes together may have.
+/// The assumed rate per second of a route that reports no limit: no less than all routes together
+/// may have.
 const UNLIMITED_PER_S: u64 = 50;
 
-/// One call under way.
+/// Reads the response to one call in flight.
 pub(super) struct ResponseReader<'a> {
     pub dialect: &'a DiscordDialect,
     pub route: Route,
     /// The limit of its route.
     pub limit: Arc<str>,
-    /// The hidden one it counts for.
+    /// The hidden limit that it counts against.
     pub hidden: Option<Arc<str>>,
 }
 
-/// What an answer means, and for which of the limits it counts.
+/// What a response means, and which limits it counts against.
 struct Interpretation {
     verdict: Verdict,
     hints: Vec<Hint>,
@@ -68,7 +70,7 @@ impl ResponseInterpreter for ResponseReader<'_> {
             self.dialect.buckets.put(self.route.key(), hash);
         }
         if !is_invalid {
-            // It was set aside in case it is one, and is put back.
+            // A token was set aside in case the call is invalid, and is returned.
             hints.push(Hint { limit: Arc::clone(&self.dialect.invalid), spent: Some(0), ..Hint::default() });
         }
         Meaning { verdict, hints, spending: Vec::new() }
@@ -76,7 +78,7 @@ impl ResponseInterpreter for ResponseReader<'_> {
 }
 
 impl ResponseReader<'_> {
-    /// What was answered as usual, with what the headers say.
+    /// Interprets an ordinary response, with what the headers say.
     fn interpret_usual(
         &self,
         verdict: Verdict,
@@ -97,7 +99,7 @@ impl ResponseReader<'_> {
         Interpretation { verdict, hints, is_invalid: false }
     }
 
-    /// What headers say of the route, also for those that share its hash.
+    /// Returns the hints of the headers for the route, and for those that share its hash.
     fn header_hints(&self, told: &RateLimitHeaders<'_>) -> Vec<Hint> {
         let Some(capacity) = told.limit else { return Vec::new() };
         let hint = |limit| Hint {
@@ -111,7 +113,7 @@ impl ResponseReader<'_> {
         [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten().map(hint).collect()
     }
 
-    /// A call that Discord refuses for good.
+    /// Interprets a call that Discord refuses for good.
     fn interpret_refusal(
         &self,
         answer: &UpstreamResponse,
@@ -138,7 +140,7 @@ impl ResponseReader<'_> {
         Interpretation { verdict: Verdict::Rejected(fault), hints, is_invalid: false }
     }
 
-    /// A 429: closes the limit that it is about, for as long as it says.
+    /// Interprets a 429: closes the limit that it is about, for as long as it says.
     fn interpret_429(
         &self,
         answer: &UpstreamResponse,
@@ -149,7 +151,8 @@ impl ResponseReader<'_> {
         let TooManyRequests { scope, mut after } =
             TooManyRequests::from_response(&answer.headers, body, answer.at);
         let until = after.map(|after| answer.at.after(after));
-        // Where something is left of what is told, or it comes back much sooner, the limit that was met is not that one.
+        // If the reported limit has something left, or resets much sooner, the limit that was hit
+        // is another one.
         let sooner = until.zip(told.reset_at).is_some_and(|(until, reset)| until.since(reset) > ROUNDED);
         let is_hidden = sooner || told.remaining.is_some_and(|left| left > 0);
         let (limit, hints, whose) = match scope {
@@ -158,7 +161,7 @@ impl ResponseReader<'_> {
                 (
                     limit,
                     exhausted_hints(self.hidden.clone(), until, None),
-                    "a limit that Discord does not tell of",
+                    "a limit that Discord does not announce",
                 )
             }
             Scope::User => {
@@ -169,7 +172,7 @@ impl ResponseReader<'_> {
                 hints.extend(self.refund_hidden());
                 (&self.limit, hints, "the limit of its route")
             }
-            // What answers an interaction is not counted there, and waits by itself.
+            // Responses to interactions are not counted there, and wait on their own.
             Scope::Global if self.route.is_interaction => (&self.limit, Vec::new(), "the limit on all calls"),
             Scope::Global => (&self.dialect.global, self.refund_hidden(), "the limit on all calls"),
             Scope::Shared => (&self.limit, self.refund_hidden(), "a limit that others share"),
@@ -180,7 +183,7 @@ impl ResponseReader<'_> {
             }
         };
         let wait = match after {
-            Some(wait) => format!("{} ms are to be waited", wait.as_millis()),
+            Some(wait) => format!("it asks to wait {} ms", wait.as_millis()),
             None => "it does not say how long to wait".to_owned(),
         };
         let message = format!("{asked} was answered {}, by {whose}; {wait}.", answer.status);
@@ -189,14 +192,16 @@ impl ResponseReader<'_> {
         Interpretation { verdict, hints, is_invalid: scope != Scope::Shared }
     }
 
-    /// A call that was refused for another reason has not counted for a hidden limit.
+    /// Refunds the hidden limit: a call that was refused for another reason has not counted against
+    /// it.
     fn refund_hidden(&self) -> Vec<Hint> {
         let hint = |limit| Hint { limit, spent: Some(0), ..Hint::default() };
         self.hidden.clone().map(hint).into_iter().collect()
     }
 }
 
-/// Nothing is left of a window until then, and the call that was refused took nothing.
+/// Returns hints that nothing is left of a window until then, and that the refused call took
+/// nothing.
 fn exhausted_hints(limit: Option<Arc<str>>, until: Option<Time>, capacity: Option<u64>) -> Vec<Hint> {
     let hint = |limit| Hint {
         limit,
@@ -209,12 +214,12 @@ fn exhausted_hints(limit: Option<Arc<str>>, until: Option<Time>, capacity: Optio
     limit.map(hint).into_iter().collect()
 }
 
-/// A limit that stays closed until then, whatever becomes of the call.
+/// Returns a hint that closes a limit until then, whatever becomes of the call.
 fn closed_hint(limit: &Arc<str>, until: Time) -> Hint {
     Hint { limit: Arc::clone(limit), reset_at: Some(until), ..Hint::default() }
 }
 
-/// A 202 that says to ask again.
+/// Returns the verdict for a 202 that says to ask again.
 fn not_ready_verdict(asked: &RequestSummary<'_>, body: &[u8]) -> Option<Verdict> {
     let refused = ApiError::read(body);
     let message = format!("{asked} was answered 202: it is not ready yet (code {}).", refused.code);

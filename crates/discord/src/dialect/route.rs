@@ -1,5 +1,6 @@
-//! Which route a call is: its path with the ids taken out, and the one id that its limit is counted by. Only words that
-//! Discord uses in paths survive in a template, so that no id, code or token ever gets into the name of a limit.
+//! The route of a call: its path with the ids taken out, and the one id that its limit is counted
+//! by. Only words that Discord uses in paths survive in a template, so that no id, code or token
+//! ever gets into the name of a limit.
 
 use std::borrow::Cow;
 
@@ -9,29 +10,30 @@ use tidegate_upstream::Method;
 
 use super::path_words::PATH_WORDS;
 
-/// A route, and whose it is.
+/// A route, and the resource it is counted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub method: Method,
     /// As in `/guilds/{guild}/roles/{role}`.
     pub template: String,
-    /// The channel, guild or webhook that its limit is counted by; empty for none. A token is in it as a hash.
+    /// The channel, guild or webhook that its limit is counted by; empty for none. Contains a token
+    /// only as a hash.
     pub major: String,
-    /// Whether the call proves itself by a token in its path, and not by the bot's.
+    /// Whether the call authenticates with a token in its path instead of the bot's.
     pub has_token: bool,
-    /// Whether it answers somebody's interaction: the global limit does not count those.
+    /// Whether it responds to an interaction: the global limit does not count those.
     pub is_interaction: bool,
 }
 
 /// More segments than any route has.
 const SEGMENTS_MAX: usize = 16;
-/// A longer number is no id.
+/// A longer number is not an id.
 const ID_LEN_MAX: usize = 20;
-/// How the token of an interaction begins, wherever it stands: `interaction:` in base64.
+/// The first characters of an interaction token: `interaction:` in base64.
 const INTERACTION: &str = "aW50ZXJhY3Rpb246";
 
 impl Route {
-    /// Of a path, with or without its version in front and its query behind.
+    /// Parses a path, with or without a version prefix and a query.
     pub(super) fn of(method: Method, path: &str) -> Self {
         let path = path.split(['?', '#']).next().unwrap_or_default();
         let path = split_version(path).map_or(path, |(_, rest)| rest);
@@ -57,25 +59,25 @@ impl Route {
         Self { method, template, major, has_token: token.is_some(), is_interaction }
     }
 
-    /// What a hash is remembered by.
+    /// Returns the key under which a bucket hash is stored.
     pub(super) fn key(&self) -> String {
         format!("{} {}", self.method, self.template)
     }
 
-    /// Whether it is this one.
+    /// Returns whether it has this method and template.
     pub(super) fn matches(&self, method: Method, template: &str) -> bool {
         self.method == method && self.template == template
     }
 }
 
-/// The version at the beginning of a path such as `/api/v10/gateway` or `/v10/gateway`, and the rest.
+/// Splits the version off a path such as `/api/v10/gateway` or `/v10/gateway`.
 pub(super) fn split_version(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix("/api").unwrap_or(path).strip_prefix('/')?;
     let (version, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     is_version(version).then_some((version, if behind.is_empty() { "/" } else { behind }))
 }
 
-/// Whether it is a version as in `v10`.
+/// Returns whether a text is a version, as in `v10`.
 pub(super) fn is_version(text: &str) -> bool {
     text.strip_prefix('v').is_some_and(|digits| (1..=3).contains(&digits.len()) && is_id(digits))
 }
@@ -84,7 +86,7 @@ fn is_id(segment: &str) -> bool {
     (1..=ID_LEN_MAX).contains(&segment.len()) && segment.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The segments of a path as a URL has them in the end.
+/// Splits a path into segments as a URL finally has them.
 fn segments(path: &str) -> Vec<Cow<'_, str>> {
     let mut segments = Vec::new();
     for segment in path.split('/') {
@@ -98,7 +100,7 @@ fn segments(path: &str) -> Vec<Cow<'_, str>> {
     segments
 }
 
-/// What stands for a segment.
+/// Returns the word or placeholder for a segment.
 fn template_segment(segment: &str, before: &str) -> &'static str {
     if let Some(word) = PATH_WORDS.iter().find(|word| **word == segment) {
         return word;
@@ -116,7 +118,7 @@ fn template_segment(segment: &str, before: &str) -> &'static str {
     }
 }
 
-/// A token, beyond recognition.
+/// Hashes a token beyond recognition.
 fn hash_token(token: &str) -> String {
     hex(&Fingerprint::of("discord token").part(token.as_bytes()).finish()[..8])
 }
@@ -131,7 +133,8 @@ mod tests {
         (route.template, route.major)
     }
 
-    /// LIM-7, OPS-21: limits are by route and by channel, guild or webhook; other ids make no difference.
+    /// LIM-7, OPS-21: limits are per route and per channel, guild or webhook; other ids make no
+    /// difference.
     #[test]
     fn lim_7_a_route_is_its_template_and_its_major() {
         let table = [
@@ -159,8 +162,8 @@ mod tests {
         }
     }
 
-    /// LIM-7: a webhook is counted by its token too, of which only a hash is seen; what answers an interaction is outside of
-    /// the global limit.
+    /// LIM-7: a webhook is also counted by its token, of which only a hash is seen; responses to
+    /// interactions are outside the global limit.
     #[test]
     fn lim_7_tokens_are_told_apart_and_never_shown() {
         let (template, one) = told("/webhooks/3/s3cret/messages/4");
@@ -176,8 +179,8 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-7: whatever the path, a template holds nothing but Discord's words and places for the rest, and a token is
-        /// neither in it nor in the major parameter.
+        /// LIM-7: whatever the path, a template holds nothing but Discord's words and placeholders,
+        /// and a token is neither in it nor in the major parameter.
         #[test]
         fn lim_7_no_id_and_no_token_survives(
             segments in prop::collection::vec("[0-9]{1,22}|[A-Za-z0-9_%.-]{1,70}|channels|guilds|webhooks|@me", 0..20),

@@ -1,4 +1,4 @@
-//! What a call charges, opens and sends, and what answers mean.
+//! What a call charges, opens and sends, and what responses mean.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -26,7 +26,7 @@ fn charged(dialect: &DiscordDialect, request: &HttpRequest) -> Vec<String> {
     charges.iter().map(|charge| charge.limit.to_string()).collect()
 }
 
-/// What the dialect makes of an answer.
+/// Returns the dialect's interpretation of a response.
 fn meaning(
     dialect: &DiscordDialect,
     mut request: HttpRequest,
@@ -52,8 +52,9 @@ const LIMITED: [(&str, &str); 4] = [
     ("x-ratelimit-bucket", "abcd"),
 ];
 
-/// LIM-7, OPS-21: a call takes from the gate, the brake, its route, the global limit, what shares its hash, and what is hidden;
-/// those that nobody can list are opened with it.
+/// LIM-7, OPS-21: a call takes from the upstream, the brake, its route, the global limit, the
+/// slots, what shares its hash, and what is hidden; limits that cannot be listed in advance are
+/// opened with it.
 #[test]
 fn lim_7_what_a_call_takes_from() {
     let dialect = dialect();
@@ -82,7 +83,7 @@ fn lim_7_what_a_call_takes_from() {
     assert_eq!(names, [route, "discord/bucket abcd 7", "discord/renames 7"]);
     assert_eq!((opened[0].1, opened[1].1), (UNKNOWN_WINDOW, UNKNOWN_WINDOW));
     assert!(matches!(opened[2].1, LimitShape::Window { limit, .. } if limit == 2 * MICRO));
-    // Charges of before the hash was known open nothing that they do not charge.
+    // Charges from before the hash was known open nothing that they do not charge.
     assert_eq!(dialect.limits_to_open(&rename, &charges[..3]).len(), 1);
     let answering = request(Method::Post, "/interactions/5/tok/callback", "{}");
     assert_eq!(
@@ -94,7 +95,7 @@ fn lim_7_what_a_call_takes_from() {
     assert_eq!(dialect.charges(&me, &BTreeMap::from([("calls".into(), 2)])).unwrap_err().field, "cost.calls");
 }
 
-/// A name is never longer than the model takes it.
+/// A name is never longer than the model accepts.
 #[test]
 fn names_are_bounded() {
     let dialect = DiscordDialect::new(&"u".repeat(64), BASE_URL, DiscordSettings::default());
@@ -104,7 +105,8 @@ fn names_are_bounded() {
     assert!(names.iter().all(|name| name.len() <= LIMIT_LEN_MAX) && names[0] != names[1], "{names:?}");
 }
 
-/// OPS-21: Discord is told who calls, unless the caller does; a version is not sent twice, and no other one is.
+/// OPS-21: a user agent is sent unless the caller has one; the version is not sent twice, and no
+/// other one is accepted.
 #[test]
 fn ops_21_what_is_sent() {
     let dialect = dialect();
@@ -118,14 +120,14 @@ fn ops_21_what_is_sent() {
     dialect.prepare_request(&mut own, "op");
     assert_eq!((own.path.as_str(), own.headers.len()), ("/gateway", 2));
     let other = dialect.charges(&request(Method::Get, "/v9/gateway", "null"), &BTreeMap::new());
-    assert_eq!(other.unwrap_err().message, "It asks for v9, and the base_url of discord is of v10.");
+    assert_eq!(other.unwrap_err().message, "It asks for v9, but the base_url of discord is for v10.");
     let unversioned = DiscordDialect::new("d", "http://x/api", DiscordSettings::default());
     let mut kept = request(Method::Get, "/v9/gateway", "null");
     unversioned.prepare_request(&mut kept, "op");
     assert_eq!(kept.path, "/v9/gateway");
 }
 
-/// OPS-23: what makes something anew is not repeated blindly; what says how it should be in the end may be.
+/// OPS-23: a create is not repeated blindly; a request that describes a final state may be.
 #[test]
 fn ops_23_only_creates_are_in_doubt() {
     let mut post = request(Method::Post, "/guilds/1/roles", "{}");
@@ -157,10 +159,11 @@ fn shown(meaning: &Meaning) -> String {
     format!("{verdict}{}", hints.collect::<String>())
 }
 
-/// What it is, the status, the headers, the body.
+/// Description, status, headers, body.
 type AnswerCase<'a> = (&'a str, u16, &'a [(&'static str, &'a str)], &'a str);
 
-/// LIM-8, LIM-12, LIM-25, OPS-10: what each kind of answer means, for the operation and for every limit.
+/// LIM-8, LIM-12, LIM-25, OPS-10: what each kind of response means, for the operation and for every
+/// limit.
 #[test]
 fn lim_12_every_answer_has_its_meaning() {
     let (user, shared) = (("x-ratelimit-scope", "user"), ("x-ratelimit-scope", "shared"));
@@ -198,7 +201,7 @@ fn lim_12_every_answer_has_its_meaning() {
     insta::assert_snapshot!(told.join("\n"));
 }
 
-/// LIM-25: a webhook's token in the path is not the bot's: when it is gone, the bot goes on.
+/// LIM-25: a webhook's token in the path is not the bot's: when it is gone, the bot continues.
 #[test]
 fn lim_25_a_lost_webhook_does_not_stop_the_bot() {
     let body = r#"{"code":50027,"message":"Invalid Webhook Token"}"#;
@@ -211,7 +214,8 @@ fn lim_25_a_lost_webhook_does_not_stop_the_bot() {
     assert!(said.hints.is_empty(), "{:?}", said.hints);
 }
 
-/// LIM-7, LIM-25: whatever is granted, no second has more than the global limit and no ten minutes more than the brake.
+/// LIM-7, LIM-25: whatever is granted, no second has more than the global limit and no ten minutes
+/// more than the brake.
 #[test]
 fn lim_25_no_time_has_more_than_its_figure() {
     let dialect = dialect();

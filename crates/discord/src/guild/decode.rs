@@ -1,4 +1,4 @@
-//! From Discord's JSON to the guild.
+//! Decodes Discord's JSON into a guild.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use super::{Channel, Guild, Message, Overwrite, Role};
 use crate::Id;
 use crate::permission::Permissions;
 
-/// An answer that is not what Discord documents. It says which list, and nothing of what was in it.
+/// A response that does not match Discord's documentation. It names the list, and reveals nothing
+/// of its content.
 #[derive(Debug)]
 pub struct GuildDecodeError {
     what: &'static str,
@@ -89,10 +90,11 @@ struct WireAuthor {
 }
 
 impl Guild {
-    /// A guild from the answers to `GET /guilds/{id}/roles` and `GET /guilds/{id}/channels`.
+    /// Decodes a guild from the responses to `GET /guilds/{id}/roles` and `GET
+    /// /guilds/{id}/channels`.
     ///
     /// # Errors
-    /// When an answer is not a list of such objects.
+    /// When a response is not a list of such objects.
     pub fn decode(id: Id, roles: &[u8], channels: &[u8]) -> Result<Self, GuildDecodeError> {
         let roles: Vec<WireRole> = list("roles", roles)?;
         let channels: Vec<WireChannel> = list("channels", channels)?;
@@ -104,10 +106,11 @@ impl Guild {
         })
     }
 
-    /// Adds what `GET /channels/{id}/messages` answered, as far as `me` wrote it. May be called for each page.
+    /// Adds the messages in a response to `GET /channels/{id}/messages` that `me` wrote. May be
+    /// called for each page.
     ///
     /// # Errors
-    /// When the answer is not a list of messages.
+    /// When the response is not a list of messages.
     pub fn add_messages(&mut self, channel: Id, me: Id, messages: &[u8]) -> Result<(), GuildDecodeError> {
         let read: Vec<WireMessage> = list("messages", messages)?;
         let own =

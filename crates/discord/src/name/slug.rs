@@ -1,8 +1,9 @@
-//! Channel names as Discord keeps them, so that what is asked for is what is listed afterwards. Cyrillic is written
-//! in Latin letters; other scripts stay as they are, because Discord keeps them.
+//! Channel names as Discord stores them, so that a requested name equals the listed one. Cyrillic
+//! is transliterated to Latin letters; other scripts stay as they are, because Discord keeps them.
 
-/// What Discord does with the name of a text channel, as it was seen (it is not documented): lower case, `-` for
-/// spaces, ASCII punctuation gone except `-`, `_` and `.`, and never two `-` in a row.
+/// Normalizes the name of a text channel as Discord was observed to do (it is not documented):
+/// lower case, `-` for spaces, no ASCII punctuation except `-`, `_` and `.`, and never two `-` in a
+/// row.
 #[must_use]
 pub fn normalize(name: &str) -> String {
     let mut kept = String::with_capacity(name.len());
@@ -17,7 +18,7 @@ pub fn normalize(name: &str) -> String {
     kept
 }
 
-/// The slug of a display name. Never begins or ends with `-`; may be empty.
+/// Builds the slug of a display name. It never begins or ends with `-`; it may be empty.
 #[must_use]
 pub fn slugify(name: &str) -> String {
     let shown = name.to_lowercase();
@@ -32,7 +33,7 @@ pub fn slugify(name: &str) -> String {
     normalize(&latin).trim_matches('-').to_owned()
 }
 
-/// Accents that come as characters of their own, and what has no width.
+/// Returns whether a character is dropped: a combining accent, or one without width.
 fn is_dropped(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
@@ -43,7 +44,7 @@ enum Letter {
 }
 
 impl Letter {
-    /// Letters as they are mostly written on signs and in passports, without marks above or below.
+    /// Transliterates a letter as most signs and passports do, without diacritics.
     fn of(c: char) -> Self {
         Self::Latin(match c {
             'а' => "a",

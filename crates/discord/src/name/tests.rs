@@ -1,4 +1,4 @@
-//! What is written can be read back, and what Discord does to a name changes nothing.
+//! Names can be parsed back, and Discord's normalization does not change them.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn key(text: &str) -> ObjectKey {
     ObjectKey::new(text).unwrap()
 }
 
-/// OPS-13: the forms, as they are promised.
+/// OPS-13: the documented forms.
 #[test]
 fn ops_13_names_carry_their_keys() {
     assert_eq!(managed_name("SSO", "Moderators", &key("mods")), "〚SSO〛 Moderators 〔mods〕");
@@ -19,7 +19,7 @@ fn ops_13_names_carry_their_keys() {
     assert_eq!(message_marker("SSO", &key("welcome")), "-# 〔SSO:welcome〕");
 }
 
-/// OPS-13, OPS-16: what people did to a name is forgiven as long as the brackets are there.
+/// OPS-13, OPS-16: manual changes to a name are tolerated as long as the brackets are there.
 #[test]
 fn ops_13_a_name_is_read_back() {
     let read = |name: &str| {
@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(made.trim(), made.as_str());
     }
 
-    /// OPS-13: normalising twice is normalising once, and a slug of a slug is that slug.
+    /// OPS-13: normalizing twice is normalizing once, and a slug of a slug is that slug.
     #[test]
     fn ops_13_normalising_is_idempotent(name in any::<String>()) {
         let once = slug::normalize(&name);

@@ -1,4 +1,5 @@
-//! The one call of a step: its route, and a body that is complete when everything before it was applied.
+//! The one call of a step: its route, and a body that is complete once all earlier steps were
+//! applied.
 
 use serde_json::{Value, json};
 
@@ -11,26 +12,26 @@ use crate::journal::GuildJournal;
 /// A call to Discord.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedCall {
-    /// Where to.
+    /// The route.
     pub route: GuildRoute,
-    /// With what.
+    /// The body.
     pub body: CallBody,
 }
 
-/// What a call carries.
+/// The body of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallBody {
     /// Nothing.
     None,
     /// Fields of an object.
     Fields(UnresolvedJson),
-    /// Roles, the highest first. The positions follow from where all roles are by then.
+    /// Roles, highest first. Their positions depend on where all roles are by then.
     Roles(Vec<ObjectRef>),
-    /// Channels that are listed together, each list from top to bottom. As with roles.
+    /// Channels that are listed together, each list from top to bottom. Positions as with roles.
     Channels(Vec<Vec<ObjectRef>>),
 }
 
-/// The verb of a call.
+/// The HTTP method of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMethod {
     /// POST
@@ -42,7 +43,7 @@ pub enum WriteMethod {
 }
 
 impl WriteMethod {
-    /// As it is sent.
+    /// Returns the method as it is sent.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -56,32 +57,32 @@ impl WriteMethod {
 /// The routes that change a guild.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuildRoute {
-    /// Make a role.
+    /// Creates a role.
     RoleCreate,
-    /// Change one.
+    /// Edits a role.
     RoleEdit(Id),
-    /// Remove one.
+    /// Removes a role.
     RoleRemove(Id),
-    /// Move roles.
+    /// Moves roles.
     RolesMove,
-    /// Make a channel or category.
+    /// Creates a channel or category.
     ChannelCreate,
-    /// Change one.
+    /// Edits a channel or category.
     ChannelEdit(Id),
-    /// Remove one.
+    /// Removes a channel or category.
     ChannelRemove(Id),
-    /// Move channels.
+    /// Moves channels.
     ChannelsMove,
-    /// Post a message.
+    /// Posts a message.
     MessageCreate(ObjectRef),
-    /// Edit one: its channel and itself.
+    /// Edits a message: channel and message.
     MessageEdit(Id, Id),
-    /// Remove one.
+    /// Removes a message: channel and message.
     MessageRemove(Id, Id),
 }
 
 impl GuildRoute {
-    /// The verb.
+    /// Returns the HTTP method.
     #[must_use]
     pub fn method(&self) -> WriteMethod {
         match self {
@@ -95,7 +96,7 @@ impl GuildRoute {
         }
     }
 
-    /// The route as Discord's documentation writes it: limits belong to it.
+    /// Returns the route as Discord's documentation writes it: limits belong to it.
     #[must_use]
     pub fn template(&self) -> &'static str {
         match self {
@@ -108,7 +109,7 @@ impl GuildRoute {
         }
     }
 
-    /// The channel that a limit of this route belongs to; `None` where it is the guild.
+    /// Returns the channel that a limit of this route belongs to; `None` where it is the guild.
     #[must_use]
     pub fn channel(&self) -> Option<ObjectRef> {
         match self {
@@ -121,7 +122,7 @@ impl GuildRoute {
         }
     }
 
-    /// The path with its ids.
+    /// Returns the path with its ids.
     fn path(&self, guild: Id, journal: &GuildJournal) -> Result<String, MissingObject> {
         Ok(match self {
             Self::RoleCreate | Self::RolesMove => format!("/guilds/{guild}/roles"),
@@ -136,10 +137,10 @@ impl GuildRoute {
     }
 }
 
-/// A call as it is sent: below the version, without reason and token.
+/// A call as it is sent: the path below the version, without reason and token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallRequest {
-    /// The verb.
+    /// The HTTP method.
     pub method: WriteMethod,
     /// `/guilds/…`
     pub path: String,
@@ -148,12 +149,12 @@ pub struct CallRequest {
 }
 
 impl PlannedCall {
-    /// The request, when all that comes before it was applied and is in the journal. `None` when there is nothing left
-    /// to do: positions that turned out right by themselves. `guild` is only looked at for positions, and must be listed
-    /// after the last create.
+    /// Builds the request, once all earlier steps were applied and are in the journal. Returns
+    /// `None` when there is nothing left to do: positions that turned out right by themselves.
+    /// `guild` is only used for positions, and must be listed after the last create.
     ///
     /// # Errors
-    /// When something that it names is not there yet.
+    /// When an object it refers to does not exist yet.
     pub fn request(
         &self,
         guild: &Guild,
@@ -184,7 +185,7 @@ impl PlannedCall {
         Ok(Some(CallRequest { method: self.route.method(), path: self.route.path(guild.id, journal)?, body }))
     }
 
-    /// The body for people, with keys where ids are not known yet.
+    /// Returns the body for people, with keys where ids are not known yet.
     #[must_use]
     pub fn to_display_json(&self) -> Value {
         let list = |handles: &[ObjectRef]| {

@@ -1,4 +1,5 @@
-//! Whether there is room for what is missing, beside what is there and not ours.
+//! Checks whether the guild has room for the missing objects, next to existing ones that are not
+//! ours.
 
 use super::conflict::Conflict;
 use super::matching::Matches;
@@ -23,7 +24,8 @@ pub(super) fn check_capacity(
     let (new_roles, new_channels) =
         (new(&[ObjectKind::Role]), new(&[ObjectKind::Category, ObjectKind::Channel]));
     let mut conflicts = Vec::new();
-    // A guild that is over already is nobody's fault here: only who adds to it is told.
+    // A guild that exceeds a bound already is not this plan's fault: only a plan that adds to it
+    // gets a conflict.
     let mut hold = |what: String, new: usize, would_be: usize, most: usize| {
         if new > 0 && would_be > most {
             conflicts.push(Conflict::NoRoom { what, would_be, most });

@@ -1,5 +1,5 @@
-//! Steps for categories and channels. A new one is made with everything in one call, because a name or topic that is
-//! set afterwards counts against a hidden limit of two in ten minutes.
+//! Steps for categories and channels. A new one is created with everything in one call, because a
+//! name or topic that is set afterwards counts against a hidden limit of two in ten minutes.
 
 mod access;
 
@@ -17,7 +17,7 @@ use crate::name;
 use crate::template::{CategorySpec, ChannelSpec, Template};
 use crate::{Id, ObjectKind};
 
-/// One for each category.
+/// Returns a step for each category.
 pub(super) fn categories(
     template: &Template,
     guild: &Guild,
@@ -44,7 +44,7 @@ pub(super) fn categories(
     template.categories.iter().map(step).collect()
 }
 
-/// One for each channel.
+/// Returns a step for each channel.
 pub(super) fn channels(
     template: &Template,
     guild: &Guild,
@@ -82,7 +82,7 @@ fn named(name: &str, live: Option<&guild::Channel>) -> Field {
     }
 }
 
-/// Type, topic, age, slow mode; only what a channel of this type has.
+/// Returns type, topic, age restriction and slow mode; only those that a channel of this type has.
 fn settings(channel: &ChannelSpec, live: Option<&guild::Channel>) -> Vec<Field> {
     let shape = channel.channel_type;
     let mut fields = vec![Field {

@@ -1,46 +1,46 @@
-//! What a plan cannot decide, told with the ids of the objects that people have to look at.
+//! Conflicts that a plan cannot resolve, with the ids of the objects that people have to look at.
 
 use std::fmt;
 
 use super::StepTarget;
 use crate::{Id, ObjectKey, ObjectKind};
 
-/// Something that stops a deployment.
+/// A conflict that stops a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// Several objects have one key.
+    /// Several objects have the same key.
     DuplicateKey {
-        /// Of this kind.
+        /// Their kind.
         kind: ObjectKind,
-        /// With this key.
+        /// Their key.
         key: ObjectKey,
-        /// These.
+        /// Their ids.
         ids: Vec<Id>,
     },
-    /// The object is a channel of a type that cannot be turned into the wanted one.
+    /// The object is a channel whose type cannot be converted to the wanted one.
     TypeMismatch {
         /// The channel's key.
         key: ObjectKey,
         /// The channel.
         id: Id,
-        /// What it is.
+        /// Its type.
         is: String,
-        /// What the template wants.
+        /// The type in the template.
         wanted: &'static str,
     },
-    /// There is no room.
+    /// There is not enough room.
     NoRoom {
-        /// For what: `roles`, `channels`, or the channels of a category.
+        /// What there is no room for: `roles`, `channels`, or the channels of a category.
         what: String,
         /// How many there would be.
         would_be: usize,
-        /// How many there may be.
+        /// How many are allowed.
         most: usize,
     },
 }
 
 impl Conflict {
-    /// Whether a step has to wait for people.
+    /// Returns whether a step has to wait until the conflict is resolved.
     pub(super) fn blocks(&self, target: &StepTarget) -> bool {
         match (self, target) {
             (Self::DuplicateKey { kind, key, .. }, StepTarget::Object(other, step)) => {

@@ -1,5 +1,6 @@
-//! What a plan costs before it is applied: room, calls, hidden quotas, and time at limits that are given. Calls of
-//! one guild go one after the other, so the time is found by walking through them as they are carried.
+//! The cost of a plan before it is applied: room, calls, hidden quotas, and time at the given
+//! limits. Calls of one guild run one after the other, so the time is found by simulating them in
+//! the order of execution.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use super::{CallBody, GuildRoute, Plan, UnresolvedJson, WriteMethod};
 use crate::bounds::{CHANNELS_MAX, RENAMES_MAX, RENAMES_PER, ROLE_CREATES_MAX, ROLE_CREATES_PER, ROLES_MAX};
 use crate::{Id, ObjectKind};
 
-/// So many calls in so many milliseconds, from the first of them on.
+/// A number of calls per period, which starts with the first of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Calls.
@@ -18,23 +19,24 @@ pub struct Rate {
     pub per_ms: u64,
 }
 
-/// What is known of the limits.
+/// The limits known so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownLimits {
-    /// For everything together.
+    /// The limit on all calls together.
     pub global: Rate,
-    /// By verb and route, for each guild or channel. A route that is not here has no limit of its own yet.
+    /// Limits by method and route, for each guild or channel. A route without an entry has no known
+    /// limit of its own yet.
     pub routes: BTreeMap<(&'static str, &'static str), Rate>,
-    /// How long one call takes.
+    /// The duration of one call.
     pub latency_ms: u64,
-    /// Roles that were made lately, as far as known.
+    /// Roles created recently, as far as known.
     pub role_creates_used: u32,
-    /// Names and topics that were changed lately, by channel, as far as known.
+    /// Names and topics changed recently, by channel, as far as known.
     pub renames_used: BTreeMap<Id, u32>,
 }
 
 impl KnownLimits {
-    /// What Discord documents, and no call made yet: 50 calls in a second.
+    /// Returns the limits that Discord documents, with no call made yet: 50 calls per second.
     #[must_use]
     pub fn documented(latency_ms: u64) -> Self {
         Self {
@@ -47,27 +49,28 @@ impl KnownLimits {
     }
 }
 
-/// What a plan needs.
+/// The resources a plan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// Roles that the guild has room for when all is done.
+    /// Roles that the guild still has room for afterwards.
     pub roles_left: usize,
-    /// Channels likewise.
+    /// Channels that the guild still has room for afterwards.
     pub channels_left: usize,
     /// Calls that change something.
     pub calls: usize,
-    /// Calls by verb and route.
+    /// Calls by method and route.
     pub by_route: BTreeMap<(&'static str, &'static str), usize>,
-    /// Roles that can still be made, of those that Discord allows in 48 hours.
+    /// Roles that can still be created, of those that Discord allows in 48 hours.
     pub role_creates_left: u32,
-    /// Channels whose name or topic cannot be changed at once: two in ten minutes are allowed.
+    /// Channels whose name or topic cannot be changed at once: two changes in ten minutes are
+    /// allowed.
     pub renames_held: Vec<Id>,
-    /// From the first call to the last answer.
+    /// Time from the first call to the last response.
     pub time_ms: u64,
 }
 
 impl Plan {
-    /// Counts before it calls.
+    /// Estimates what the plan needs, without making a call.
     #[must_use]
     pub fn estimate(&self, limits: &KnownLimits) -> Estimate {
         let new = |kind| self.count(kind, Action::Create);
@@ -124,7 +127,7 @@ fn route(call: &PlannedCall) -> (&'static str, &'static str) {
     (call.route.method().as_str(), call.route.template())
 }
 
-/// The channel whose name or topic a call changes.
+/// Returns the channel whose name or topic a call changes.
 fn renamed_channel(call: &PlannedCall) -> Option<Id> {
     let (GuildRoute::ChannelEdit(id), WriteMethod::Patch) = (&call.route, call.route.method()) else {
         return None;
@@ -133,7 +136,7 @@ fn renamed_channel(call: &PlannedCall) -> Option<Id> {
     fields.iter().any(|(name, _)| matches!(*name, "name" | "topic")).then_some(*id)
 }
 
-/// A budget that comes back all at once. What was used before counts as if it had been used just now.
+/// A budget that comes back all at once. Earlier usage counts as if it had happened just now.
 struct Window {
     rate: Rate,
     opened: u64,
@@ -145,7 +148,7 @@ impl Window {
         Self { rate: Rate { calls: rate.calls.max(1), ..rate }, opened: 0, used }
     }
 
-    /// When a call that is ready at `now` may go.
+    /// Returns when a call that is ready at `now` may be sent.
     fn take(&mut self, now: u64) -> u64 {
         let ends = self.opened.saturating_add(self.rate.per_ms);
         let at = if self.used >= self.rate.calls { now.max(ends) } else { now };

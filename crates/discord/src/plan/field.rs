@@ -1,4 +1,5 @@
-//! Fields of an object as they are and as they should be. All of them make a create, those that differ an update.
+//! Fields of an object, actual and desired. A create sends all of them, an update those that
+//! differ.
 
 use super::call::{CallBody, GuildRoute, PlannedCall};
 use super::step::{Action, Drift, PlanStep, StepTarget};
@@ -11,24 +12,24 @@ use crate::{Id, ObjectKey, ObjectKind};
 pub struct FieldChange {
     /// The field, by its name in a template where it has one.
     pub field: &'static str,
-    /// As it is; none for a new object.
+    /// The actual value; none for a new object.
     pub from: Option<String>,
-    /// As it should be.
+    /// The desired value.
     pub to: String,
 }
 
 /// A field of one object.
 pub(super) struct Field {
-    /// In the request.
+    /// Its name in the request.
     pub wire: &'static str,
-    /// In the template.
+    /// Its name in the template.
     pub label: &'static str,
     pub value: UnresolvedJson,
-    /// As it should be, for people.
+    /// The desired value, for people.
     pub to: String,
-    /// As it is, for people; none for a new object.
+    /// The actual value, for people; none for a new object.
     pub from: Option<String>,
-    /// Not worth a word when a new object has it: it is what Discord gives anyway.
+    /// Whether it is omitted from the display of a new object, because it is Discord's default.
     pub usual: bool,
 }
 
@@ -42,22 +43,22 @@ impl Field {
     }
 }
 
-/// An object whose fields are known.
+/// An object with its desired fields.
 pub(super) struct DesiredObject<'a> {
     pub kind: ObjectKind,
     pub key: &'a ObjectKey,
-    /// Where it is there.
+    /// The live object, if it exists.
     pub id: Option<Id>,
-    /// What the journal says of the key.
+    /// The journal's entry for the key.
     pub entry: Option<&'a GuildJournalEntry>,
     pub fingerprint: String,
-    /// Sent with a create, and never compared.
+    /// Fields sent with a create, and never compared.
     pub fixed: Vec<(&'static str, UnresolvedJson)>,
     pub fields: Vec<Field>,
 }
 
 impl DesiredObject<'_> {
-    /// The step that makes the object what it should be.
+    /// Returns the step that brings the object to its desired state.
     pub(super) fn step(self, create: GuildRoute, edit: impl FnOnce(Id) -> GuildRoute) -> PlanStep {
         let target = StepTarget::Object(self.kind, self.key.clone());
         let adopted = self.id.is_some() && self.entry.map(|entry| entry.id) != self.id;

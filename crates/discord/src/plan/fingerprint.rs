@@ -1,5 +1,6 @@
-//! The fingerprint of a desired state: of names, keys and numbers, and of no id, so that one template has the same
-//! fingerprints in every guild. The parts and their order are frozen: a change would make every journal a stranger.
+//! The fingerprint of a desired state. It covers names, keys and numbers, but no ids, so that one
+//! template has the same fingerprints in every guild. The parts and their order are frozen: after a
+//! change, no journal entry would match any more.
 
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
@@ -17,7 +18,7 @@ fn flag(hash: Fingerprint, flag: bool) -> Fingerprint {
     hash.part(if flag { b"1" } else { b"0" })
 }
 
-/// Of a role.
+/// Returns the fingerprint of a role.
 pub(super) fn role(template: &Template, role: &RoleSpec) -> String {
     let hash = Fingerprint::of("discord role")
         .part(name::managed_name(&template.prefix, &role.name, &role.key).as_bytes())
@@ -26,14 +27,14 @@ pub(super) fn role(template: &Template, role: &RoleSpec) -> String {
     finish_hex(flag(flag(hash, role.hoist), role.mentionable))
 }
 
-/// Of a category.
+/// Returns the fingerprint of a category.
 pub(super) fn category(template: &Template, category: &CategorySpec) -> String {
     let hash = Fingerprint::of("discord category")
         .part(name::managed_name(&template.prefix, &category.name, &category.key).as_bytes());
     finish_hex(overwrites(hash, &category.overwrites))
 }
 
-/// Of a channel.
+/// Returns the fingerprint of a channel.
 pub(super) fn channel(template: &Template, channel: &ChannelSpec) -> String {
     let hash = Fingerprint::of("discord channel")
         .part(name::managed_channel_name(&channel.name, &channel.key).as_bytes())
@@ -44,7 +45,7 @@ pub(super) fn channel(template: &Template, channel: &ChannelSpec) -> String {
     finish_hex(overwrites(flag(hash, channel.nsfw), template.overwrites_of(channel)))
 }
 
-/// Of a message.
+/// Returns the fingerprint of a message.
 pub(super) fn message(template: &Template, message: &MessageSpec) -> String {
     finish_hex(
         Fingerprint::of("discord message")
@@ -54,12 +55,12 @@ pub(super) fn message(template: &Template, message: &MessageSpec) -> String {
     )
 }
 
-/// Of an order.
+/// Returns the fingerprint of an order.
 pub(super) fn order<'a>(what: &str, keys: impl Iterator<Item = &'a str>) -> String {
     finish_hex(keys.fold(Fingerprint::of(what), |hash, key| hash.part(key.as_bytes())))
 }
 
-/// In whatever order they are written: they are a set.
+/// Adds overwrites, regardless of the order in which they are written: they are a set.
 fn overwrites(hash: Fingerprint, overwrites: &[OverwriteSpec]) -> Fingerprint {
     let mut sorted: Vec<_> = overwrites.iter().collect();
     sorted.sort_by(|a, b| a.target.cmp(&b.target));

@@ -1,4 +1,4 @@
-//! A plan and its estimate for scripts.
+//! JSON output of a plan and its estimate, for scripts.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::step::PlanStep;
 use super::{Conflict, Estimate, Plan, WARNING};
 
 impl Plan {
-    /// All of it. Ids that are not known yet are written as `<role mods>`.
+    /// Converts the plan to JSON. Ids that are not known yet are written as `<role mods>`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let leftovers = self.leftovers.iter().map(|left| {
@@ -67,7 +67,7 @@ fn conflict_json(conflict: &Conflict) -> Value {
 }
 
 impl Estimate {
-    /// All of it.
+    /// Converts the estimate to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let by_route =

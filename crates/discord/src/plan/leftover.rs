@@ -1,5 +1,6 @@
-//! Managed objects that are not in the template any more. They are told; only who asks for it has them removed. A
-//! channel counts only if the journal knows it: its name alone does not prove that it is ours.
+//! Managed objects that are no longer in the template. They are reported, and removed only on
+//! request. A channel counts only if the journal knows it: its name alone does not prove that it is
+//! ours.
 
 use super::call::{CallBody, GuildRoute, PlannedCall};
 use super::step::{Action, PlanStep, StepTarget};
@@ -9,22 +10,23 @@ use crate::name;
 use crate::template::Template;
 use crate::{Id, ObjectKey, ObjectKind};
 
-/// One of them.
+/// A managed object that is not in the template.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leftover {
-    /// What it is.
+    /// Its kind.
     pub kind: ObjectKind,
     /// Its key.
     pub key: ObjectKey,
     /// Its id.
     pub id: Id,
-    /// For a message: where it stands.
+    /// The channel of a message.
     pub channel: Option<Id>,
     /// Its name; a message has none.
     pub name: String,
 }
 
-/// All of them: messages, channels, categories, roles, which is the order in which they can go.
+/// Finds all of them: messages, channels, categories, roles, which is the order in which they can
+/// be removed.
 pub(super) fn find(
     template: &Template,
     guild: &Guild,
@@ -32,7 +34,7 @@ pub(super) fn find(
     steps: &[PlanStep],
 ) -> Vec<Leftover> {
     let search = Search { template, guild, journal };
-    // An old line of the journal may be about what is wanted under a new key.
+    // An old journal entry may be about an object that the template now has under a new key.
     let wanted = |left: &Leftover| {
         steps.iter().any(|step| step.id == Some(left.id) && step.target.kind() == Some(left.kind))
     };
@@ -48,7 +50,7 @@ pub(super) fn find(
     all
 }
 
-/// The steps that remove them.
+/// Returns the steps that remove them.
 pub(super) fn steps(leftovers: &[Leftover]) -> Vec<PlanStep> {
     let route = |left: &Leftover| match (left.kind, left.channel) {
         (ObjectKind::Role, _) => Some(GuildRoute::RoleRemove(left.id)),
@@ -75,7 +77,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The key by which an object is ours: the journal's, or the one in its name.
+    /// Returns the key that makes an object ours: the journal's, or the one in its name.
     fn key_of(&self, kind: ObjectKind, id: Id, name: &str) -> Option<ObjectKey> {
         let marked = || name::parse_managed_name(name).filter(|marked| marked.prefix == self.template.prefix);
         self.journal.key_of(kind, id).cloned().or_else(|| marked().map(|marked| marked.key))
@@ -124,7 +126,8 @@ impl Search<'_> {
         self.guild.channels.iter().filter(|channel| channel.kind != CATEGORY).filter_map(left).collect()
     }
 
-    /// Those that were read, and those that the journal knows in channels that were not.
+    /// Returns the messages that were read, and those that the journal knows in channels that were
+    /// not read.
     fn messages(&self) -> Vec<Leftover> {
         let kept = |key: &ObjectKey| self.template.messages.iter().any(|message| message.key == *key);
         let left = |key: ObjectKey, id, channel| Leftover {

@@ -1,5 +1,6 @@
-//! Which live object is which key. The journal's id counts first; an object that the journal does not know is
-//! adopted by prefix and key in its name. Two for one key are nobody's guess.
+//! Matches live objects to keys. The journal's id takes precedence; an object that the journal does
+//! not know is adopted by the prefix and key in its name. Two objects for one key are a conflict,
+//! never a guess.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,12 @@ use crate::name;
 use crate::template::{ChannelSpec, ChannelType, Template};
 use crate::{Id, ObjectKey, ObjectKind};
 
-/// The objects that were found, by kind and key.
+/// The matched objects, by kind and key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches(BTreeMap<(ObjectKind, ObjectKey), Id>);
 
 impl Matches {
-    /// Looks for every role, category and channel of a template.
+    /// Looks up every role, category and channel of a template.
     #[must_use]
     pub fn find(template: &Template, guild: &Guild, journal: &GuildJournal) -> (Self, Vec<Conflict>) {
         let mut search = Search { template, guild, journal, found: Self::default(), conflicts: Vec::new() };
@@ -34,26 +35,27 @@ impl Matches {
         (search.found, search.conflicts)
     }
 
-    /// The live object of a key.
+    /// Returns the live object of a key.
     #[must_use]
     pub fn id(&self, kind: ObjectKind, key: &ObjectKey) -> Option<Id> {
         self.0.get(&(kind, key.clone())).copied()
     }
 
-    /// The live object of a key, or the one that will be made.
+    /// Returns the live object of a key, or a reference to the one that will be created.
     #[must_use]
     pub fn handle(&self, kind: ObjectKind, key: &ObjectKey) -> ObjectRef {
         self.id(kind, key).map_or_else(|| ObjectRef::Planned(kind, key.clone()), ObjectRef::Known)
     }
 
-    /// Whether an object is one of them.
+    /// Returns whether an object is matched to a key.
     #[must_use]
     pub fn has(&self, kind: ObjectKind, id: Id) -> bool {
         self.0.iter().any(|((known, _), found)| *known == kind && *found == id)
     }
 }
 
-/// Categories that carry the prefix, or that the journal knows whatever they are called now.
+/// Returns the categories that have the prefix, or that the journal knows whatever they are called
+/// now.
 fn managed_categories(template: &Template, guild: &Guild, journal: &GuildJournal) -> BTreeSet<Id> {
     let marked =
         |name: &str| name::parse_managed_name(name).is_some_and(|marked| marked.prefix == template.prefix);
@@ -84,8 +86,8 @@ impl Search<'_> {
         }
     }
 
-    /// Whether an object may be taken for this key by its name: not when the journal knows it by another one that is
-    /// still wanted.
+    /// Returns whether an object may be adopted for this key by its name: not when the journal
+    /// knows it by another key that is still wanted.
     fn can_adopt(&self, kind: ObjectKind, key: &ObjectKey, id: Id) -> bool {
         let wanted = |known: &ObjectKey| match kind {
             ObjectKind::Role => self.template.roles.iter().any(|role| role.key == *known),
@@ -124,9 +126,10 @@ impl Search<'_> {
         self.guild.channels.iter().filter(fits).map(|channel| channel.id).collect()
     }
 
-    /// A channel's name has no prefix, so where it stands counts too. In a managed category the key at the end of the
-    /// name decides. Outside of any category it decides if the template wants the channel there; else the whole name
-    /// must be the one that we would give. In a category of somebody else's nothing is ours.
+    /// Finds the candidates for a channel. A channel's name has no prefix, so its location counts
+    /// too. In a managed category the key at the end of the name decides. Outside any category it
+    /// decides if the template wants the channel there; otherwise the whole name must be the one
+    /// that we would give. In a category that is not managed, no channel is ours.
     fn channels(&self, wanted: &ChannelSpec, managed: &BTreeSet<Id>) -> BTreeSet<Id> {
         let known = self.journal_id(ObjectKind::Channel, &wanted.key);
         let (short, whole) = (wanted.key.short(), name::managed_channel_name(&wanted.name, &wanted.key));
@@ -165,14 +168,15 @@ impl Search<'_> {
     }
 }
 
-/// Whether a channel of this type is, or can be turned into, the wanted one: text and announcement can.
+/// Returns whether a channel of this type is of the wanted type or can be converted to it: text and
+/// announcement can.
 fn is_convertible(number: u8, shape: ChannelType) -> bool {
     let written =
         |number| number == ChannelType::Text.number() || number == ChannelType::Announcement.number();
     number == shape.number() || (written(number) && written(shape.number()))
 }
 
-/// What Discord's number stands for.
+/// Returns the name of Discord's type number.
 pub(super) fn type_name(number: u8) -> String {
     let known =
         ChannelType::ALL.iter().find(|(.., known)| *known == number).map(|(_, word, _)| (*word).to_owned());

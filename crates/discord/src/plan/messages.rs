@@ -1,5 +1,6 @@
-//! Steps for messages. A message is found by the marker in its last line, among the bot's own; whoever carries the
-//! step looks for it once more before posting, because the channel may not have been read.
+//! Steps for messages. A message is found by the marker in its last line, among the bot's own; the
+//! executor of the step looks for it again before posting, because the channel may not have been
+//! read.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +19,9 @@ use crate::name;
 use crate::template::{MessageSpec, Template};
 use crate::{Id, ObjectKind};
 
-/// The channels whose messages a plan would have to read. By default those of messages that the journal does not
-/// settle; with `all` every one that holds a message, so that one that was deleted by hand is noticed too.
+/// Returns the channels whose messages a plan has to read. By default those with messages that the
+/// journal does not settle; with `all` every channel that holds a message, so that one deleted by
+/// hand is noticed too.
 #[must_use]
 pub fn channels_to_read(
     template: &Template,
@@ -38,7 +40,7 @@ pub fn channels_to_read(
     unsure.filter_map(|message| matches.id(ObjectKind::Channel, &message.channel)).collect()
 }
 
-/// One for each message.
+/// Returns a step for each message.
 pub(super) fn steps(
     template: &Template,
     guild: &Guild,
@@ -53,7 +55,8 @@ pub(super) fn steps(
             ObjectRef::Known(id) => Some(*id),
             ObjectRef::Planned(..) => None,
         };
-        // A line about another channel is about another message: this one was moved in the template.
+        // An entry for another channel is about another message: this one was moved in the
+        // template.
         let entry = journal.get(ObjectKind::Message, &message.key);
         let entry = entry.filter(|entry| place.is_some() && entry.channel == place);
         let read = place.and_then(|id| guild.messages.get(&id));
@@ -78,7 +81,7 @@ pub(super) fn steps(
     steps
 }
 
-/// Own messages that carry the marker, or that the journal knows.
+/// Returns the bot's messages that have the marker, or that the journal knows.
 fn candidates<'a>(
     template: &Template,
     message: &MessageSpec,
@@ -97,7 +100,7 @@ enum MessageState<'a> {
     Present(Id, &'a guild::Message),
     /// The channel was not read; the journal knows the message.
     Journaled(Id, &'a GuildJournalEntry),
-    /// The channel was read, and what the journal knows is not in it.
+    /// The channel was read, and the journal's message is not in it.
     Gone,
     /// Nothing is known of it.
     New,
@@ -137,7 +140,7 @@ fn step(
     let quoted = |text: &str| format!("{text:?}");
     let changes =
         route.iter().map(|_| FieldChange { field: "content", from: from.map(quoted), to: quoted(&content) });
-    // Nobody is called by a message that is put in place.
+    // A message that is put in place mentions no one.
     let fields = vec![
         ("content", UnresolvedJson::Plain(json!(content))),
         ("allowed_mentions", UnresolvedJson::Plain(json!({"parse": []}))),

@@ -1,5 +1,5 @@
-//! Positions. A template says in which order its own objects stand; where others stand between them is not its
-//! business, so managed objects only change places among themselves, all in one call.
+//! Positions. A template defines the order of its own objects; where others are between them is not
+//! its concern, so managed objects only swap positions among themselves, all in one call.
 
 use super::call::{CallBody, GuildRoute, PlannedCall};
 use super::fingerprint;
@@ -10,7 +10,7 @@ use crate::guild::Guild;
 use crate::template::{ChannelSpec, Template};
 use crate::{Id, ObjectKey, ObjectKind};
 
-/// A step for the order of roles, when one is new or they stand wrong.
+/// Returns a step for the order of roles, when one is new or their order is wrong.
 pub(super) fn roles(template: &Template, guild: &Guild, matches: &Matches) -> Option<PlanStep> {
     let handles: Vec<_> =
         template.roles.iter().map(|role| matches.handle(ObjectKind::Role, &role.key)).collect();
@@ -21,7 +21,7 @@ pub(super) fn roles(template: &Template, guild: &Guild, matches: &Matches) -> Op
     (!right).then(|| step(StepTarget::RoleOrder, fingerprint, call))
 }
 
-/// A step for the order of categories and channels, likewise.
+/// Returns a step for the order of categories and channels, likewise.
 pub(super) fn channels(template: &Template, guild: &Guild, matches: &Matches) -> Option<PlanStep> {
     let categories =
         template.categories.iter().map(|category| matches.handle(ObjectKind::Category, &category.key));
@@ -42,12 +42,13 @@ pub(super) fn channels(template: &Template, guild: &Guild, matches: &Matches) ->
     (!right).then(|| step(StepTarget::ChannelOrder, fingerprint, call))
 }
 
-/// Whether a channel is listed there. Inside a category those that are heard are listed below the others.
+/// Returns whether a channel is in this list. Inside a category, voice channels are listed below
+/// the others.
 fn is_listed_in(channel: &ChannelSpec, category: Option<&ObjectKey>, heard: bool) -> bool {
     channel.category.as_ref() == category && channel.channel_type.is_voice() == heard
 }
 
-/// Their ids; none when one is still to be made. A list of one needs no order.
+/// Returns their ids; `None` when one is still to be created. A list of one needs no order.
 fn known_ids(handles: &[ObjectRef]) -> Option<Vec<Id>> {
     if handles.len() < 2 {
         return Some(Vec::new());
@@ -72,7 +73,8 @@ fn step(target: StepTarget, fingerprint: String, call: PlannedCall) -> PlanStep 
     }
 }
 
-/// The positions that put roles in this order, the highest first. Empty when they are.
+/// Returns the positions that put roles in this order, highest first. Empty when the order is
+/// right.
 pub(super) fn role_moves(guild: &Guild, wanted: &[Id]) -> Vec<(Id, i64)> {
     let order: Vec<_> = guild.roles_in_order().into_iter().filter(|role| role.id != guild.id).collect();
     let ours: Vec<_> = order.iter().filter(|role| wanted.contains(&role.id)).collect();
@@ -85,7 +87,8 @@ pub(super) fn role_moves(guild: &Guild, wanted: &[Id]) -> Vec<(Id, i64)> {
             guild.role(id).map(|role| role.position)
         });
     }
-    // Two stand on one position: then everything that is not where it is counted gets its number.
+    // Two have the same position: then every role whose position differs from its index gets that
+    // index.
     let mut next = wanted.iter().copied();
     let refilled = order
         .iter()
@@ -94,7 +97,8 @@ pub(super) fn role_moves(guild: &Guild, wanted: &[Id]) -> Vec<(Id, i64)> {
     changed_positions(refilled.zip(numbers), |id| guild.role(id).map(|role| role.position))
 }
 
-/// The positions that put channels in this order, from top to bottom. Empty when they are.
+/// Returns the positions that put channels in this order, from top to bottom. Empty when the order
+/// is right.
 pub(super) fn channel_moves(guild: &Guild, wanted: &[Id]) -> Vec<(Id, i64)> {
     let order = guild.channels_in_order();
     let ours: Vec<_> = order.iter().filter(|channel| wanted.contains(&channel.id)).collect();
@@ -102,7 +106,7 @@ pub(super) fn channel_moves(guild: &Guild, wanted: &[Id]) -> Vec<(Id, i64)> {
         return Vec::new();
     }
     let distinct = ours.windows(2).all(|pair| pair[0].position < pair[1].position);
-    // Two stand on one position: behind all others there is room.
+    // Two have the same position: there is room after all others.
     let room = order.iter().map(|channel| channel.position).max().unwrap_or(0) + 1;
     let behind = room..room + ours.len() as i64;
     let slots =

@@ -14,7 +14,8 @@ use crate::journal::GuildJournal;
 use crate::name;
 use crate::template::{RoleSpec, Template};
 
-/// One for each role, in the order of the template: a new role enters at the bottom, so the highest comes first.
+/// Returns a step for each role, in the order of the template: a new role enters at the bottom, so
+/// the highest comes first.
 pub(super) fn steps(
     template: &Template,
     guild: &Guild,
@@ -41,7 +42,8 @@ fn color(color: u32) -> String {
     if color == 0 { "none".to_owned() } else { format!("#{color:06x}") }
 }
 
-/// Permissions are always sent: without them a role gets those of @everyone.
+/// Returns the fields of a role. Permissions are always sent: without them a role gets those of
+/// @everyone.
 fn fields(template: &Template, role: &RoleSpec, live: Option<&guild::Role>) -> Vec<Field> {
     let name = name::managed_name(&template.prefix, &role.name, &role.key);
     let yes = |label: &'static str, to: bool, from: Option<bool>| Field {

@@ -1,5 +1,6 @@
-//! The order in which steps are carried. Calls of one guild go one after the other, and each route has a limit of its own:
-//! taken in turns, one route's limit comes back while another is used. What a step needs always comes before it.
+//! The order of execution. Calls of one guild run one after the other, and each route has its own
+//! limit: when routes take turns, one route's limit recovers while another is used. What a step
+//! needs always comes before it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use super::step::{Action, PlanStep, StepTarget};
 use super::wire::{ObjectRef, UnresolvedJson};
 use crate::{ObjectKey, ObjectKind};
 
-/// Who takes turns. Removals come last: nothing is taken away before what replaces it is there.
+/// The lanes that take turns. Removals come last: nothing is removed before its replacement exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lane {
     Roles,
@@ -30,11 +31,12 @@ fn lane(step: &PlanStep) -> Lane {
     }
 }
 
-/// Places in the list of steps, of those that make a call, without the orders: these come when all is there.
+/// Returns the indices of the steps that make a call, without order steps: those run once every
+/// object exists.
 pub(super) fn order(steps: &[PlanStep]) -> Vec<usize> {
     let carried = |step: &PlanStep| step.call.is_some() && step.action != Action::Order;
     let mut waiting: Vec<usize> = (0..steps.len()).filter(|at| carried(&steps[*at])).collect();
-    // What no step makes is there already, or will never be: neither is waited for.
+    // An object that no step creates exists already, or never will: neither is waited for.
     let mut unmade: BTreeSet<(ObjectKind, &ObjectKey)> =
         waiting.iter().filter_map(|at| created_object(&steps[*at])).collect();
     let mut order = Vec::with_capacity(waiting.len());
@@ -61,7 +63,7 @@ pub(super) fn order(steps: &[PlanStep]) -> Vec<usize> {
     order
 }
 
-/// What a step makes.
+/// Returns the object that a step creates.
 fn created_object(step: &PlanStep) -> Option<(ObjectKind, &ObjectKey)> {
     match (&step.target, step.action) {
         (StepTarget::Object(kind, key), Action::Create) => Some((*kind, key)),
@@ -69,7 +71,7 @@ fn created_object(step: &PlanStep) -> Option<(ObjectKind, &ObjectKey)> {
     }
 }
 
-/// What must be there before a call.
+/// Yields the objects that must exist before a call.
 fn dependencies(call: &PlannedCall) -> impl Iterator<Item = (ObjectKind, &ObjectKey)> {
     let mut handles = Vec::new();
     if let GuildRoute::MessageCreate(channel) = &call.route {

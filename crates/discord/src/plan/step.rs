@@ -8,25 +8,25 @@ use crate::{Id, ObjectKey, ObjectKind};
 /// A step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanStep {
-    /// What it is about.
+    /// The object or order it is about.
     pub target: StepTarget,
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// The object, where it is there already.
+    /// The object, if it exists already.
     pub id: Option<Id>,
-    /// Whether it was found by its name and not by the journal, which has to take it in.
+    /// Whether it was found by its name instead of the journal, which has to record it.
     pub adopted: bool,
-    /// The fingerprint of the state that is wanted.
+    /// The fingerprint of the desired state.
     pub fingerprint: String,
-    /// What people did to it, as far as that can be told.
+    /// The manual change to it, as far as known.
     pub drift: Option<Drift>,
-    /// What is different, or all of it for a new object.
+    /// The fields that differ, or all fields of a new object.
     pub changes: Vec<FieldChange>,
-    /// The call; none for what stays as it is.
+    /// The call; none for an object that stays as it is.
     pub call: Option<PlannedCall>,
 }
 
-/// What a step is about.
+/// The target of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepTarget {
     /// One object.
@@ -38,7 +38,7 @@ pub enum StepTarget {
 }
 
 impl StepTarget {
-    /// The kind of object; none for an order.
+    /// Returns the kind of object; none for an order.
     #[must_use]
     pub fn kind(&self) -> Option<ObjectKind> {
         match self {
@@ -58,23 +58,23 @@ impl fmt::Display for StepTarget {
     }
 }
 
-/// What is done to an object.
+/// The action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// It is made.
+    /// Creates the object.
     Create,
-    /// The fields that differ are changed.
+    /// Changes the fields that differ.
     Update,
-    /// Nothing: it is as it should be.
+    /// Does nothing: the object is as it should be.
     Skip,
-    /// It is put in its place among the others.
+    /// Moves the object to its position among the others.
     Order,
-    /// It is removed.
+    /// Removes the object.
     Remove,
 }
 
 impl Action {
-    /// In one word.
+    /// Returns the action in one word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -87,19 +87,19 @@ impl Action {
     }
 }
 
-/// What people did by hand to something that was as the template says.
+/// A manual change to an object that was as the template says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Drift {
-    /// It is gone.
+    /// It was deleted.
     Deleted,
-    /// Its name is another one.
+    /// It was renamed.
     Renamed,
-    /// Something else of it is different.
+    /// Something else about it was edited.
     Edited,
 }
 
 impl Drift {
-    /// In one word.
+    /// Returns the change in one word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Drift {
 }
 
 impl PlanStep {
-    /// The kind of operation that carries it.
+    /// Returns the kind of the operation that executes it.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         let only_overwrites =
@@ -129,7 +129,8 @@ impl PlanStep {
         }
     }
 
-    /// The idempotency key of its operation. A category and a channel may have one key, so a category's is marked.
+    /// Returns the idempotency key of its operation. A category and a channel may have the same
+    /// key, so a category's is marked.
     #[must_use]
     pub fn operation_key(&self, guild: Id, deployment: &str) -> String {
         let object = match &self.target {

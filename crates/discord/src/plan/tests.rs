@@ -1,4 +1,4 @@
-//! Fingerprints that must never change, and the walk through the limits.
+//! Fingerprints that must never change, and the simulation of the limits.
 
 use super::*;
 use crate::ObjectKey;
@@ -14,7 +14,8 @@ fn empty() -> Guild {
     Guild::decode(Id(1), everyone, b"[]").unwrap()
 }
 
-/// OPS-3: the fingerprints of a desired state are written down; they hold on every machine and in every version.
+/// OPS-3: the fingerprints of a desired state are fixed; they are the same on every machine and in
+/// every version.
 #[test]
 fn ops_3_fingerprints_are_frozen() {
     let plan = Plan::make(&template(), &empty(), &GuildJournal::default(), Options::default());
@@ -30,7 +31,8 @@ fn ops_3_fingerprints_are_frozen() {
     assert_eq!(keys.len(), plan.steps.len(), "no two steps have one key");
 }
 
-/// OPS-3: a fingerprint is of what is wanted and nothing else: not of ids, and not of the order of overwrites.
+/// OPS-3: a fingerprint covers the desired state and nothing else: no ids, and not the order of
+/// overwrites.
 #[test]
 fn ops_3_fingerprints_know_no_ids() {
     let mut other = template();
@@ -56,17 +58,17 @@ fn ops_26_a_plan_counts_before_it_calls() {
     assert_eq!((estimate.calls, estimate.time_ms), (16, 1_600));
     assert_eq!((estimate.roles_left, estimate.channels_left), (245, 492));
     assert_eq!(estimate.role_creates_left, 246);
-    // Two channel creates in ten seconds: they take turns with roles, so the 8 of them begin at 0.1, 0.3, 10.1, …, 30.1, 30.2,
-    // and the orders follow.
+    // Two channel creates in ten seconds: they alternate with roles, so the 8 of them begin at 0.1,
+    // 0.3, 10.1, …, 30.1, 30.2, and the orders follow.
     limits.routes.insert(("POST", "/guilds/{guild}/channels"), Rate { calls: 2, per_ms: 10_000 });
     assert_eq!(plan.estimate(&limits).time_ms, 30_200 + 300);
-    // A slow global limit: 16 calls, five in a second.
+    // A slow global limit: 16 calls, five per second.
     let slow = KnownLimits { global: Rate { calls: 5, per_ms: 1_000 }, ..KnownLimits::documented(1) };
     assert_eq!(plan.estimate(&slow).time_ms, 3_001);
     insta::assert_snapshot!(estimate);
 }
 
-/// OPS-26: quotas that no header tells are counted with what was used before.
+/// OPS-26: quotas that no header announces are counted with what was used before.
 #[test]
 fn ops_26_hidden_quotas_are_counted() {
     let limits = KnownLimits { role_creates_used: 248, ..KnownLimits::documented(0) };

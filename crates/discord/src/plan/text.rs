@@ -1,4 +1,4 @@
-//! A plan for people: lines with a mark each. Colours are the terminal's business.
+//! A plan as text for people: lines with a mark each. Colors are up to the terminal.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use super::step::{Action, PlanStep};
 use super::{Plan, WARNING};
 use crate::bounds::{CHANNELS_MAX, ROLE_CREATES_MAX, ROLES_MAX};
 
-/// What a line tells.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineMark {
-    /// Something new.
+    /// A new object.
     Add,
-    /// Something that changes.
+    /// A change.
     Change,
-    /// Something that goes.
+    /// A removal.
     Remove,
-    /// Something that stays, and is worth a word.
+    /// Something that stays, and is worth mentioning.
     Keep,
-    /// Something that people have to settle.
+    /// A conflict that people have to resolve.
     Conflict,
-    /// Talk.
+    /// A remark.
     Note,
 }
 
 impl LineMark {
-    /// One character.
+    /// Returns the mark as one character.
     #[must_use]
     pub fn sign(self) -> char {
         match self {
@@ -42,11 +42,11 @@ impl LineMark {
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLine {
-    /// What it tells.
+    /// Its kind.
     pub mark: LineMark,
     /// How far it is indented: 0 for an object, 1 for a field of it.
     pub depth: usize,
-    /// The rest.
+    /// The text after the mark.
     pub text: String,
 }
 
@@ -62,7 +62,7 @@ fn line(mark: LineMark, depth: usize, text: impl Into<String>) -> PlanLine {
 }
 
 impl Plan {
-    /// The plan line by line. What stays as it is has no line.
+    /// Returns the plan as lines. Objects that stay as they are have no line.
     #[must_use]
     pub fn lines(&self) -> Vec<PlanLine> {
         let mut lines = vec![line(LineMark::Note, 0, self.headline())];
@@ -84,7 +84,7 @@ impl Plan {
         let count = |action| self.steps.iter().filter(|step| step.action == action).count();
         if self.is_empty() {
             return format!(
-                "Guild {} is as the template says: {} objects, nothing to do.",
+                "Guild {} matches the template: {} objects, nothing to do.",
                 self.guild,
                 self.steps.len()
             );
@@ -94,7 +94,7 @@ impl Plan {
             (count(Action::Update), "to change"),
             (count(Action::Remove), "to remove"),
             (count(Action::Skip), "as they should be"),
-            (self.conflicts.len(), "to be settled by you first"),
+            (self.conflicts.len(), "to be resolved by you first"),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)

@@ -1,26 +1,27 @@
-//! A request's body before all ids are known: what an earlier step will make is named by its key.
+//! A request body before all ids are known: an object that an earlier step will create is referred
+//! to by its key.
 
 use serde_json::{Map, Value};
 
 use crate::journal::GuildJournal;
 use crate::{Id, ObjectKey, ObjectKind};
 
-/// An object that is there, or will be when its step has been applied.
+/// An object that exists, or will exist once its step has been applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectRef {
-    /// It is there.
+    /// It exists.
     Known(Id),
-    /// An earlier step makes it and the journal will know it.
+    /// An earlier step creates it and the journal will know it.
     Planned(ObjectKind, ObjectKey),
 }
 
-/// A step was asked for its request before what it depends on was there.
+/// A request was built before an object it depends on existed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the {0} {1} is not there yet: its step comes first.")]
+#[error("the {0} {1} does not exist yet: its step comes first.")]
 pub struct MissingObject(pub ObjectKind, pub ObjectKey);
 
 impl ObjectRef {
-    /// Its id, by the journal where it was not known at planning.
+    /// Returns its id; from the journal where it was not known at planning.
     ///
     /// # Errors
     /// When its step was not applied yet.
@@ -33,7 +34,7 @@ impl ObjectRef {
         }
     }
 
-    /// For people, and for a plan as JSON.
+    /// Returns the reference for people, and for a plan as JSON.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -43,10 +44,10 @@ impl ObjectRef {
     }
 }
 
-/// JSON with handles in it.
+/// JSON that contains references to objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnresolvedJson {
-    /// As it is.
+    /// Plain JSON.
     Plain(Value),
     /// The id of an object, in quotes.
     Id(ObjectRef),
@@ -57,15 +58,15 @@ pub enum UnresolvedJson {
 }
 
 impl UnresolvedJson {
-    /// With all ids in it.
+    /// Resolves all references to ids.
     ///
     /// # Errors
-    /// When an object that it names is not there yet.
+    /// When an object it refers to does not exist yet.
     pub fn resolve(&self, journal: &GuildJournal) -> Result<Value, MissingObject> {
         self.map(&|handle| handle.id(journal).map(|id| id.to_string()))
     }
 
-    /// With keys where ids are not known yet.
+    /// Returns the JSON with keys where ids are not known yet.
     #[must_use]
     pub fn to_display_json(&self) -> Value {
         self.map::<MissingObject>(&|handle| Ok(handle.describe())).unwrap_or(Value::Null)

@@ -1,5 +1,5 @@
-//! Whether the parts of a template fit together and within what Discord allows. Nothing here knows of a file: a
-//! template that was made in code is held to the same.
+//! Checks that the parts of a template fit together and within Discord's bounds. Nothing here knows
+//! of a file: a template that was built in code has to pass the same checks.
 
 mod access;
 mod bounds;
@@ -7,10 +7,10 @@ mod references;
 
 use super::{Template, TemplatePath};
 
-/// What is wrong, and where.
+/// Problems with their paths.
 pub(super) type Findings = Vec<(TemplatePath, String)>;
 
-/// Everything that is wrong.
+/// Returns all problems of a template.
 pub(super) fn check_template(template: &Template) -> Findings {
     let mut findings = Vec::new();
     references::check(template, &mut findings);

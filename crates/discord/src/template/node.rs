@@ -1,5 +1,5 @@
-//! YAML as a tree in which everything has its place. Only what a template needs: one document, plain keys, no tags.
-//! Anchors and aliases are resolved here, within bounds.
+//! YAML as a tree in which every value has its position. Supports only what a template needs: one
+//! document, plain keys, no tags. Resolves anchors and aliases, within bounds.
 
 use std::collections::HashMap;
 
@@ -8,33 +8,34 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use super::path::PathSegment;
 use super::{SourcePosition, TemplatePath, TemplateProblem};
 
-/// Bytes of a template. The largest guild needs a tenth of it.
+/// Bytes in a template. The largest guild needs a tenth of it.
 const TEXT_MAX: usize = 1 << 20;
-/// Lists in lists, and so on.
+/// Depth of nested collections.
 const DEPTH_MAX: usize = 16;
-/// Values, with what aliases repeat.
+/// Values, including those that aliases repeat.
 const NODES_MAX: usize = 200_000;
 
-/// A value and where it begins.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub at: SourcePosition,
     pub value: Value,
-    /// How many nodes it is made of.
+    /// How many nodes it consists of.
     size: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// Text as written, and whether it was in quotes (or a block), which makes it text whatever it says.
+    /// Text as written, and whether it was in quotes (or a block), which makes it text whatever it
+    /// says.
     Scalar(String, bool),
     List(Vec<Node>),
-    /// Keys with their places, in the order of the file; one may be there twice.
+    /// Keys with their positions, in the order of the file; a key may occur twice.
     Map(Vec<(String, SourcePosition, Node)>),
 }
 
 impl Node {
-    /// What it is, for a sentence.
+    /// Returns the name of its type, for a message.
     pub(super) fn type_name(&self) -> &'static str {
         match &self.value {
             Value::List(_) => "a list",
@@ -44,12 +45,12 @@ impl Node {
         }
     }
 
-    /// `key:` with nothing behind it, or `null`.
+    /// Returns whether it is `key:` without a value, or `null`.
     pub(super) fn is_nothing(&self) -> bool {
         matches!(&self.value, Value::Scalar(text, false) if matches!(text.as_str(), "" | "~" | "null"))
     }
 
-    /// Where a value of the template stands, or what is nearest to it.
+    /// Returns the position of a value of the template, or of what is nearest to it.
     pub(super) fn position_of(&self, path: &TemplatePath) -> SourcePosition {
         let mut node = self;
         for part in path.parts() {
@@ -69,7 +70,7 @@ impl Node {
     }
 }
 
-/// Reads a text.
+/// Parses a text.
 pub(super) fn read(text: &str) -> Result<Node, TemplateProblem> {
     let start = SourcePosition { line: 1, column: 1 };
     if text.len() > TEXT_MAX {
@@ -99,7 +100,7 @@ fn problem(at: SourcePosition, message: String) -> TemplateProblem {
     TemplateProblem { at, path: TemplatePath::default(), message }
 }
 
-/// A list or mapping that is not closed yet.
+/// A list or mapping that is still open.
 struct OpenCollection {
     at: SourcePosition,
     anchor: usize,
@@ -142,10 +143,10 @@ impl Builder {
             },
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
                 Some(node) => self.add(node, 0),
-                None => Err(problem(at, "this alias is inside of what it stands for: it has no end.".into())),
+                None => Err(problem(at, "this alias refers to itself.".into())),
             },
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(problem(at, "a second document begins here; a template is one.".into()))
+                Err(problem(at, "a second document begins here; a template is a single document.".into()))
             }
             _ => Ok(()),
         }
@@ -153,7 +154,7 @@ impl Builder {
 
     fn begin(&mut self, at: SourcePosition, anchor: usize, value: Value) -> Result<(), TemplateProblem> {
         if self.open.len() == DEPTH_MAX {
-            return Err(problem(at, format!("this is nested more than {DEPTH_MAX} deep.")));
+            return Err(problem(at, format!("this is nested more than {DEPTH_MAX} levels deep.")));
         }
         self.open.push(OpenCollection { at, anchor, value, key: None, size: 1 });
         Ok(())
@@ -189,5 +190,5 @@ impl Builder {
 }
 
 fn refuse_tag(at: SourcePosition, tagged: bool) -> Result<(), TemplateProblem> {
-    if tagged { Err(problem(at, "tags (`!…`) mean nothing in a template.".into())) } else { Ok(()) }
+    if tagged { Err(problem(at, "tags (`!…`) are not supported in a template.".into())) } else { Ok(()) }
 }

@@ -1,5 +1,5 @@
-//! From the tree to a template: which fields there are, and what each may hold by itself. Whether they fit together
-//! is looked at afterwards, in `check`.
+//! Converts the tree to a template: which fields exist, and what each may hold by itself. `check`
+//! looks afterwards at whether they fit together.
 
 use super::node::{Node, Value};
 use super::reader::{MappingFields, ProblemCollector};
@@ -36,8 +36,8 @@ fn known_fields(mapping: &str) -> &'static [&'static str] {
     FIELDS.iter().find(|(name, _)| *name == mapping).map_or(&[], |(_, fields)| fields)
 }
 
-/// Reads what can be read, and says what cannot. The template is `None` when it does not count as the file does, so
-/// that nothing more can be said about it.
+/// Reads what can be read, and reports what cannot. The template is `None` when its indices do not
+/// match those of the file, so that nothing more can be said about it.
 pub(super) fn template(root: &Node) -> (Option<Template>, Vec<TemplateProblem>) {
     let mut found = ProblemCollector::default();
     let mut made = Template {
@@ -59,7 +59,8 @@ pub(super) fn template(root: &Node) -> (Option<Template>, Vec<TemplateProblem>) 
     ((!found.1).then_some(made), found.0)
 }
 
-/// Reads a list of mappings. What is none is told and left out: behind it the template and the file count differently.
+/// Reads a list of mappings. Reports and skips an element that is not a mapping: after it, the
+/// indices of template and file differ.
 fn parse_list<T>(
     fields: &MappingFields<'_>,
     list: &'static str,
@@ -95,14 +96,14 @@ fn color(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> u32 {
         found.add(
             node,
             &path,
-            "there is no colour here; # begins a comment, so write it in quotes: \"#3498db\".",
+            "the color is missing; # begins a comment, so write it in quotes: \"#3498db\".",
         );
         return 0;
     }
     let text = found.text(node, &path).unwrap_or_default();
     let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && !digits.starts_with('+'));
     digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_else(|| {
-        found.add(node, &path, format!("{text:?} is no colour: write it as \"#3498db\"."));
+        found.add(node, &path, format!("{text:?} is not a color: write it as \"#3498db\"."));
         0
     })
 }
@@ -134,7 +135,7 @@ fn channel_type(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> Cha
     let known = ChannelType::ALL.iter().find(|(_, known, _)| *known == word).map(|(shape, ..)| *shape);
     known.unwrap_or_else(|| {
         let words: Vec<_> = ChannelType::ALL.iter().map(|(_, word, _)| *word).collect();
-        found.add(node, &path, format!("{word:?} is no type of channel: {}.", words.join(", ")));
+        found.add(node, &path, format!("{word:?} is not a channel type: {}.", words.join(", ")));
         ChannelType::Text
     })
 }

@@ -1,8 +1,8 @@
-//! Where in a template something is, apart from any file: `channels[3].overwrites[0].role`.
+//! A path to a value within a template, independent of any file: `channels[3].overwrites[0].role`.
 
 use std::fmt;
 
-/// A way from the root of a template to one of its values.
+/// A path from the root of a template to one of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TemplatePath(Vec<PathSegment>);
 
@@ -13,7 +13,7 @@ pub(super) enum PathSegment {
 }
 
 impl TemplatePath {
-    /// A list of the template.
+    /// Creates the path of a list of the template.
     pub(super) fn of(list: &'static str) -> Self {
         Self(vec![PathSegment::Field(list)])
     }

@@ -1,10 +1,10 @@
-//! What is wrong with a template: where it stands in the file, and a sentence.
+//! A problem of a template: its position in the file, and a sentence.
 
 use std::fmt;
 
 use super::TemplatePath;
 
-/// A place in a file. Both count from 1; columns count characters.
+/// A position in a file. Both count from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
     /// Line.
@@ -13,23 +13,23 @@ pub struct SourcePosition {
     pub column: usize,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TemplateProblem {
-    /// Where in the file.
+    /// The position in the file.
     pub at: SourcePosition,
-    /// Where in the template; empty for the file as a whole.
+    /// The path in the template; empty for the file as a whole.
     pub path: TemplatePath,
-    /// What is wrong, as a sentence.
+    /// The problem, as a sentence.
     pub message: String,
 }
 
-/// Everything that is wrong, in the order of the file.
+/// All problems, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TemplateProblems {
     /// The file.
     pub file: String,
-    /// At least one.
+    /// The problems, at least one.
     pub list: Vec<TemplateProblem>,
 }
 

@@ -1,5 +1,5 @@
-//! Reads the fields of one mapping and collects what is wrong on the way: what is missing or not as expected gets a
-//! value that lets the reading go on.
+//! Reads the fields of one mapping and collects problems on the way: a field that is missing or
+//! invalid gets a value with which reading can continue.
 
 use super::node::{Node, Value};
 use super::{TemplatePath, TemplateProblem};
@@ -7,17 +7,18 @@ use crate::ObjectKey;
 use crate::bounds::KEY_MAX;
 use crate::permission::{Permissions, suggest_name};
 
-/// One mapping under the reader's eye.
+/// The fields of one mapping.
 pub(super) struct MappingFields<'a> {
     node: &'a Node,
     pub path: TemplatePath,
 }
 
-/// What is wrong so far, and whether something had to be left out.
+/// The problems so far, and whether something had to be skipped.
 #[derive(Default)]
 pub(super) struct ProblemCollector(pub Vec<TemplateProblem>, pub bool);
 
-/// Stands for a text that could not be read, which was told and is not told again as an empty one.
+/// Placeholder for a text that could not be read. That was reported, and is not reported again as
+/// an empty text.
 const UNREADABLE: &str = "?";
 
 impl ProblemCollector {
@@ -25,7 +26,7 @@ impl ProblemCollector {
         self.0.push(TemplateProblem { at: node.at, path: path.clone(), message: message.into() });
     }
 
-    /// A key for what has none that could be used.
+    /// Creates a key for an object without a usable one.
     fn unreadable(&self) -> ObjectKey {
         ObjectKey::unreadable(self.0.len())
     }
@@ -33,18 +34,18 @@ impl ProblemCollector {
     pub(super) fn key(&mut self, node: &Node, path: &TemplatePath) -> ObjectKey {
         let Some(text) = self.text(node, path) else { return self.unreadable() };
         ObjectKey::new(&text).unwrap_or_else(|| {
-            let message = format!("{text:?} is no key: 1 to {KEY_MAX} of A-Z a-z 0-9 _ and -.");
+            let message = format!("{text:?} is not a key: 1 to {KEY_MAX} of A-Z a-z 0-9 _ and -.");
             self.add(node, path, message);
             self.unreadable()
         })
     }
 
-    /// Text; what is plain is taken as it is written.
+    /// Reads a text; a plain scalar is taken as written.
     pub(super) fn text(&mut self, node: &Node, path: &TemplatePath) -> Option<String> {
         match &node.value {
             Value::Scalar(text, _) if !node.is_nothing() => Some(text.clone()),
             _ => {
-                self.add(node, path, format!("this must be text, and is {}.", node.type_name()));
+                self.add(node, path, format!("this must be text, but is {}.", node.type_name()));
                 None
             }
         }
@@ -54,7 +55,7 @@ impl ProblemCollector {
         match &node.value {
             Value::List(items) => items,
             _ => {
-                self.add(node, path, format!("this must be a list, and is {}.", node.type_name()));
+                self.add(node, path, format!("this must be a list, but is {}.", node.type_name()));
                 &[]
             }
         }
@@ -67,7 +68,7 @@ impl ProblemCollector {
             let Some(name) = self.text(item, &path) else { continue };
             match Permissions::named(&name) {
                 Some(one) if !all.intersection(one).is_empty() => {
-                    self.add(item, &path, format!("{name} is there twice."));
+                    self.add(item, &path, format!("{name} is listed twice."));
                 }
                 Some(one) => all = all.union(one),
                 None => {
@@ -82,7 +83,8 @@ impl ProblemCollector {
 }
 
 impl<'a> MappingFields<'a> {
-    /// A mapping with these fields and no others, none twice. `None` when it is no mapping.
+    /// Reads a mapping with these fields and no others, none twice. `None` when it is not a
+    /// mapping.
     pub(super) fn of(
         node: &'a Node,
         path: TemplatePath,
@@ -90,13 +92,13 @@ impl<'a> MappingFields<'a> {
         found: &mut ProblemCollector,
     ) -> Option<Self> {
         let Value::Map(fields) = &node.value else {
-            found.add(node, &path, format!("this must be a mapping, and is {}.", node.type_name()));
+            found.add(node, &path, format!("this must be a mapping, but is {}.", node.type_name()));
             return None;
         };
         for (place, (key, at, _)) in fields.iter().enumerate() {
             let message = if known.contains(&key.as_str()) {
                 let before = fields[..place].iter().find(|(other, ..)| other == key);
-                before.map(|(_, at, _)| format!("{key:?} is there twice, first in line {}.", at.line))
+                before.map(|(_, at, _)| format!("{key:?} is given twice, first in line {}.", at.line))
             } else {
                 let near = known.iter().map(|known| (strsim::jaro_winkler(key, known), known));
                 let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.8);
@@ -118,7 +120,7 @@ impl<'a> MappingFields<'a> {
         Some((node, self.path.field(name)))
     }
 
-    /// One that must be there.
+    /// Returns a required field.
     fn required(&self, name: &'static str, found: &mut ProblemCollector) -> Option<(&'a Node, TemplatePath)> {
         let there = self.get(name);
         if there.is_none() {
@@ -146,7 +148,7 @@ impl<'a> MappingFields<'a> {
         }
     }
 
-    /// `true` or `false`; `false` when it is not there.
+    /// Reads `true` or `false`; `false` when it is missing.
     pub(super) fn flag(&self, name: &'static str, found: &mut ProblemCollector) -> bool {
         let Some((node, path)) = self.get(name) else { return false };
         match &node.value {

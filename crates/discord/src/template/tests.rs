@@ -1,11 +1,12 @@
-//! What is wrong with a template is told all at once, with its place; and the examples and their schema are right.
+//! All problems of a template are reported at once, with their positions; and the examples and
+//! their schema are valid.
 
 mod schema;
 
 use super::*;
 use crate::bounds::{CHANNELS_PER_CATEGORY_MAX, ROLES_MAX};
 
-/// Told as on a terminal.
+/// Returns the problems as shown on a terminal.
 fn told(text: &str) -> String {
     Template::read("t.yaml", text).expect_err("it is wrong").to_string()
 }
@@ -14,29 +15,30 @@ fn lines(text: &str) -> Vec<String> {
     told(text).lines().map(str::to_owned).collect()
 }
 
-/// OPS-19: everything that is wrong is told at once, each with file, line and column.
+/// OPS-19: all problems are reported at once, each with file, line and column.
 #[test]
 fn ops_19_all_problems_are_told_at_once() {
     insta::assert_snapshot!(told(include_str!("tests/wrong.yaml")));
 }
 
-/// OPS-19: a file that is no YAML, or not one mapping, is told with the place too.
+/// OPS-19: a file that is not YAML, or not one mapping, is also reported with its position.
 #[test]
 fn ops_19_what_is_no_template_has_its_place() {
     assert_eq!(told(""), "t.yaml:1:1: the template is empty.");
     assert!(told("roles:\n  - key: [a\n").starts_with("t.yaml:"));
-    assert_eq!(told("- a\n"), "t.yaml:1:1: this must be a mapping, and is a list.");
+    assert_eq!(told("- a\n"), "t.yaml:1:1: this must be a mapping, but is a list.");
     assert!(told("roles: []\n---\nroles: []\n").contains("a second document"));
     assert!(told("roles: !x []\n").contains("tags"));
     assert_eq!(told("? [a]\n: b\n"), "t.yaml:1:3: a key is a single word.");
-    assert!(told(&"[".repeat(40)).contains("nested more than 16 deep"));
-    assert_eq!(told("roles: [1]\n"), "t.yaml:1:9: roles[0]: this must be a mapping, and is a single value.");
+    assert!(told(&"[".repeat(40)).contains("nested more than 16 levels deep"));
+    assert_eq!(told("roles: [1]\n"), "t.yaml:1:9: roles[0]: this must be a mapping, but is a single value.");
 }
 
-/// OPS-19: an alias that holds itself, and aliases that grow without end, are refused and not followed.
+/// OPS-19: an alias that contains itself, and aliases that grow without end, are refused and not
+/// followed.
 #[test]
 fn ops_19_aliases_are_bounded() {
-    assert!(told("roles: &a [*a]\n").contains("it has no end"));
+    assert!(told("roles: &a [*a]\n").contains("refers to itself"));
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let before = format!("*a{}", level - 1);
@@ -49,17 +51,15 @@ fn ops_19_aliases_are_bounded() {
     assert_eq!(Template::read("t", shared).unwrap().roles[1].permissions.to_string(), "SPEAK");
 }
 
-/// OPS-19: channels that have each other's overwrites are a circle, told once.
+/// OPS-19: channels that take each other's overwrites form a cycle, reported once.
 #[test]
 fn ops_19_a_circle_is_told() {
     let text = "channels:\n  - {key: a, name: A, same_overwrites_as: b}\n  - {key: b, name: B, same_overwrites_as: c}\n  - {key: c, name: C, same_overwrites_as: b}\n";
-    assert_eq!(
-        lines(text),
-        ["t.yaml:3:43: channels[1].same_overwrites_as: this goes in a circle: b → c → b."]
-    );
+    assert_eq!(lines(text), ["t.yaml:3:43: channels[1].same_overwrites_as: this is a cycle: b → c → b."]);
 }
 
-/// OPS-19: what Discord allows is held against the whole template: 250 roles, 500 channels, 50 in a category.
+/// OPS-19: the whole template is checked against Discord's bounds: 250 roles, 500 channels, 50 in a
+/// category.
 #[test]
 fn ops_19_counts_are_held_against_discords() {
     let roles =
@@ -90,13 +90,14 @@ fn ops_19_counts_are_held_against_discords() {
     );
 }
 
-/// OPS-13, OPS-19: names are measured with what makes them managed; messages with their marker.
+/// OPS-13, OPS-19: the length of a name includes what makes it managed; that of a message its
+/// marker.
 #[test]
 fn ops_13_bounds_count_the_decoration() {
     // 〚SSO〛 and two spaces and 〔k〕 are ten characters.
     let role = |length: usize| format!("roles:\n  - {{key: k, name: {}}}\n", "n".repeat(length));
     assert!(Template::read("t", &role(90)).is_ok());
-    assert!(told(&role(91)).contains("is 101 characters; Discord takes at most 100."));
+    assert!(told(&role(91)).contains("is 101 characters long; Discord accepts at most 100."));
     let channel = |length: usize| format!("channels:\n  - {{key: k, name: {}}}\n", "щ".repeat(length));
     assert!(Template::read("t", &channel(24)).is_ok(), "24 × shch and -k");
     assert!(told(&channel(25)).contains("is 102 characters"));
@@ -114,7 +115,8 @@ fn ops_13_bounds_count_the_decoration() {
     );
 }
 
-/// OPS-19: what is not said has its default, and a channel without overwrites has those of its category.
+/// OPS-19: missing fields have their defaults, and a channel without overwrites has those of its
+/// category.
 #[test]
 fn ops_19_defaults_and_inheritance() {
     let text = include_str!("../../../../examples/guilds/small.yaml");
@@ -128,7 +130,7 @@ fn ops_19_defaults_and_inheritance() {
     assert_eq!(Template::read("t", "{}").unwrap().prefix, DEFAULT_PREFIX);
 }
 
-/// OPS-19: the examples are what they say they are.
+/// OPS-19: the examples are as large as documented.
 #[test]
 fn ops_19_the_large_example_is_large() {
     let text = include_str!("../../../../examples/guilds/large.yaml");

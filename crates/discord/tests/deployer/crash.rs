@@ -1,5 +1,6 @@
-//! The crash matrix: a process of its own deploys the small guild and dies at one point of one step; the next one finds
-//! the guild as it was left, and makes of it what the template says. On every store.
+//! The crash matrix: a separate process deploys the small guild and dies at one point of one step;
+//! the next one finds the guild as it was left, and brings it to the state the template describes.
+//! On every store.
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus, Stdio};
@@ -18,19 +19,19 @@ use crate::world::{Node, SMALL, ask, ms, store, wanted, wide};
 
 /// Steps of the small template that make a call.
 const WRITES: usize = 14;
-/// Scenarios at once; most of the time they wait for a lease to run out.
+/// Scenarios at once; most of the time they wait for a lease to expire.
 const AT_ONCE: usize = 6;
 
-/// Where the process dies.
+/// The point at which the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CrashPoint {
-    /// It is claimed, and nothing was sent.
+    /// The step is claimed, and nothing was sent.
     BeforeTheCall,
-    /// It was sent, and nothing was made.
+    /// The request was sent, and nothing was created.
     AfterItLeft,
-    /// It was made, and nothing was written down.
+    /// The object was created, and nothing was recorded.
     AfterItWasMade,
-    /// It is in the journal.
+    /// The step is in the journal.
     AfterTheRecord,
 }
 
@@ -47,7 +48,7 @@ impl CrashPoint {
     }
 }
 
-/// Dies at a point of the nth write.
+/// Kills the process at a point of the nth write.
 struct CrashInjector {
     http: Option<Arc<dyn Upstream>>,
     point: CrashPoint,
@@ -96,7 +97,7 @@ impl ProgressListener for CrashInjector {
     }
 }
 
-/// What one process does: told by its environment, and run by itself it does nothing.
+/// The child process: its environment says what to do; run on its own it does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_process() {
     let Ok(told) = std::env::var("TIDEGATE_CRASH") else { return };
@@ -117,7 +118,7 @@ fn process(sim: &str, url: &str, point: CrashPoint, nth: usize) -> std::process:
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Waits for its end, or kills it when the simulator has been reached.
+/// Waits for its exit, or kills it when the simulator has been reached.
 async fn wait_for_exit(sim: &str, url: &str, point: CrashPoint, nth: usize) -> ExitStatus {
     let mut child = process(sim, url, point, nth);
     if point == CrashPoint::AfterItLeft {
@@ -128,7 +129,7 @@ async fn wait_for_exit(sim: &str, url: &str, point: CrashPoint, nth: usize) -> E
             }
             tokio::time::sleep(ms(10)).await;
         }
-        // It may have ended by itself.
+        // It may have exited on its own.
         let _ = child.kill();
     }
     tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap()
@@ -149,7 +150,8 @@ async fn scenario(url: String, point: CrashPoint, nth: usize) {
     }
     let node = Node::open(&address, store(&url).await).await;
     let mut report = node.apply(SMALL).await;
-    // A machine that stands still for longer than a lease is no fault of the deployer's: whoever is told so runs it again.
+    // A machine that stalls for longer than a lease is not the deployer's fault: the error tells
+    // the caller to run it again.
     while report.as_ref().is_err_and(|error| matches!(error, Error::LeaseLost)) {
         report = node.apply(SMALL).await;
     }

@@ -1,4 +1,4 @@
-//! Bad days: answers that fail or are cut, a global 429, permissions that lack.
+//! Fault scenarios: failing or cut responses, a global 429, missing permissions.
 
 use serde_json::json;
 use tidegate::Submission;
@@ -9,7 +9,8 @@ use tidegate_upstream::{Envelope, HttpRequest, Method};
 
 use crate::world::{GUILD, Node, SMALL, ask, guild, ms, sim, store, wanted, wide};
 
-/// OPS-14, OPS-20, OPS-23: through failures and cut answers the guild comes out right, and nothing is there twice.
+/// OPS-14, OPS-20, OPS-23: despite failures and cut responses the guild ends up right, without
+/// duplicates.
 #[tokio::test]
 async fn ops_14_no_answer_may_be_lost_and_nothing_is_made_twice() {
     for seed in tidegate_contract::rng::seeds(4) {
@@ -25,7 +26,7 @@ async fn ops_14_no_answer_may_be_lost_and_nothing_is_made_twice() {
     }
 }
 
-/// LIM-12, OPS-21: a global 429 is waited out by everything, and no attempt is spent on it.
+/// LIM-12, OPS-21: every call waits out a global 429, and no attempt is spent on it.
 #[tokio::test]
 async fn lim_12_a_global_429_is_waited_out() {
     let sim = wide().await;
@@ -39,7 +40,8 @@ async fn lim_12_a_global_429_is_waited_out() {
     assert_eq!((stats.all.throttled, stats.all.duplicates, stats.all.writes), (1, 0, 14), "{stats:?}");
 }
 
-/// OPS-10: what a bot may not do stops the deployment and says what lacks; when it may, the next run goes on.
+/// OPS-10: a missing permission stops the deployment, and the error names it; once it is granted,
+/// the next run resumes.
 #[tokio::test]
 async fn ops_10_a_missing_permission_is_told() {
     let sim = wide().await;
@@ -58,7 +60,7 @@ async fn ops_10_a_missing_permission_is_told() {
     assert_eq!(report.created, 14, "{report:?}");
 }
 
-/// OPS-17: the audit channel is told once what was done.
+/// OPS-17: the audit channel gets one summary of what was done.
 #[tokio::test]
 async fn ops_17_the_audit_channel_is_told() {
     let sim = wide().await;
@@ -77,7 +79,8 @@ async fn ops_17_the_audit_channel_is_told() {
     assert!(told[0].contains(&report.deployment) && told[0].contains("create role agent ("), "{told:?}");
 }
 
-/// OPS-23: a step that an earlier run left held for a person does not hold the guild up: it is looked for like any other.
+/// OPS-23: a step that an earlier run left held for an operator does not block the guild: it is
+/// looked for like any other.
 #[tokio::test]
 async fn ops_23_a_held_step_is_looked_for() {
     let sim = wide().await;
@@ -105,7 +108,7 @@ async fn ops_23_a_held_step_is_looked_for() {
     assert_eq!(sim.stats().all.duplicates, 0);
 }
 
-/// OPS-19: what an interrupted run left in the queue is not sent by a plan: a plan changes nothing.
+/// OPS-19: a plan does not send what an interrupted run left in the queue: a plan changes nothing.
 #[tokio::test]
 async fn ops_19_a_plan_sends_nothing_that_was_left() {
     let sim = wide().await;

@@ -1,4 +1,4 @@
-//! What people do to managed objects, and how it is put right.
+//! Manual changes to managed objects, and how they are repaired.
 
 use serde_json::json;
 use tidegate_discord::deploy::Error;
@@ -21,7 +21,8 @@ async fn id_of(address: &str, list: &str, name: &str) -> String {
     found.unwrap_or_else(|| panic!("{name} is not in {list:?}"))["id"].as_str().unwrap().to_owned()
 }
 
-/// OPS-19: what was renamed, deleted or edited by hand shows up in the plan and is put right.
+/// OPS-19: objects that were renamed, deleted or edited by hand show up in the plan and are
+/// repaired.
 #[tokio::test]
 async fn ops_19_what_was_changed_by_hand_is_put_right() {
     let (sim, address, node) = deployed().await;
@@ -49,7 +50,7 @@ async fn ops_19_what_was_changed_by_hand_is_put_right() {
     assert_eq!(sim.stats().all.duplicates, 0);
 }
 
-/// OPS-20: a message that was deleted is posted once more, one that is there is not.
+/// OPS-20: a deleted message is posted again, an existing one is not.
 #[tokio::test]
 async fn ops_20_a_deleted_message_is_posted_once() {
     let (sim, address, node) = deployed().await;
@@ -74,7 +75,7 @@ async fn ops_20_a_deleted_message_is_posted_once() {
     assert_eq!((sim.stats().all.objects["messages"], sim.stats().all.duplicates), (2, 0));
 }
 
-/// OPS-14: two objects with one key stop it, with both ids; nothing is written.
+/// OPS-14: two objects with one key stop the deployment, with both ids; nothing is written.
 #[tokio::test]
 async fn ops_14_two_with_one_key_stop_it() {
     let (sim, address, node) = deployed().await;
@@ -93,7 +94,8 @@ async fn ops_14_two_with_one_key_stop_it() {
     assert_eq!(sim.stats().all.writes, writes);
 }
 
-/// OPS-19: what left the template is told, and removed only when that is asked for; what is not managed stays.
+/// OPS-19: objects that left the template are reported, and removed only on request; unmanaged
+/// objects stay.
 #[tokio::test]
 async fn ops_19_only_who_prunes_loses_something() {
     let (sim, address, node) = deployed().await;
@@ -110,7 +112,7 @@ async fn ops_19_only_who_prunes_loses_something() {
     assert_eq!(sim.stats().all.duplicates, 0);
 }
 
-/// OPS-19: what stands in another order is put right in one call for all roles and one for all channels.
+/// OPS-19: a wrong order is repaired in one call for all roles and one for all channels.
 #[tokio::test]
 async fn ops_19_orders_take_one_call_each() {
     let (sim, address, node) = deployed().await;
@@ -136,7 +138,8 @@ async fn message_of(address: &str, says: &str) -> (String, String) {
     (found["channel_id"].as_str().unwrap().to_owned(), found["id"].as_str().unwrap().to_owned())
 }
 
-/// OPS-20: a message that was edited by hand is in the plan, and put right by what follows it.
+/// OPS-20: a message that was edited by hand is in the plan, and the deployment that follows
+/// repairs it.
 #[tokio::test]
 async fn ops_20_an_edited_message_is_put_right() {
     let (sim, address, node) = deployed().await;
@@ -150,7 +153,7 @@ async fn ops_20_an_edited_message_is_put_right() {
     assert_eq!(sim.stats().all.objects["messages"], 2);
 }
 
-/// OPS-20: a message that a thousand others stand above is edited where it is, and one beside it is not posted again.
+/// OPS-20: a message below a thousand others is edited in place, and not posted a second time.
 #[tokio::test]
 async fn ops_20_a_buried_message_is_edited() {
     let (sim, address, node) = deployed().await;

@@ -1,12 +1,12 @@
-//! A guild from nothing, and again.
+//! A deployment into an empty guild, and a second run.
 
 use tidegate_core::journal::{DeploymentStage, StepState};
 use tidegate_discord::deploy::group;
 
 use crate::world::{GUILD, Node, SMALL, guild, store, wide};
 
-/// OPS-18, OPS-19: the first run makes everything once, each object in one call; the second one writes nothing and reads
-/// twice.
+/// OPS-18, OPS-19: the first run creates everything once, each object in one call; the second one
+/// writes nothing and reads twice.
 #[tokio::test]
 async fn ops_18_a_second_run_writes_nothing() {
     let sim = wide().await;
@@ -25,8 +25,8 @@ async fn ops_18_a_second_run_writes_nothing() {
     assert!(node.plan(SMALL).await.is_empty());
 }
 
-/// OPS-13: what the guild holds is what the template says, under names that carry the keys, with an audit reason on every
-/// write.
+/// OPS-13: the guild matches the template, under names that contain the keys, with an audit reason
+/// on every write.
 #[tokio::test]
 async fn ops_13_the_guild_is_what_the_template_says() {
     let sim = wide().await;
@@ -52,8 +52,8 @@ async fn ops_13_the_guild_is_what_the_template_says() {
     );
 }
 
-/// OPS-17: every step is in the journal with its object's id, its fingerprint and the operation that carried it, whose key
-/// is the step's (OPS-3).
+/// OPS-17: every step is in the journal with its object's id, its fingerprint and the operation
+/// that executed it, whose key is the step's (OPS-3).
 #[tokio::test]
 async fn ops_17_every_step_is_in_the_journal() {
     let sim = wide().await;
@@ -75,7 +75,7 @@ async fn ops_17_every_step_is_in_the_journal() {
     assert_eq!(node.store.mapped_objects(&group(GUILD)).await.unwrap().len(), 14);
 }
 
-/// OPS-14: without a journal everything is found by name and taken over, and nothing is written.
+/// OPS-14: without a journal everything is found by name and adopted, and nothing is written.
 #[tokio::test]
 async fn ops_14_a_lost_journal_costs_no_write() {
     let sim = wide().await;
@@ -90,7 +90,7 @@ async fn ops_14_a_lost_journal_costs_no_write() {
     assert_eq!(sim.stats().all.calls - before, 2, "what was found again is known from then on");
 }
 
-/// OPS-26: a plan knows what was used of the hidden quotas, also by an earlier process.
+/// OPS-26: a plan knows the usage of the hidden quotas, also by an earlier process.
 #[tokio::test]
 async fn ops_26_a_plan_counts_with_what_was_used() {
     let sim = wide().await;

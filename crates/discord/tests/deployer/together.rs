@@ -1,11 +1,11 @@
-//! Two who deploy into one guild.
+//! Concurrent deployments into one guild.
 
 use tidegate_discord::deploy::Error;
 use tidegate_sim::DiscordSimOptions;
 
 use crate::world::{Node, SMALL, ms, sim, store};
 
-/// OPS-19: of two runs at once one waits for the other, and then has nothing to do.
+/// OPS-19: of two concurrent runs one waits for the other, and then has nothing to do.
 #[tokio::test]
 async fn ops_19_one_waits_for_the_other() {
     let sim = sim(DiscordSimOptions { latency: ms(5), ..DiscordSimOptions::default() }).await;
@@ -16,7 +16,7 @@ async fn ops_19_one_waits_for_the_other() {
     assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
 }
 
-/// OPS-19: one that may not wait is told whose turn it is.
+/// OPS-19: the error of a run that may not wait names the running deployment.
 #[tokio::test]
 async fn ops_19_who_may_not_wait_is_refused() {
     let sim = sim(DiscordSimOptions { latency: ms(20), ..DiscordSimOptions::default() }).await;

@@ -21,7 +21,7 @@ pub(crate) const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// A simulator with limits wide enough not to be in the way.
+/// A simulator with limits wide enough not to matter.
 pub(crate) async fn wide() -> DiscordSim {
     sim(DiscordSimOptions::default()).await
 }
@@ -33,7 +33,7 @@ pub(crate) async fn sim(mut options: DiscordSimOptions) -> DiscordSim {
     DiscordSim::start(options).await.unwrap()
 }
 
-/// Something of the simulator's own, below `/_sim`.
+/// Calls the simulator's own interface, below `/_sim`.
 pub(crate) async fn ask(sim: &str, method: reqwest::Method, path: &str, body: Option<Value>) -> Value {
     let mut request = reqwest::Client::new().request(method, format!("http://{sim}/_sim{path}"));
     if let Some(body) = body {
@@ -45,12 +45,12 @@ pub(crate) async fn ask(sim: &str, method: reqwest::Method, path: &str, body: Op
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// A change by hand.
+/// Makes a change by hand.
 pub(crate) async fn by_hand(sim: &str, method: &str, path: &str, body: Value) -> Value {
     ask(sim, method.parse().unwrap(), &format!("/hand{path}"), Some(body)).await
 }
 
-/// All that is in the guild.
+/// Returns everything in the guild.
 pub(crate) async fn guild(sim: &str) -> Value {
     ask(sim, reqwest::Method::GET, &format!("/guilds/{GUILD}"), None).await
 }
@@ -75,7 +75,7 @@ impl Node {
         Self::with(sim, store, |http| http).await
     }
 
-    /// With something around whoever carries calls.
+    /// Wraps the executor of calls.
     pub(crate) async fn with(
         sim: &str,
         store: Arc<dyn Store>,
@@ -111,7 +111,7 @@ impl Node {
     }
 }
 
-/// The engine, as soon as whoever owned the partition has surely gone.
+/// Opens the engine once the previous owner of the partition has surely gone.
 async fn open_engine(
     store: &Arc<dyn Store>,
     options: &Options,

@@ -1,4 +1,4 @@
-//! The brake: whatever goes wrong, an address is never banned for it.
+//! The brake: whatever goes wrong, it never gets an address banned.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::discord::{GUILD, LONG, SimulatedDiscord, call_of, limit, memory, open, submit, wide};
 
-/// LIM-25: two bots behind one address that are refused again and again, many calls at once and each slow, stay below the
-/// ceiling together: those that would pass it wait.
+/// LIM-25: two bots behind one address that are refused again and again, with many slow calls in
+/// flight, stay below the ceiling together: calls that would exceed it wait.
 #[tokio::test(start_paused = true)]
 async fn lim_25_the_brake_stops_before_the_ban() {
     let share = DiscordSettings { invalid_max: 95 / 2, ..wide() };
@@ -19,7 +19,7 @@ async fn lim_25_the_brake_stops_before_the_ban() {
         &[("ann", share), ("ben", share)],
     );
     let engine = open(&memory(), &discord).await;
-    // Another bot's message: nobody else may edit it.
+    // Another bot's message: no one else may edit it.
     let channel = discord.channel();
     let message = discord.by_hand("POST", &format!("/channels/{channel}/messages"), r#"{"content":"mine"}"#);
     let path = format!("/channels/{channel}/messages/{}", message["id"].as_str().unwrap());
@@ -46,7 +46,7 @@ async fn lim_25_the_brake_stops_before_the_ban() {
     assert!(start.elapsed() < Duration::from_secs(3_600), "{:?}", start.elapsed());
 }
 
-/// LIM-25: calls that are not refused cost nothing of it.
+/// LIM-25: calls that are not refused do not use it up.
 #[tokio::test(start_paused = true)]
 async fn lim_25_good_calls_are_not_braked() {
     let few = DiscordSettings { invalid_max: 20, ..wide() };
@@ -63,8 +63,8 @@ async fn lim_25_good_calls_are_not_braked() {
     assert!(start.elapsed() < Duration::from_secs(7), "{:?}", start.elapsed());
 }
 
-/// LIM-25, OPS-10: a token that Discord does not know is not tried over and over: the call fails and says so, and the others
-/// wait.
+/// LIM-25, OPS-10: an unknown token is not tried over and over: the call fails with that reason,
+/// and the others wait.
 #[tokio::test(start_paused = true)]
 async fn lim_25_an_unknown_token_stops_everything() {
     let discord = SimulatedDiscord::with(50, &[], &[("nobody", wide())]);

@@ -1,4 +1,5 @@
-//! The simulated Discord behind the dialect, without a wire and on the clock of the test: its rules are the simulator's.
+//! The simulated Discord behind the dialect, without a network and on the clock of the test: its
+//! rules are the simulator's.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,20 +26,20 @@ use tidegate_upstream::http::{Dialect, Meaning};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, Envelope, FieldRefusal, Outcome, Upstream};
 use tokio::time::Instant;
 
-/// A guild that is there when it is named.
+/// A guild that exists once it is named.
 pub(crate) const GUILD: u64 = 900_000_000_000_000_001;
 /// Longer than any wait of a test.
 pub(crate) const LONG: Duration = Duration::from_secs(100 * 3_600);
 
-/// A bot that may do as much at once as its limits allow.
+/// A bot limited only by Discord's limits.
 pub(crate) fn wide() -> DiscordSettings {
     DiscordSettings { at_once: 10_000, ..DiscordSettings::default() }
 }
 
-/// A call that arrived: when, and as it was.
+/// A call that arrived: when, and its method and path.
 pub(crate) type ReceivedCall = (Instant, String);
 
-/// Discord, to those who call it.
+/// Discord, as an upstream.
 pub(crate) struct SimulatedDiscord {
     world: Arc<Mutex<DiscordSimState>>,
     bots: BTreeMap<String, DiscordDialect>,
@@ -52,7 +53,7 @@ pub(crate) struct SimulatedDiscord {
 }
 
 impl SimulatedDiscord {
-    /// With one bot, and these limits instead of the usual ones.
+    /// Creates it with one bot, and these limits instead of the usual ones.
     pub(crate) fn new(latency_ms: u64, figures: &[(&str, u64, u64)]) -> Arc<Self> {
         Self::with(latency_ms, figures, &[("discord", wide())])
     }
@@ -92,7 +93,7 @@ impl SimulatedDiscord {
         })
     }
 
-    /// To another process: what the dialect had in memory is gone.
+    /// Returns it for another process: what the dialect had in memory is gone.
     pub(crate) fn restarted(&self) -> Arc<Self> {
         let bots = [("discord", wide())];
         Self::around(Arc::clone(&self.world), self.latency, self.epoch, self.start, &bots)
@@ -110,7 +111,7 @@ impl SimulatedDiscord {
         self.world().stats()
     }
 
-    /// A call of another bot, which is nobody's limit here.
+    /// Makes a call as another bot, whose limits do not matter here.
     pub(crate) fn by_hand(&self, method: &str, path: &str, body: &str) -> Value {
         let request = request(method, path, "a hand", Bytes::from(body.to_owned()), &[]);
         let fate = self.world().handle(&DiscordRequest::of(&request), self.now());
@@ -119,7 +120,7 @@ impl SimulatedDiscord {
         serde_json::from_slice(answer.to_response().body()).unwrap_or_default()
     }
 
-    /// A new text channel.
+    /// Creates a text channel.
     pub(crate) fn channel(&self) -> String {
         let made = self.by_hand("POST", &format!("/guilds/{GUILD}/channels"), r#"{"name":"desk"}"#);
         made["id"].as_str().unwrap().to_owned()
@@ -134,7 +135,7 @@ impl SimulatedDiscord {
         let (left, half) = (Instant::now(), self.latency / 2);
         tokio::time::sleep(half).await;
         let told = format!("{} {}", sent.method, sent.path);
-        // A bot that is called so has no token.
+        // The bot with this name has no token.
         let token = if name == "nobody" { "" } else { &name };
         let body = sent.body.into_bytes();
         self.arrived
@@ -209,19 +210,19 @@ pub(crate) async fn open(store: &Arc<dyn Store>, discord: &Arc<SimulatedDiscord>
     Engine::open(Arc::clone(store), Options::default(), executors, limits).await.unwrap()
 }
 
-/// A call of a bot.
+/// Returns a call of a bot.
 pub(crate) fn call_of(bot: &str, group: &str, method: &str, path: &str, body: &str) -> Submission {
     let body = if body.is_empty() { "null" } else { body };
     let request = format!(r#"{{"method":"{method}","path":"{path}","body":{body}}}"#);
     Submission::new("http", group, format!(r#"{{"upstream":"{bot}","request":{request}}}"#))
 }
 
-/// A call of the usual bot.
+/// Returns a call of the usual bot.
 pub(crate) fn call(group: &str, method: &str, path: &str, body: &str) -> Submission {
     call_of("discord", group, method, path, body)
 }
 
-/// Hands all of them in at once.
+/// Submits all of them at once.
 pub(crate) async fn submit(engine: &Engine, calls: Vec<Submission>) -> Vec<OperationId> {
     let mut ids = Vec::new();
     for receipt in engine.submit_all(calls).await {
@@ -230,7 +231,7 @@ pub(crate) async fn submit(engine: &Engine, calls: Vec<Submission>) -> Vec<Opera
     ids
 }
 
-/// Waits for all of them; how many have succeeded.
+/// Waits for all of them; returns how many succeeded.
 pub(crate) async fn succeeded(engine: &Engine, ids: &[OperationId]) -> usize {
     let mut good = 0;
     for id in ids {
@@ -240,7 +241,7 @@ pub(crate) async fn succeeded(engine: &Engine, ids: &[OperationId]) -> usize {
     good
 }
 
-/// How a limit stands.
+/// Returns the state of a limit.
 pub(crate) async fn limit(engine: &Engine, name: &str) -> LimitView {
     engine.limits().await.unwrap().into_iter().find(|view| &*view.name == name).unwrap()
 }

@@ -1,5 +1,5 @@
-//! The engine, the dialect and the simulated Discord together, on a clock that is moved by the test: limits are learned and
-//! kept, and what refuses calls is not asked again.
+//! The engine, the dialect and the simulated Discord together, on a manual clock: limits are
+//! learned and kept, and closed limits are not tried again.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -18,7 +18,8 @@ use tokio::time::Instant;
 
 use discord::{GUILD, LONG, SimulatedDiscord, call, limit, memory, open, submit, succeeded, wide};
 
-/// LIM-8, OPS-21: of a route whose limit is learned with the first call, nothing is ever refused, and all of it is used.
+/// LIM-8, OPS-21: on a route whose limit is learned with the first call, nothing is ever refused,
+/// and all of the limit is used.
 #[tokio::test(start_paused = true)]
 async fn ops_21_a_route_is_learned_and_never_overstepped() {
     let discord = SimulatedDiscord::new(50, &[]);
@@ -37,10 +38,11 @@ async fn ops_21_a_route_is_learned_and_never_overstepped() {
     assert!(matches!(learned.shape, LimitShape::Window { limit, .. } if limit == 10 * MICRO), "{learned:?}");
 }
 
-/// LIM-26, OPS-4: inside one bucket as many run at once as it allows, and the order inside each group is kept.
+/// LIM-26, OPS-4: within one bucket as many calls run at once as it allows, and the order inside
+/// each group is kept.
 #[tokio::test(start_paused = true)]
 async fn lim_26_a_bucket_is_used_by_many_calls_at_once_in_their_order() {
-    // A bot for which the global limit is out of the way.
+    // A bot for which the global limit does not matter.
     let large = DiscordSettings { global_per_s: 1_000, ..wide() };
     let figures = [("message-create", 20, 1_000), ("global", 1_000, 1_000)];
     let discord = SimulatedDiscord::with(200, &figures, &[("discord", large)]);
@@ -60,7 +62,8 @@ async fn lim_26_a_bucket_is_used_by_many_calls_at_once_in_their_order() {
     assert!((0..50).all(|n| place(n) < place(n + 50)));
 }
 
-/// OPS-5: of many groups three run at once, or as many as were set, and none waits for the whole line of another.
+/// OPS-5: of many groups three run at once, or as many as configured, and none waits for the whole
+/// queue of another.
 #[tokio::test(start_paused = true)]
 async fn ops_5_three_groups_of_a_bot_run_at_once() {
     for (settings, most) in
@@ -78,7 +81,8 @@ async fn ops_5_three_groups_of_a_bot_run_at_once() {
     }
 }
 
-/// LIM-7, LIM-14: calls of many routes take from the global limit too, no second of Discord's has too many, and it is used.
+/// LIM-7, LIM-14: calls of many routes also take from the global limit, no second of Discord's has
+/// too many, and the limit is used.
 #[tokio::test(start_paused = true)]
 async fn lim_7_the_global_limit_holds_over_all_routes() {
     let discord = SimulatedDiscord::new(80, &[]);
@@ -97,8 +101,8 @@ async fn lim_7_the_global_limit_holds_over_all_routes() {
     assert!(fullest.max().unwrap() <= 50);
 }
 
-/// LIM-7, LIM-8: routes of one hash are held to one count as soon as the hash is known; the hash allows no more than the
-/// counts do.
+/// LIM-7, LIM-8: routes of one hash share one count as soon as the hash is known; the hash allows
+/// no more than the counts do.
 #[tokio::test(start_paused = true)]
 async fn lim_7_a_learned_hash_is_shared_by_two_routes() {
     let discord = SimulatedDiscord::new(50, &[]);
@@ -123,8 +127,8 @@ async fn lim_7_a_learned_hash_is_shared_by_two_routes() {
     assert_eq!(shared, 1);
 }
 
-/// LIM-24, OPS-21: the hidden limit on renames is kept over a restart: the third waits its ten minutes, and edits of
-/// something else do not.
+/// LIM-24, OPS-21: the hidden limit on renames survives a restart: the third rename waits its ten
+/// minutes, and other edits do not.
 #[tokio::test(start_paused = true)]
 async fn lim_24_hidden_limits_survive_a_restart() {
     let (store, discord) = (memory(), SimulatedDiscord::new(50, &[]));

@@ -1,4 +1,4 @@
-//! What a 429 says is obeyed by those whom it is about, and by nobody else.
+//! A 429 is obeyed by the calls it is about, and by no others.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::discord::{GUILD, LONG, SimulatedDiscord, call, memory, open, submit, succeeded};
 
-/// LIM-12, OPS-21: a global 429 holds every call back until it is over; only those that were under way are told so.
+/// LIM-12, OPS-21: a global 429 holds every call back until it is over; only calls already in
+/// flight get one.
 #[tokio::test(start_paused = true)]
 async fn lim_12_a_global_429_is_obeyed_by_all() {
     let discord = SimulatedDiscord::new(50, &[]);
@@ -23,11 +24,12 @@ async fn lim_12_a_global_429_is_obeyed_by_all() {
     assert!((1..=8).contains(&stats.all.throttled), "{stats:?}");
     let arrived = discord.arrived.lock().unwrap();
     let early = |at: &Instant| *at >= start + Duration::from_secs(1) && *at < start + Duration::from_secs(30);
-    assert!(!arrived.iter().any(|(at, _)| early(at)), "somebody knocked while all was closed");
+    assert!(!arrived.iter().any(|(at, _)| early(at)), "a call arrived while everything was closed");
     assert!(start.elapsed() < Duration::from_secs(36), "{:?}", start.elapsed());
 }
 
-/// LIM-12: a limit that others have spent closes its route and nothing else, and is not counted against the address.
+/// LIM-12: a limit that others have spent closes its route and nothing else, and does not count
+/// against the address.
 #[tokio::test(start_paused = true)]
 async fn lim_12_a_shared_429_closes_its_route_only() {
     let discord = SimulatedDiscord::new(50, &[]);
@@ -53,8 +55,8 @@ async fn lim_12_a_shared_429_closes_its_route_only() {
     assert!((60.0..63.0).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
 }
 
-/// LIM-12, OPS-21: a hidden limit that is stricter than it was known to be is obeyed when it tells, and edits of other kinds
-/// go on meanwhile.
+/// LIM-12, OPS-21: a hidden limit that is stricter than known is obeyed once it responds with 429,
+/// and other edits continue meanwhile.
 #[tokio::test(start_paused = true)]
 async fn lim_12_a_hidden_429_closes_what_it_is_about() {
     let discord = SimulatedDiscord::new(50, &[("renames", 1, 600_000)]);
@@ -82,7 +84,7 @@ async fn lim_25_a_ban_is_waited_out() {
     let discord = SimulatedDiscord::new(50, &[("invalid", 1, 1_000)]);
     discord.world().limits.ban_ms = 3_600_000;
     let engine = open(&memory(), &discord).await;
-    // The first refusal brings the ban here.
+    // The first refusal causes the ban here.
     let until = discord.now().after(Duration::from_secs(1));
     discord.world().limiter.close(until);
     let start = Instant::now();

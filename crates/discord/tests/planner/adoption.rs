@@ -1,4 +1,4 @@
-//! Which object is taken for ours, which is not, and what is nobody's guess.
+//! Which objects are adopted, which are not, and which are a conflict.
 
 use tidegate_discord::journal::GuildJournal;
 use tidegate_discord::plan::{Action, Conflict, Options, Plan, PlanStep, StepTarget, channels_to_read};
@@ -64,7 +64,8 @@ fn ops_14_a_new_display_name_is_an_update() {
     }
 }
 
-/// OPS-14: two objects with one key stop the deployment, and both are named; known to the journal or not.
+/// OPS-14: two objects with one key stop the deployment, and both are named; whether the journal
+/// knows them or not.
 #[test]
 fn ops_14_several_are_a_conflict_with_both_ids() {
     let (mut world, template) = deployed();
@@ -95,8 +96,8 @@ fn ops_14_several_are_a_conflict_with_both_ids() {
     }
 }
 
-/// OPS-14: a channel in somebody else's category is not ours, even with the very name; outside of all categories it is
-/// only if it has the whole name, or the template wants it there.
+/// OPS-14: a channel in an unmanaged category is not ours, even with the exact name; outside all
+/// categories it is only if it has the whole name, or the template wants it there.
 #[test]
 fn ops_14_a_channel_needs_more_than_a_key() {
     let template = small();
@@ -119,7 +120,7 @@ fn ops_14_a_channel_needs_more_than_a_key() {
     assert!(!adopted("general-intake", 0, false));
 }
 
-/// OPS-14: a channel whose type cannot be changed is a conflict, and no second one is made.
+/// OPS-14: a channel whose type cannot be changed is a conflict, and no second one is created.
 #[test]
 fn ops_14_another_type_is_a_conflict() {
     let (mut world, mut template) = deployed();
@@ -146,7 +147,8 @@ fn ops_14_integration_roles_are_not_adopted() {
     assert_eq!(step(&world.plan(&template), ObjectKind::Role, "lead").action, Action::Create);
 }
 
-/// OPS-20: a message is found by its marker among the bot's own and edited; a second one with the marker stops it.
+/// OPS-20: a message is found by its marker among the bot's own and edited; a second one with the
+/// marker stops the deployment.
 #[test]
 fn ops_20_a_message_is_found_by_its_marker() {
     let (mut world, mut template) = deployed();
@@ -169,7 +171,7 @@ fn ops_20_a_message_is_found_by_its_marker() {
     ));
 }
 
-/// OPS-18, OPS-20: what the journal settles need not be read; what it does not settle is named.
+/// OPS-18, OPS-20: what the journal settles need not be read; what it does not settle is listed.
 #[test]
 fn ops_18_messages_are_read_only_where_needed() {
     let (mut world, mut template) = deployed();
@@ -184,7 +186,7 @@ fn ops_18_messages_are_read_only_where_needed() {
     assert_eq!(step(&plan, ObjectKind::Message, "hours").action, Action::Update);
 }
 
-/// OPS-19, OPS-26: a guild that is nearly full is told so before the first call.
+/// OPS-19, OPS-26: a lack of room in a nearly full guild is reported before the first call.
 #[test]
 fn ops_19_room_is_counted_with_strangers() {
     let mut world = FakeDiscord::new();

@@ -1,4 +1,4 @@
-//! What people do to managed objects shows up in the plan and is put right.
+//! Manual changes to managed objects show up in the plan and are repaired.
 
 use tidegate_discord::ObjectKind;
 use tidegate_discord::guild::Overwrite;
@@ -7,7 +7,8 @@ use tidegate_discord::plan::{Action, Drift, StepTarget, WARNING};
 
 use crate::adoption::{deployed, id, step};
 
-/// OPS-16, OPS-19: renamed, deleted and edited objects are told as such, and are right again afterwards.
+/// OPS-16, OPS-19: renamed, deleted and edited objects are reported as such, and are right again
+/// afterwards.
 #[test]
 fn ops_19_drift_is_shown_and_put_right() {
     let (mut world, template) = deployed();
@@ -57,7 +58,7 @@ fn ops_19_a_new_template_is_no_drift() {
     assert_eq!(step(&plan, ObjectKind::Role, "lead").drift, None);
 }
 
-/// OPS-16: every plan says it, also one with nothing to do.
+/// OPS-16: every plan has the warning, also one with nothing to do.
 #[test]
 fn ops_16_every_plan_warns_of_renaming() {
     let (world, template) = deployed();
@@ -67,7 +68,7 @@ fn ops_16_every_plan_warns_of_renaming() {
     }
 }
 
-/// OPS-19: moved by hand, put back in one call each, without a word to those who are not ours.
+/// OPS-19: objects moved by hand are moved back in one call each, without touching unmanaged ones.
 #[test]
 fn ops_19_positions_are_put_right_in_one_call() {
     let (mut world, template) = deployed();

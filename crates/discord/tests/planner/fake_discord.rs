@@ -1,5 +1,5 @@
-//! A guild in memory that takes the planner's requests as Discord would, and the journal beside it. It knows no
-//! template: what it is asked for is all it does.
+//! A guild in memory that handles the planner's requests as Discord would, and its journal. It
+//! knows no template: it only does what it is asked.
 
 use serde_json::Value;
 use tidegate_discord::guild::{Channel, Guild, Message, Overwrite, Role};
@@ -12,7 +12,7 @@ use tidegate_discord::plan::{
 use tidegate_discord::template::Template;
 use tidegate_discord::{Id, ObjectKind};
 
-/// A guild and what was written down about it.
+/// A guild and its journal.
 #[derive(Clone, Debug)]
 pub(crate) struct FakeDiscord {
     pub guild: Guild,
@@ -22,7 +22,7 @@ pub(crate) struct FakeDiscord {
 }
 
 impl FakeDiscord {
-    /// Nothing but @everyone.
+    /// Creates a guild with nothing but @everyone.
     pub(crate) fn new() -> Self {
         let everyone = br#"[{"id":"1","name":"@everyone","permissions":"1024","position":0}]"#;
         let guild = Guild::decode(Id(1), everyone, b"[]").unwrap();
@@ -41,13 +41,13 @@ impl FakeDiscord {
         }
     }
 
-    /// Makes the guild what a template says.
+    /// Brings the guild to the state a template describes.
     pub(crate) fn deploy(&mut self, template: &Template) {
         let plan = self.plan(template);
         self.apply(&plan);
     }
 
-    /// Applies one step; `recorded` is whether its line reached the journal.
+    /// Applies one step; `recorded` is whether its entry reached the journal.
     pub(crate) fn step(&mut self, step: &PlanStep, recorded: bool) {
         let mut made = step.id;
         let mut place = None;
@@ -114,7 +114,7 @@ impl FakeDiscord {
         }
     }
 
-    /// Takes an object away, as people do.
+    /// Removes an object, as people do.
     pub(crate) fn remove(&mut self, id: Id) {
         self.guild.roles.retain(|role| role.id != id);
         self.guild.channels.retain(|channel| channel.id != id);
@@ -130,7 +130,7 @@ impl FakeDiscord {
 
     fn make_role(&mut self, body: &Value) -> Id {
         let id = self.id();
-        // A new role comes right above @everyone.
+        // A new role enters right above @everyone.
         for role in self.guild.roles.iter_mut().filter(|role| role.position > 0) {
             role.position += 1;
         }
@@ -155,7 +155,8 @@ impl FakeDiscord {
             id,
             kind: 0,
             name: String::new(),
-            // What Discord does here is not documented. All on one is the hardest case for who has to sort them.
+            // What Discord does here is not documented. The same position for all is the hardest
+            // case for sorting.
             position: 0,
             parent: None,
             topic: String::new(),
@@ -240,7 +241,8 @@ fn overwrite(value: &Value) -> Overwrite {
     Overwrite { id, of_member: value["type"] == 1, allow: set("allow"), deny: set("deny") }
 }
 
-/// Whether a step edits a channel's name or topic again, which is what the one create is there to avoid.
+/// Counts the steps that edit a channel's name or topic again, which the single create is there to
+/// avoid.
 pub(crate) fn renames(plan: &Plan) -> usize {
     plan.writes()
         .filter(|step| matches!(&step.call.as_ref().unwrap().route, GuildRoute::ChannelEdit(_)))

@@ -1,4 +1,4 @@
-//! Templates, strangers and meddling people, all from one seed.
+//! Random templates, unmanaged objects and manual changes, all from one seed.
 
 use tidegate_discord::guild::{CATEGORY, Channel, Guild, Role};
 use tidegate_discord::permission::Permissions;
@@ -9,7 +9,7 @@ use tidegate_discord::{Id, ObjectKey, ObjectKind};
 
 use crate::fake_discord::FakeDiscord;
 
-/// Numbers from a seed.
+/// Random numbers from a seed.
 pub(crate) struct TemplateGenerator(u64);
 
 impl TemplateGenerator {
@@ -17,7 +17,7 @@ impl TemplateGenerator {
         Self(seed)
     }
 
-    /// Below `most`.
+    /// Returns a number below `most`.
     pub(crate) fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -43,7 +43,7 @@ impl TemplateGenerator {
         Permissions((self.below(1 << 30) as u64) & 0x3fff_ffff)
     }
 
-    /// Some of the keys, in some order.
+    /// Returns some of the keys, in some order.
     fn keys(&mut self, all: &[&str]) -> Vec<ObjectKey> {
         let mut keys: Vec<_> = all.iter().map(|key| ObjectKey::new(key).unwrap()).collect();
         for at in (1..keys.len()).rev() {
@@ -67,7 +67,7 @@ impl TemplateGenerator {
         made
     }
 
-    /// A template that is right.
+    /// Returns a valid template.
     pub(crate) fn template(&mut self) -> Template {
         let roles = self.keys(&["lead", "Agent", "member", "guest-1", "bot_x"]);
         let categories = self.keys(&["front", "office", "Yard"]);
@@ -112,7 +112,8 @@ impl TemplateGenerator {
         }
     }
 
-    /// A key always has the same type, except that text and announcement may change places.
+    /// Returns a channel. A key always has the same type, except that text and announcement may be
+    /// swapped.
     fn channel(
         &mut self,
         key: &ObjectKey,
@@ -183,7 +184,7 @@ pub(crate) fn add_unmanaged_objects(world: &mut FakeDiscord, chance: &mut Templa
     channel(0, "general", None, 2);
 }
 
-/// What people do to managed objects: rename, edit, delete, move.
+/// Makes manual changes to managed objects: rename, edit, delete, move.
 pub(crate) fn edit_by_hand(world: &mut FakeDiscord, chance: &mut TemplateGenerator) {
     let of = |world: &FakeDiscord, kind| {
         world.journal.entries_of(kind).map(|(_, entry)| entry.id).collect::<Vec<_>>()
@@ -224,7 +225,7 @@ fn change<T>(all: &mut [T], own: impl Fn(&T) -> bool, with: impl Fn(&mut T)) {
     all.iter_mut().filter(|one| own(one)).for_each(with);
 }
 
-/// Everything of other people's, as it must stay. Positions are left out: others may be pushed along.
+/// Returns everything unmanaged, as it must stay. Positions are left out: others may be shifted.
 pub(crate) fn unmanaged_objects(guild: &Guild, made_before: Id) -> (Vec<Role>, Vec<Channel>) {
     let roles = guild.roles.iter().filter(|role| role.id < made_before);
     let channels = guild.channels.iter().filter(|channel| channel.id < made_before);

@@ -32,7 +32,7 @@ fn ops_14_an_adopting_plan_as_text() {
     ));
 }
 
-/// OPS-26: the large example, counted and timed; and applied it is done.
+/// OPS-26: the large example, counted and timed; once applied, a new plan is empty.
 #[test]
 fn ops_26_the_large_example_is_counted() {
     let text = include_str!("../../../../examples/guilds/large.yaml");

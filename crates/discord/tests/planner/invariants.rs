@@ -1,4 +1,4 @@
-//! What must hold whatever the template, the guild, the people in it and the moment of the crash.
+//! Invariants for any template, guild, manual changes and moment of a crash.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use tidegate_discord::template::Template;
 use crate::fake_discord::FakeDiscord;
 use crate::generator::{TemplateGenerator, add_unmanaged_objects, edit_by_hand, unmanaged_objects};
 
-/// A guild with strangers in it, one template that was deployed, people who changed things, and the next template.
+/// Creates a guild with unmanaged objects, a deployed template, manual changes, and the next
+/// template.
 fn history(seed: u64) -> (FakeDiscord, Template, TemplateGenerator) {
     let mut chance = TemplateGenerator::new(seed);
     let mut world = FakeDiscord::new();
@@ -26,7 +27,7 @@ fn history(seed: u64) -> (FakeDiscord, Template, TemplateGenerator) {
     (world, next, chance)
 }
 
-/// Exactly one object for each key, with the name that it should have.
+/// Checks that there is exactly one object for each key, with the right name.
 fn is_as_wanted(world: &FakeDiscord, template: &Template) -> Result<(), TestCaseError> {
     let mut names = BTreeMap::new();
     for role in &world.guild.roles {
@@ -69,7 +70,7 @@ fn is_as_wanted(world: &FakeDiscord, template: &Template) -> Result<(), TestCase
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// OPS-18, OPS-19: what was applied needs nothing more: 0 writes, and nothing that is there twice.
+    /// OPS-18, OPS-19: an applied plan needs nothing more: 0 writes, and no duplicates.
     #[test]
     fn ops_18_a_second_plan_is_empty(seed in any::<u64>()) {
         let (mut world, template, _) = history(seed);
@@ -82,8 +83,8 @@ proptest! {
         prop_assert_eq!(world.calls, before);
     }
 
-    /// OPS-14, OPS-15: after any number of steps, with or without the last line of the journal, a new plan finishes
-    /// the work and makes nothing twice.
+    /// OPS-14, OPS-15: after any number of steps, with or without the last entry of the journal, a
+    /// new plan finishes the work and creates no duplicates.
     #[test]
     fn ops_15_a_plan_that_broke_off_is_finished(seed in any::<u64>()) {
         let (mut world, template, mut chance) = history(seed);
@@ -98,7 +99,8 @@ proptest! {
         prop_assert!(world.plan(&template).is_empty());
     }
 
-    /// OPS-14: without any journal everything is found by its name, and nothing is made or changed.
+    /// OPS-14: without any journal everything is found by its name, and nothing is created or
+    /// changed.
     #[test]
     fn ops_14_a_lost_journal_is_found_again(seed in any::<u64>()) {
         let (mut world, template, _) = history(seed);
@@ -114,7 +116,7 @@ proptest! {
         }
     }
 
-    /// OPS-14, OPS-19: what is not managed is never touched, whatever it is called.
+    /// OPS-14, OPS-19: unmanaged objects are never touched, whatever they are called.
     #[test]
     fn ops_14_strangers_are_left_alone(seed in any::<u64>()) {
         let mut chance = TemplateGenerator::new(seed);

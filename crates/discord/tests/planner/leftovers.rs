@@ -1,11 +1,12 @@
-//! Managed objects that left the template: told, and removed only by who asks for it.
+//! Managed objects that left the template: reported, and removed only on request.
 
 use tidegate_discord::ObjectKind;
 use tidegate_discord::plan::{Action, Options, Plan};
 
 use crate::adoption::{deployed, id};
 
-/// OPS-19: what left the template stays and is told; with prune it goes, in an order in which it can.
+/// OPS-19: an object that left the template stays and is reported; with prune it is removed, in a
+/// possible order.
 #[test]
 fn ops_19_only_prune_removes() {
     let (mut world, mut template) = deployed();
@@ -34,8 +35,8 @@ fn ops_19_only_prune_removes() {
     assert!(again.is_empty() && again.leftovers.is_empty(), "{again}");
 }
 
-/// OPS-19: prune without a journal knows roles and categories by their prefix, and lets channels be: a name alone
-/// does not prove whose they are.
+/// OPS-19: prune without a journal knows roles and categories by their prefix, and leaves channels
+/// alone: a name alone does not prove whose they are.
 #[test]
 fn ops_19_prune_is_sure_of_what_it_removes() {
     let (mut world, mut template) = deployed();
@@ -50,7 +51,7 @@ fn ops_19_prune_is_sure_of_what_it_removes() {
     assert_eq!(kinds, [vec![ObjectKind::Category; 2], vec![ObjectKind::Role; 4]].concat());
 }
 
-/// OPS-14: an object that the journal knew by a key that is gone, and whose name has the new one, is kept.
+/// OPS-14: an object that the journal knew by an old key, and whose name has the new one, is kept.
 #[test]
 fn ops_14_a_key_that_changed_its_case_is_no_leftover() {
     let (mut world, mut template) = deployed();

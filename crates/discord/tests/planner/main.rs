@@ -1,4 +1,5 @@
-//! The planner against a small guild that does what Discord does with the requests: what it plans, it finds done.
+//! The planner against a small fake guild that handles its requests as Discord does: what it plans,
+//! it finds done.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong in a test ends it")]
 

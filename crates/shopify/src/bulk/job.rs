@@ -1,5 +1,5 @@
-//! What is to be run in bulk, and how it is known again among what Shopify runs: a query by its text, a mutation by a mark
-//! in its text that stands for the file it is run on.
+//! A job to run in bulk, and how it is recognized among the operations at Shopify: a query by its
+//! text, a mutation by a mark in its text that stands for the file it runs on.
 
 use std::fmt;
 
@@ -8,31 +8,32 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 use super::operation::BulkOperation;
 use crate::client::error::{Result, ShopifyErrorKind};
 
-/// Longest document that Shopify takes, in bytes.
+/// Longest document that Shopify accepts, in bytes.
 const DOCUMENT_MAX: usize = 65_535;
-/// What begins the mark, as a comment of its own line.
+/// The beginning of the mark, a comment on its own line.
 const MARK: &str = "# tidegate:";
 
-/// What is to be run.
+/// A query or mutation to run in bulk.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// What Shopify is given.
+    /// The document that Shopify gets.
     pub(crate) text: String,
-    /// Where the file of a mutation is; nothing for a query.
+    /// The path of a mutation's file; none for a query.
     pub(crate) staged_upload_path: Option<String>,
 }
 
-/// Whether an operation of Shopify's is a job.
+/// Whether an operation at Shopify is a given job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobMatch {
     Same,
-    /// The text is the same, and the mark is not there: somebody else's, or Shopify has dropped the mark.
+    /// The text is the same, but the mark is missing: it is someone else's, or Shopify has dropped
+    /// the mark.
     Unmarked,
     Other,
 }
 
 impl fmt::Debug for Job {
-    /// What it is, never what it says.
+    /// Prints what it is, never its content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Job({} bytes)", self.text.len())
     }
@@ -48,7 +49,7 @@ impl Job {
         Self { text: format!("{}\n{MARK}{mark}", text.trim_end()), staged_upload_path: Some(path.to_owned()) }
     }
 
-    /// Says what is wrong with it, if anything is.
+    /// Checks that Shopify can accept the job.
     pub(crate) fn check(&self) -> Result<()> {
         let len = self.text.len();
         if self.text.trim().is_empty() || self.text.trim_start().starts_with(MARK) {
@@ -73,7 +74,7 @@ impl Job {
         self.staged_upload_path.is_some()
     }
 
-    /// Whether it is this one.
+    /// Compares an operation with this job.
     pub(crate) fn match_operation(&self, operation: &BulkOperation) -> JobMatch {
         let Some(theirs) = operation.query.as_deref() else { return JobMatch::Other };
         if words(theirs).eq(words(&self.text)) {
@@ -87,7 +88,7 @@ impl Job {
     }
 }
 
-/// White space between words is nobody's business.
+/// Splits a text into words: white space between them does not matter.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace()
 }
@@ -104,7 +105,8 @@ mod tests {
         }
     }
 
-    /// LIM-29: a query is known again by its text, a mutation only with the file it is run on.
+    /// LIM-29: a query is recognized by its text, a mutation only together with the file it runs
+    /// on.
     #[test]
     fn lim_29_a_job_is_known_again() {
         let query = Job::query("{ products\n { edges { node { id } } } }");
@@ -118,7 +120,7 @@ mod tests {
         assert_eq!(one.match_operation(&running(&one.text)), JobMatch::Same);
         assert_eq!(one.match_operation(&running(&other.text)), JobMatch::Other);
         assert_eq!(one.match_operation(&running("mutation m { x }")), JobMatch::Unmarked);
-        assert!(!one.text.contains("tmp/1"), "the path of a file is nobody's business");
+        assert!(!one.text.contains("tmp/1"), "the path of the file leaked");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A result, line by line, in constant memory: one line, and the rest of the piece that its end came with. A line that is
-//! longer than allowed is an error, not a larger buffer.
+//! Reads a result line by line, in constant memory: one line, and the rest of the chunk that its
+//! end arrived in. A line longer than allowed is an error, not a larger buffer.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use tidegate_upstream::http::download::{Download, DownloadError};
 
 use crate::client::error::{Result, ShopifyErrorKind};
 
-/// The lines of a result. Rows carry `__parentId` or `__lineNumber` where they belong to another one.
+/// The lines of a result. Rows have `__parentId` or `__lineNumber` where they belong to another
+/// one.
 pub struct ResultLines {
     download: Download,
     split: LineSplitter,
@@ -20,10 +21,12 @@ impl ResultLines {
         Self { download, split: LineSplitter::new(line_max) }
     }
 
-    /// The next line as it came, without its end; `None` after the last. Empty lines are passed over.
+    /// Returns the next line as received, without its line end; `None` after the last. Skips empty
+    /// lines.
     ///
     /// # Errors
-    /// `Unreadable` when the result breaks off or a line is too long. Nothing comes after that.
+    /// `Unreadable` when the result breaks off or a line is too long. Nothing can be read after
+    /// that.
     pub async fn next_line(&mut self) -> Result<Option<Bytes>> {
         loop {
             if let Some(line) = self.split.next_line()? {
@@ -42,16 +45,17 @@ impl ResultLines {
         }
     }
 
-    /// The next line as a type of the caller's.
+    /// Returns the next line as a type of the caller's.
     ///
     /// # Errors
-    /// As for [`ResultLines::next_line`]; and `Unreadable` when it does not fit, after which the next line may be read.
+    /// As for [`ResultLines::next_line`]; also `Unreadable` when the line does not fit the type,
+    /// after which the next line may be read.
     pub async fn next_row<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         let Some(line) = self.next_line().await? else { return Ok(None) };
         let number = self.split.lines;
         let told = |_| {
             ShopifyErrorKind::Unreadable(format!(
-                "line {number} of the result has another shape than was asked for."
+                "line {number} of the result does not match the requested type."
             ))
         };
         Ok(Some(serde_json::from_slice(&line).map_err(told)?))
@@ -64,12 +68,12 @@ impl fmt::Debug for ResultLines {
     }
 }
 
-/// Pieces in, lines out.
+/// Splits chunks into lines.
 #[derive(Debug)]
 struct LineSplitter {
-    /// What came last and was not given out. It is cut, never copied.
+    /// The last chunk, as far as it was not returned. It is sliced, never copied.
     piece: Bytes,
-    /// The start of a line whose end is in a later piece.
+    /// The start of a line whose end is in a later chunk.
     begun: BytesMut,
     line_max: usize,
     lines: u64,
@@ -81,7 +85,7 @@ impl LineSplitter {
         Self { piece: Bytes::new(), begun: BytesMut::new(), line_max, lines: 0, is_over: false }
     }
 
-    /// Takes the next piece, or the end. The last one must have been used up.
+    /// Takes the next chunk, or the end. The last one must have been used up.
     fn feed(&mut self, piece: Option<Bytes>) {
         match piece {
             Some(piece) => self.piece = piece,
@@ -89,12 +93,12 @@ impl LineSplitter {
         }
     }
 
-    /// Nothing more is given out.
+    /// Ends the splitting; no more lines are returned.
     fn end(&mut self) {
         (self.piece, self.begun, self.is_over) = (Bytes::new(), BytesMut::new(), true);
     }
 
-    /// The next whole line, if there is one.
+    /// Returns the next whole line, if there is one.
     fn next_line(&mut self) -> Result<Option<Bytes>> {
         loop {
             let line = match self.piece.iter().position(|byte| *byte == b'\n') {
@@ -109,7 +113,7 @@ impl LineSplitter {
                     if !self.is_over {
                         return Ok(None);
                     }
-                    // The last line may have no end.
+                    // The last line may have no line end.
                     std::mem::take(&mut self.begun).freeze()
                 }
             };
@@ -137,7 +141,7 @@ impl LineSplitter {
         }
         let (line, most) = (self.lines + 1, self.line_max);
         self.end();
-        let message = format!("line {line} of the result is longer than the {most} bytes that are taken.");
+        let message = format!("line {line} of the result is longer than the limit of {most} bytes.");
         Err(ShopifyErrorKind::Unreadable(message).into())
     }
 }

@@ -1,17 +1,18 @@
-//! A bulk operation as Shopify tells it. The URL of a result opens it for whoever has it, so it is never printed.
+//! A bulk operation as Shopify reports it. The URL of a result grants access to whoever has it, so
+//! it is never printed.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// What begins the id of a bulk operation.
+/// The prefix of a bulk operation's id.
 const ID: &str = "gid://shopify/BulkOperation/";
 
-/// Where the result of a bulk operation is, for seven days.
+/// The URL of a bulk operation's result, valid for seven days.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResultUrl(String);
 
-/// How far an operation is.
+/// The status of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are Shopify's words")]
 pub enum BulkStatus {
@@ -22,7 +23,7 @@ pub enum BulkStatus {
     Canceled,
     Failed,
     Expired,
-    /// A word that is not known here.
+    /// A status that is not known here.
     Other(String),
 }
 
@@ -31,21 +32,21 @@ pub enum BulkStatus {
 pub struct BulkOperation {
     /// Its id: `gid://shopify/BulkOperation/…`.
     pub id: String,
-    /// How far it is.
+    /// Its status.
     pub status: BulkStatus,
-    /// Why it failed, in Shopify's word.
+    /// Why it failed, as Shopify's code.
     pub error_code: Option<String>,
     /// Objects so far, or in all.
     pub objects: u64,
-    /// Those of them that have no parent.
+    /// The objects without a parent.
     pub root_objects: u64,
-    /// How large the result is, in bytes.
+    /// The size of the result, in bytes.
     pub file_size: Option<u64>,
-    /// Where the result is; nothing when there is none.
+    /// The URL of the result; none when there is no result.
     pub url: Option<ResultUrl>,
-    /// Where what it had when it failed is.
+    /// The URL of the partial result of a failed operation.
     pub partial: Option<ResultUrl>,
-    /// What it runs.
+    /// The document it runs.
     pub(crate) query: Option<String>,
 }
 
@@ -56,11 +57,11 @@ pub struct CompletedBulk {
     pub id: String,
     /// Objects in all.
     pub objects: u64,
-    /// Those of them that have no parent.
+    /// The objects without a parent.
     pub root_objects: u64,
-    /// How large the result is, in bytes.
+    /// The size of the result, in bytes.
     pub file_size: Option<u64>,
-    /// Where the result is; nothing when it is empty.
+    /// The URL of the result; none when it is empty.
     pub url: Option<ResultUrl>,
 }
 
@@ -78,7 +79,7 @@ impl BulkStatus {
         }
     }
 
-    /// As Shopify writes it.
+    /// Returns the status as Shopify writes it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -93,7 +94,7 @@ impl BulkStatus {
         }
     }
 
-    /// Whether it takes a place at Shopify. A word that is not known here is taken to.
+    /// Returns whether it takes a slot at Shopify. A status that is not known here is assumed to.
     #[must_use]
     pub const fn is_under_way(&self) -> bool {
         matches!(self, Self::Created | Self::Running | Self::Canceling | Self::Other(_))
@@ -106,7 +107,7 @@ impl BulkOperation {
         Self::from_json(&serde_json::json!({ "id": id, "status": status.as_str() })).unwrap()
     }
 
-    /// From JSON; nothing when it is no bulk operation.
+    /// Parses JSON; `None` when it is not a bulk operation.
     pub(crate) fn from_json(json: &Value) -> Option<Self> {
         let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
         Some(Self {
@@ -123,7 +124,7 @@ impl BulkOperation {
     }
 }
 
-/// Large numbers come as texts.
+/// Parses a count; large numbers are sent as strings.
 fn count(json: &Value) -> Option<u64> {
     json.as_u64().or_else(|| json.as_str()?.parse().ok())
 }
@@ -133,7 +134,7 @@ pub(crate) fn is_id(text: &str) -> bool {
         .is_some_and(|number| (1..=32).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The ids of bulk operations in a sentence.
+/// Returns the ids of bulk operations in a sentence.
 pub(crate) fn ids_in(sentence: &str) -> Vec<String> {
     let ends = |c: char| c == ',' || c.is_whitespace();
     let ids = sentence.split(ends).map(|word| word.trim_end_matches('.')).filter(|word| is_id(word));
@@ -141,13 +142,13 @@ pub(crate) fn ids_in(sentence: &str) -> Vec<String> {
 }
 
 impl ResultUrl {
-    /// A result at this URL, as a webhook's receiver or the queue has it.
+    /// Creates a result URL, as the receiver of a webhook or the queue has it.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self(url.into())
     }
 
-    /// The URL.
+    /// Returns the URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -164,7 +165,7 @@ impl fmt::Debug for ResultUrl {
 mod tests {
     use super::*;
 
-    /// LIM-29: the sentence that says it is busy names those that run.
+    /// LIM-29: the "busy" message names the operations that are running.
     #[test]
     fn lim_29_running_ids_are_read_from_the_sentence() {
         let sentence = "A bulk query operation for this app and shop is already in progress: gid://shopify/BulkOperation/7, gid://shopify/BulkOperation/81.";
@@ -172,7 +173,7 @@ mod tests {
         assert!(ids_in("gid://shopify/Product/7 gid://shopify/BulkOperation/x").is_empty());
     }
 
-    /// OPS-22: a URL that opens a result is in no log.
+    /// OPS-22: a URL that grants access to a result is in no log.
     #[test]
     fn ops_22_the_url_of_a_result_never_prints() {
         let json = serde_json::json!({ "id": "gid://shopify/BulkOperation/7", "status": "FAILED", "objectCount": "12",

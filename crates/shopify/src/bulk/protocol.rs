@@ -1,4 +1,5 @@
-//! What is said to Shopify about bulk operations, and what its answers mean. Older versions have fewer words for it.
+//! The requests about bulk operations and the meaning of their responses. Older versions support
+//! fewer of them.
 
 use serde_json::{Value, json};
 
@@ -8,25 +9,25 @@ use crate::client::Shopify;
 use crate::client::error::{Error, Result, ShopifyErrorKind};
 use crate::version::ApiVersion;
 
-/// The first version that tells bulk operations by search and by id, and refuses them with a code.
+/// The first version that finds bulk operations by search and by id, and refuses them with a code.
 const SEARCHABLE_SINCE: ApiVersion = ApiVersion::Quarter { year: 2026, month: 1 };
-/// How many of the newest operations are looked at.
+/// How many of the newest operations are searched.
 const SEARCH_LIMIT: u32 = 10;
-/// What is asked of an operation.
+/// The requested fields of an operation.
 const FIELDS: &str = "id status errorCode objectCount rootObjectCount fileSize url partialDataUrl";
 
-/// What was found of a job.
+/// The result of searching for a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum JobSearchResult {
-    /// It is this one.
+    /// This operation is the job.
     Match(String),
-    /// It may be this one.
+    /// This operation may be the job.
     Possible(String),
-    /// Nothing like it.
+    /// No operation resembles it.
     None,
 }
 
-/// Starts it; answers its id.
+/// Starts a job; returns its id.
 pub(super) async fn start(client: &Shopify, job: &Job) -> Result<String> {
     let errors = if client.version() >= SEARCHABLE_SINCE { "field message code" } else { "field message" };
     let shape = format!("{{ bulkOperation {{ id status }} userErrors {{ {errors} }} }}");
@@ -49,7 +50,7 @@ pub(super) async fn start(client: &Shopify, job: &Job) -> Result<String> {
     Ok(started.id)
 }
 
-/// Where an operation stands.
+/// Fetches the state of an operation.
 pub(super) async fn fetch_operation(client: &Shopify, id: &str) -> Result<BulkOperation> {
     let query = if client.version() >= SEARCHABLE_SINCE {
         format!("query($id: ID!) {{ bulkOperation(id: $id) {{ {FIELDS} }} }}")
@@ -61,7 +62,7 @@ pub(super) async fn fetch_operation(client: &Shopify, id: &str) -> Result<BulkOp
     told.and_then(BulkOperation::from_json).ok_or_else(|| ShopifyErrorKind::Gone(id.to_owned()).into())
 }
 
-/// Asks for an end.
+/// Asks Shopify to cancel an operation.
 pub(super) async fn cancel(client: &Shopify, id: &str) -> Result<BulkOperation> {
     let query = format!(
         "mutation($id: ID!) {{ bulkOperationCancel(id: $id) {{ bulkOperation {{ {FIELDS} }} userErrors {{ field message }} }} }}"
@@ -70,8 +71,9 @@ pub(super) async fn cancel(client: &Shopify, id: &str) -> Result<BulkOperation> 
     parse_started(&answer.data["bulkOperationCancel"])
 }
 
-/// Looks for a job among the newest operations. One that is under way is taken for it; of mutations also one that has
-/// completed, and where an attempt's outcome is unknown (`is_repeated`) one that ended in any way: it is not run again blindly.
+/// Searches for a job among the newest operations. An operation in progress matches; for mutations
+/// also one that has completed, and where an attempt's outcome is unknown (`is_repeated`) one that
+/// ended in any way: it is not run again blindly.
 pub(super) async fn find(client: &Shopify, job: &Job, is_repeated: bool) -> Result<JobSearchResult> {
     let counts = |operation: &BulkOperation| {
         operation.status.is_under_way()
@@ -106,7 +108,7 @@ async fn newest_operations(client: &Shopify, job: &Job) -> Result<Vec<BulkOperat
     Ok(answer.data.get("currentBulkOperation").and_then(BulkOperation::from_json).into_iter().collect())
 }
 
-/// The operation in the answer of a mutation, or why there is none.
+/// Returns the operation in the response to a mutation, or why there is none.
 fn parse_started(payload: &Value) -> Result<BulkOperation> {
     if let Some(operation) = payload.get("bulkOperation").and_then(BulkOperation::from_json) {
         return Ok(operation);
@@ -124,7 +126,7 @@ fn parse_started(payload: &Value) -> Result<BulkOperation> {
     }
     let codes: Vec<_> = each().map(|error| text(error, "code")).filter(|code| !code.is_empty()).collect();
     if each().next().is_none() {
-        // It was answered as if it had worked, and what it started is not told.
+        // The response reports success, but not what was started.
         return Err(Error::new(ShopifyErrorKind::Unknown("The answer names no bulk operation.".into())));
     }
     Err(ShopifyErrorKind::UserErrors { codes, errors: Box::new(errors) }.into())
@@ -134,7 +136,7 @@ fn parse_started(payload: &Value) -> Result<BulkOperation> {
 mod tests {
     use super::*;
 
-    /// LIM-29: "busy" is read with or without a code, with the ids that run.
+    /// LIM-29: "busy" is recognized with or without a code, with the ids that are running.
     #[test]
     fn lim_29_in_progress_is_busy() {
         let message = "A bulk query operation for this app and shop is already in progress: gid://shopify/BulkOperation/9";

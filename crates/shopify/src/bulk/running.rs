@@ -1,5 +1,6 @@
-//! A bulk operation under way: looked at with growing pauses, or when a webhook says so, until it ends. Its place of the
-//! lease is renewed beside it and given back at its end, which wakes whoever is next.
+//! A bulk operation in progress: polled with growing pauses, or when a webhook arrives, until it
+//! ends. Its slot of the lease is renewed meanwhile and released at its end, which wakes the next
+//! waiter.
 
 use std::fmt;
 
@@ -11,11 +12,12 @@ use super::{Bulk, protocol};
 use crate::client::Shopify;
 use crate::client::error::{Result, ShopifyErrorKind};
 
-/// Looks in a row that may fail before waiting is given up.
+/// Consecutive polls that may fail before the wait is given up.
 const FAILED_LOOKS_MAX: u32 = 5;
 
-/// A bulk operation under way. Dropped, it gives its place of the lease back, and Shopify goes on with the operation.
-#[must_use = "dropped, it gives its place back while Shopify goes on"]
+/// A bulk operation in progress. Dropping it releases its slot of the lease; Shopify continues the
+/// operation.
+#[must_use = "dropping it releases its slot while Shopify continues"]
 pub struct RunningBulk {
     client: Shopify,
     id: String,
@@ -33,50 +35,51 @@ impl RunningBulk {
         Self { client, id, guard, is_adopted }
     }
 
-    /// The same, looked at with the patience of another client.
+    /// Returns the same operation, polled with the patience of another client.
     pub(crate) fn with_client(mut self, client: &Shopify) -> Self {
         self.client = client.clone();
         self
     }
 
-    /// Its id: `gid://shopify/BulkOperation/…`.
+    /// Returns its id: `gid://shopify/BulkOperation/…`.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether it was under way already and was taken on.
+    /// Returns whether it was in progress already and was adopted.
     #[must_use]
     pub const fn is_adopted(&self) -> bool {
         self.is_adopted
     }
 
-    /// The fence of the place it holds; nothing when it holds none.
+    /// Returns the fence of its slot; `None` when it holds no slot.
     #[must_use]
     pub fn fence(&self) -> Option<u64> {
         self.guard.as_ref().map(LeaseGuard::fence)
     }
 
-    /// Waits until it has ended, and gives its place back. A lease that was lost meanwhile changes nothing: Shopify still
-    /// counts the operation.
+    /// Waits until it has ended, and releases its slot. A lease that was lost meanwhile changes
+    /// nothing: Shopify still counts the operation.
     ///
     /// # Errors
-    /// `Ended` when it failed, was called off or ran out; what looking at it fails with, after several looks.
+    /// `Ended` when it failed, was canceled or expired; the error of polling, after several failed
+    /// polls.
     pub async fn wait(mut self) -> Result<CompletedBulk> {
         let ended = self.poll_until_end().await;
         self.release_lease().await;
         finished(ended?)
     }
 
-    /// How it ended, whichever way.
+    /// Waits for its end, however it ends.
     pub(crate) async fn wait_for_end(self) -> Result<BulkOperation> {
         self.poll_until_end().await
     }
 
-    /// Asks Shopify to stop it, waits until it has, and gives its place back.
+    /// Asks Shopify to stop it, waits until it has stopped, and releases its slot.
     ///
     /// # Errors
-    /// As for [`Bulk::cancel`] and [`RunningBulk::wait`], save that it was called off.
+    /// As for [`Bulk::cancel`] and [`RunningBulk::wait`], except that being canceled is no error.
     pub async fn cancel(mut self) -> Result<BulkOperation> {
         let ended = match protocol::cancel(&self.client, &self.id).await {
             Ok(_) => self.poll_until_end().await,
@@ -91,7 +94,7 @@ impl RunningBulk {
         let pauses = self.client.inner.poll_intervals;
         let (mut pause, mut failed) = (pauses.first, 0);
         loop {
-            // Either way it is time to look.
+            // Either way it is time to poll.
             let _ = timeout(pause, ear.woken()).await;
             match Bulk::new(self.client.clone()).status(&self.id).await {
                 Ok(operation) if !operation.status.is_under_way() => return Ok(operation),
@@ -103,12 +106,12 @@ impl RunningBulk {
         }
     }
 
-    /// What cannot be given back runs out.
+    /// Releases the lease. If that fails, the lease expires.
     async fn release_lease(&mut self) {
         if let Some(guard) = self.guard.take()
             && let Err(error) = guard.release().await
         {
-            tracing::warn!(shop = %self.client.shop(), %error, "the lease of a bulk operation was not given back");
+            tracing::warn!(shop = %self.client.shop(), %error, "the lease of a bulk operation was not released");
         }
     }
 }

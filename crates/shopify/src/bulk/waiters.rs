@@ -1,11 +1,11 @@
-//! Those who wait for a bulk operation, by its id, so that a webhook can wake them.
+//! Waiters for bulk operations, by the operation's id, so that a webhook can wake them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Who waits for which operation.
+/// All waiters, by operation.
 #[derive(Clone, Default)]
 pub(crate) struct Waiters(Arc<Mutex<HashMap<String, WaiterEntry>>>);
 
@@ -15,7 +15,7 @@ struct WaiterEntry {
     waiting: usize,
 }
 
-/// One who waits. It is forgotten when it is dropped.
+/// One waiter. Dropping it removes it.
 pub(crate) struct Waiter {
     waiters: Waiters,
     id: String,
@@ -30,11 +30,12 @@ impl Waiters {
         Waiter { waiters: self.clone(), id: id.to_owned(), notify: Arc::clone(&heard.notify) }
     }
 
-    /// Wakes those who wait for this operation. With nobody there is nothing to do: who comes later looks first.
+    /// Wakes the waiters of this operation. Without any there is nothing to do: a later one polls
+    /// first.
     pub(crate) fn wake(&self, id: &str) {
         if let Some(heard) = self.lock().get(id) {
             heard.notify.notify_waiters();
-            // One that looks at this moment is woken when it has looked.
+            // A waiter that is polling at this moment is woken after the poll.
             heard.notify.notify_one();
         }
     }
@@ -45,7 +46,7 @@ impl Waiters {
 }
 
 impl Waiter {
-    /// Waits until somebody tells.
+    /// Waits for a wake-up.
     pub(crate) async fn woken(&self) {
         self.notify.notified().await;
     }

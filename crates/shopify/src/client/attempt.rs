@@ -1,4 +1,4 @@
-//! One attempt at a call, and what its answer means for whether it is repeated. It waits for nothing and repeats nothing.
+//! One attempt at a call, and whether its response allows a retry. It neither waits nor retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,30 +20,30 @@ use crate::response_meta::{GraphqlErrorCode, GraphqlOutcome, ResponseMeta};
 /// The most that one query may cost, on every plan, in points.
 const QUERY_MAX: f64 = 1_000.0;
 
-/// Sends to one shop.
+/// Sends requests to one shop.
 pub(crate) struct ShopSender {
     pub(crate) sender: Sender,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// Which language a call speaks, and so where its answer says what.
+/// The API of a call, which determines where its response reports what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ApiKind {
     Graphql,
     Rest,
 }
 
-/// What became of one attempt.
+/// The result of one attempt.
 #[derive(Debug)]
 pub(crate) struct AttemptResult {
     pub(crate) meta: ResponseMeta,
     pub(crate) outcome: AttemptOutcome,
 }
 
-/// What an attempt means.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(crate) enum AttemptOutcome {
-    /// It ran, and this came back.
+    /// It ran, with this response.
     Done { status: u16, headers: HeaderMap, body: Bytes },
     /// It did not run; it may after this time.
     Throttled { after: Option<Duration> },
@@ -56,7 +56,7 @@ pub(crate) enum AttemptOutcome {
 }
 
 impl ShopSender {
-    /// Sends it, once.
+    /// Sends the request once.
     pub(crate) async fn attempt(
         &self,
         request: HttpRequest,
@@ -92,13 +92,13 @@ fn no_answer_outcome(verdict: Verdict) -> AttemptOutcome {
     }
 }
 
-/// What an answer means.
+/// Interprets a response.
 pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind) -> AttemptResult {
     let UpstreamResponse { status, headers, content, at } = answer;
     let (body, cut) = match content {
         Content::Whole(body) => (body, None),
         Content::TooLarge { most } => {
-            (Bytes::new(), Some(format!("its body is larger than the {most} bytes that are taken")))
+            (Bytes::new(), Some(format!("its body is larger than the limit of {most} bytes")))
         }
         Content::Cut(reason) => (Bytes::new(), Some(reason)),
         Content::Relayed => (Bytes::new(), Some("its body went elsewhere".to_owned())),
@@ -120,10 +120,12 @@ pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind) -> AttemptRes
     AttemptResult { meta: said, outcome: what }
 }
 
-/// What a 200 of GraphQL means: errors are inside.
+/// Interprets a 200 of GraphQL: errors are inside.
 fn graphql_outcome(said: &ResponseMeta, status: u16, headers: HeaderMap, body: Bytes) -> AttemptOutcome {
     match said.graphql_outcome() {
-        GraphqlOutcome::StillRunning => AttemptOutcome::Unknown("The same key is at work already.".into()),
+        GraphqlOutcome::StillRunning => {
+            AttemptOutcome::Unknown("A request with the same key is still running.".into())
+        }
         GraphqlOutcome::Done => AttemptOutcome::Done { status, headers, body },
         GraphqlOutcome::Throttled => {
             AttemptOutcome::Throttled { after: said.cost.delay_ms().map(Duration::from_millis) }
@@ -157,7 +159,7 @@ fn retry_after_429(headers: &HeaderMap, body: &[u8], at: Time) -> Option<Duratio
     from_429(&told, at).map(Duration::from_millis)
 }
 
-/// What is JSON of a body.
+/// Parses the JSON of a body.
 pub(crate) fn json(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_default()
 }

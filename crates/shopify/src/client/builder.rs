@@ -1,4 +1,4 @@
-//! What can be set about a client, each with a default that is right for most.
+//! The settings of a client, each with a default that suits most programs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,11 +25,12 @@ use crate::once_logger::OnceLogger;
 use crate::shop::ShopId;
 use crate::version::ApiVersion;
 
-/// The header that carries the access token.
+/// The header with the access token.
 pub const TOKEN_HEADER: &str = "x-shopify-access-token";
-/// The version that is asked for when nothing else is said.
+/// The default version of the API.
 pub const VERSION_DEFAULT: ApiVersion = ApiVersion::Quarter { year: 2026, month: 4 };
-/// Largest answer that is read, in bytes. Results of bulk operations are streamed and know no such bound.
+/// Largest response that is read, in bytes. Results of bulk operations are streamed and have no
+/// such bound.
 const ANSWER_MAX: usize = 32 * 1024 * 1024;
 
 /// Builds a [`Shopify`].
@@ -68,65 +69,68 @@ impl Builder {
         }
     }
 
-    /// Where the shop is, if not at `https://<shop>.myshopify.com`. What is below it, from `/admin` on, is left to the client.
+    /// Sets the base URL of the shop, if it is not `https://<shop>.myshopify.com`. The client adds
+    /// the path, from `/admin` on.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 
-    /// The version of the API; `2026-04` when not said.
+    /// Sets the version of the API; `2026-04` by default.
     pub const fn version(mut self, version: ApiVersion) -> Self {
         self.version = version;
         self
     }
 
-    /// How long one answer is waited for; 30 s when not said.
+    /// Sets how long to wait for one response; 30 s by default.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long a call may wait for limits, and between attempts, in all; 60 s when not said.
+    /// Sets how long a call may wait in all, for limits and between attempts; 60 s by default.
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How often a call is made in all while it fails; 4 when not said. What Shopify asks to wait for does not count.
+    /// Sets how often a failing call is made in all; 4 by default. Waits that Shopify asks for do
+    /// not count.
     pub const fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// How many bulk operations of the shop run at once; 1 when not said. From version 2026-01 on Shopify allows 5.
+    /// Sets how many bulk operations of the shop run at once; 1 by default. From version 2026-01 on
+    /// Shopify allows 5.
     pub const fn bulk_at_once(mut self, places: u32) -> Self {
         self.bulk_at_once = places;
         self
     }
 
-    /// How long the lease of a bulk operation outlives a process that died; 30 s when not said.
+    /// Sets how long the lease of a bulk operation outlives a process that died; 30 s by default.
     pub const fn lease_ttl(mut self, ttl: Duration) -> Self {
         self.lease_ttl = ttl;
         self
     }
 
-    /// Longest line of a result, in bytes; 16 MiB when not said.
+    /// Sets the longest line of a result, in bytes; 16 MiB by default.
     pub const fn line_max(mut self, bytes: usize) -> Self {
         self.line_max = bytes;
         self
     }
 
-    /// How long to wait between two looks at a bulk operation: first so long, then half as long again each time, up to `most`.
-    /// 1 s and 30 s when not said.
+    /// Sets how long to wait between two polls of a bulk operation: `first`, then half as long
+    /// again each time, up to `most`. 1 s and 30 s by default.
     pub const fn bulk_poll_intervals(mut self, first: Duration, most: Duration) -> Self {
         self.poll_intervals = PollIntervals { first, most };
         self
     }
 
-    /// The client. Opens no connection.
+    /// Builds the client. Opens no connection.
     ///
     /// # Errors
-    /// `Invalid`, with what cannot be used.
+    /// `Invalid`, with the setting that cannot be used.
     pub fn build(self) -> Result<Shopify> {
         let store = self
             .store
@@ -148,7 +152,8 @@ impl Builder {
         self.build_with(shop.as_str(), &config, pace, Some(lease))
     }
 
-    /// The client of an upstream of the queue, which has its own limits and its own cap on bulk operations.
+    /// Builds the client of an upstream of the queue, which has its own limits and its own cap on
+    /// bulk operations.
     pub(crate) fn for_queue(config: &UpstreamConfig) -> Result<Shopify> {
         let queue = Self::new(&config.name, Secret::new(""), None);
         let version = Endpoint::root(&config.base_url).1.unwrap_or(queue.version);

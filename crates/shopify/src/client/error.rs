@@ -1,5 +1,6 @@
-//! What can go wrong with a call to Shopify, as one kind for programs and one sentence for people. No sentence holds a
-//! token, a body or the URL of a result. *Not sent* and *unknown* are told apart, always.
+//! The errors of a call to Shopify: one kind for programs and one sentence for people. No sentence
+//! contains a token, a body or the URL of a result. *Not sent* and *unknown* are always
+//! distinguished.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,56 +10,56 @@ use tidegate_upstream::FieldRefusal;
 
 use crate::bulk::ResultUrl;
 
-/// What went wrong.
+/// An error of a call.
 pub struct Error {
     kind: ShopifyErrorKind,
     source: Option<ErrorSource>,
 }
 
-/// What caused an error.
+/// The cause of an error.
 pub type ErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
-/// An answer, or what went wrong.
+/// The result type of the client.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of error it is.
+/// The kind of an error.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShopifyErrorKind {
-    /// The call makes no sense; nothing was sent.
+    /// The call is invalid; nothing was sent.
     #[error("{0}")]
     Invalid(String),
-    /// The store of the limiter did not answer; nothing was sent.
-    #[error("The limiter's store did not answer, so the call was not made.")]
+    /// The limiter's store did not respond; nothing was sent.
+    #[error("The limiter's store did not respond, so the call was not made.")]
     Limiter,
-    /// It did not run, and will be allowed later than the caller's patience lasts.
-    #[error("It did not run: the shop's limits allow it in {} ms, and patience ends before.", wait.as_millis())]
+    /// It did not run, and would have to wait longer than the caller's patience.
+    #[error("It did not run: the shop's limits allow it in {} ms, which exceeds the patience.", wait.as_millis())]
     Throttled {
         /// When it could run.
         wait: Duration,
     },
     /// It did not run, and never will as it is.
-    #[error("It costs {cost} points, and the most is {most}: ask for less at once.")]
+    #[error("It costs {cost} points, and the maximum is {most}: ask for less at once.")]
     TooCostly {
-        /// What it costs, in points.
+        /// Its cost, in points.
         cost: f64,
-        /// The most there can be, in points.
+        /// The highest possible cost, in points.
         most: f64,
     },
     /// Shopify refused it.
     #[error("It was answered {status}.")]
     Refused {
-        /// The status of the answer.
+        /// The status of the response.
         status: u16,
         /// The body, as far as it is JSON.
         body: Box<Value>,
     },
-    /// Nothing of a query or mutation ran.
-    #[error("Nothing of it ran: {}.", words(codes))]
+    /// No part of a query or mutation ran.
+    #[error("No part of it ran: {}.", words(codes))]
     Graphql {
         /// The codes of the errors, where they have one.
         codes: Vec<String>,
-        /// The errors as they came.
+        /// The errors as received.
         errors: Box<Value>,
     },
     /// A mutation was refused with `userErrors`.
@@ -66,22 +67,23 @@ pub enum ShopifyErrorKind {
     UserErrors {
         /// Their codes, where they have one.
         codes: Vec<String>,
-        /// The errors as they came.
+        /// The errors as received.
         errors: Box<Value>,
     },
-    /// It was never sent, however often it was tried.
+    /// It was never sent, despite all attempts.
     #[error("It was not sent: {0}")]
     NotSent(String),
-    /// It was sent and no usable answer came; it was safe to repeat, and repeating did not help.
-    #[error("It was repeated and did not succeed: {0}")]
+    /// It was sent and no usable response arrived; it was safe to retry, and retrying did not help.
+    #[error("It was retried and did not succeed: {0}")]
     Failed(String),
-    /// It was sent and no usable answer came. It may have happened, and must not be repeated blindly.
+    /// It was sent and no usable response arrived. It may have taken effect, and must not be
+    /// repeated blindly.
     #[error("Its outcome is unknown, and it may have happened: {0}")]
     Unknown(String),
-    /// As many bulk operations run as may.
-    #[error("The shop runs as many bulk operations as it may{}.", listed(running))]
+    /// The maximum number of bulk operations is running.
+    #[error("The shop already runs the maximum number of bulk operations{}.", listed(running))]
     Busy {
-        /// The ids of those that run, as far as Shopify told them.
+        /// The ids of those that are running, as far as Shopify reported them.
         running: Vec<String>,
     },
     /// A bulk operation ended without success.
@@ -91,26 +93,26 @@ pub enum ShopifyErrorKind {
         id: String,
         /// How it ended: `FAILED`, `CANCELED` or `EXPIRED`.
         status: String,
-        /// Why, in Shopify's word.
+        /// Why, as Shopify's code.
         error_code: Option<String>,
-        /// Where what it had until then is, where there is any.
+        /// The URL of its partial result, if there is one.
         partial: Option<ResultUrl>,
     },
     /// Shopify knows no such bulk operation.
     #[error("Shopify knows no bulk operation {0}.")]
     Gone(String),
-    /// Whether a bulk mutation ran already cannot be told.
+    /// It is unknown whether a bulk mutation ran already.
     #[error(
-        "Whether the bulk mutation is {0}, which has the same text, cannot be told: it was not started again."
+        "It is unknown whether the bulk mutation is {0}, which has the same text: it was not started again."
     )]
     Ambiguous(String),
-    /// An answer or a result came and cannot be read.
-    #[error("What came cannot be read: {0}")]
+    /// A response or result arrived but cannot be read.
+    #[error("The response cannot be read: {0}")]
     Unreadable(String),
 }
 
 impl Error {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     #[must_use]
     pub const fn new(kind: ShopifyErrorKind) -> Self {
         Self { kind, source: None }
@@ -120,19 +122,20 @@ impl Error {
         Self { kind, source: Some(source.into()) }
     }
 
-    /// What kind it is.
+    /// Returns its kind.
     #[must_use]
     pub const fn kind(&self) -> &ShopifyErrorKind {
         &self.kind
     }
 
-    /// Whether it may have happened all the same.
+    /// Returns whether the call may have taken effect all the same.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         matches!(self.kind, ShopifyErrorKind::Unknown(_))
     }
 
-    /// Whether the same call may succeed later, and does no harm: it did not run, or running twice is the same.
+    /// Returns whether the same call may succeed later without harm: it did not run, or running it
+    /// twice has the same effect.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(
@@ -147,7 +150,7 @@ impl Error {
 }
 
 impl fmt::Debug for ShopifyErrorKind {
-    /// The sentence; never what Shopify sent.
+    /// Prints the sentence; never what Shopify sent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kind({:?})", self.to_string())
     }
@@ -184,7 +187,7 @@ impl fmt::Display for Error {
 }
 
 impl fmt::Debug for Error {
-    /// The sentence and its cause; never what Shopify sent.
+    /// Prints the sentence and its cause; never what Shopify sent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Error({:?}", self.kind.to_string())?;
         if let Some(source) = &self.source {
@@ -201,7 +204,7 @@ impl std::error::Error for Error {
 }
 
 fn words(codes: &[String]) -> String {
-    if codes.is_empty() { "no code was said".to_owned() } else { codes.join(", ") }
+    if codes.is_empty() { "no code was given".to_owned() } else { codes.join(", ") }
 }
 
 fn listed(running: &[String]) -> String {
@@ -217,7 +220,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// OPS-22: what Shopify sent is in no kind that is printed.
+    /// OPS-22: no kind prints what Shopify sent.
     #[test]
     fn ops_22_a_kind_prints_its_sentence_and_no_body() {
         let sent = || Box::new(json!({ "message": "hunter2" }));

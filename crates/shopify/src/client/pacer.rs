@@ -1,6 +1,6 @@
-//! What a call waits for before it is made, and what its answer teaches: the two buckets of a shop, shared by every process
-//! that opens the same store. Inside the queue nothing is waited for here, because the queue has granted it already; only
-//! what the answers say is kept, to be told to it.
+//! Paces calls and learns from their responses: the two buckets of a shop, shared by every process
+//! that opens the same store. Inside the queue nothing waits here, because the queue has granted
+//! the call already; the pacer only keeps what the responses report, for the queue.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::budget::{InitialBudget, POINTS, POINTS_INITIAL, REQUESTS, REQUESTS_IN
 use crate::response_meta::{QueryCost, ResponseMeta};
 use crate::shop::ShopId;
 
-/// Who paces the calls.
+/// The source of pacing.
 pub(crate) enum Pacer {
     /// Buckets that this program shares with others.
     Buckets { points: SharedBucket, requests: SharedBucket },
-    /// The queue. What was spent and what was last said is kept for it.
+    /// The queue. Keeps for it what was spent and what was last reported.
     Queue(Mutex<ObservedCosts>),
 }
 
-/// What the answers of one attempt of the queue said.
+/// What the responses of one attempt of the queue reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ObservedCosts {
-    /// What all calls took together, in micro-points.
+    /// The cost of all calls together, in micro-points.
     pub(crate) spent: u64,
-    /// What the last answer said.
+    /// The last response's report.
     pub(crate) last: QueryCost,
 }
 
@@ -49,7 +49,7 @@ impl Pacer {
         Self::Queue(Mutex::default())
     }
 
-    /// What the queue is told.
+    /// Returns the report for the queue.
     pub(crate) fn observed_costs(&self) -> ObservedCosts {
         match self {
             Self::Buckets { .. } => ObservedCosts::default(),
@@ -57,7 +57,7 @@ impl Pacer {
         }
     }
 
-    /// Waits until a call that costs so many micro-points, or one REST call, may be made.
+    /// Waits until a call with this cost in micro-points, or one REST call, may be made.
     pub(crate) async fn take(
         &self,
         speech: ApiKind,
@@ -70,7 +70,8 @@ impl Pacer {
             (Self::Buckets { requests, .. }, ApiKind::Rest) => (requests, 1.into()),
         };
         let taken = match bucket.take_within(cost, patience).await {
-            // An estimate above what the budget holds proves nothing: Shopify knows what it costs, and says so.
+            // An estimate above the capacity proves nothing: Shopify knows the cost, and reports
+            // it.
             Err(tidegate_limits::Error::TooCostly { capacity, .. }) => {
                 bucket.take_within(capacity, patience).await?
             }
@@ -82,12 +83,13 @@ impl Pacer {
         }
     }
 
-    /// Settles a call that asked for so many micro-points by what its answer said. A store that fails does not take the answer away.
+    /// Settles a call that asked for so many micro-points by what its response reported. A failing
+    /// store does not take the response away.
     pub(crate) async fn settle(&self, grant: Option<Grant>, asked: u64, tried: &AttemptResult) {
         match (self, grant) {
             (Self::Queue(heard), _) => {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-                // What was turned away took nothing; what was lost may have taken all that it asked for.
+                // A refused call took nothing; a lost one may have taken all that it asked for.
                 let unsaid = match &tried.outcome {
                     AttemptOutcome::Throttled { .. }
                     | AttemptOutcome::NotSent(_)
@@ -103,7 +105,7 @@ impl Pacer {
                 let Some(spent) = spent(tried, &grant) else { return };
                 let bucket = grant.bucket().to_owned();
                 if let Err(error) = grant.settle_as_reported(spent, reported_levels(tried)).await {
-                    tracing::warn!(%bucket, %error, "what a call cost could not be settled");
+                    tracing::warn!(%bucket, %error, "the cost of a call could not be settled");
                 }
             }
             (Self::Buckets { .. }, None) => {}
@@ -111,7 +113,7 @@ impl Pacer {
     }
 }
 
-/// What it took; `None` when nobody knows, and then what was reserved stays taken.
+/// Returns the actual cost; `None` when it is unknown, and then what was reserved stays taken.
 fn spent(tried: &AttemptResult, grant: &Grant) -> Option<Tokens> {
     match &tried.outcome {
         AttemptOutcome::Throttled { .. } | AttemptOutcome::NotSent(_) => Some(0.into()),
@@ -137,7 +139,7 @@ fn reported_levels(tried: &AttemptResult) -> ReportedLevels {
             remaining: tokens(said.cost.available),
         },
     };
-    // A 429 without figures says one thing all the same.
+    // A 429 without figures still says that nothing is left.
     let nothing = matches!(tried.outcome, AttemptOutcome::Throttled { .. }).then(|| Tokens::from(0));
     ReportedLevels { remaining: told.remaining.or(nothing), ..told }
 }

@@ -1,5 +1,5 @@
-//! A call as it is going to be made: the request, what it is thought to cost, and whether it may be sent twice. A mutation
-//! that takes an idempotency key and has none gets one, so that it may.
+//! A call before it is made: the request, its estimated cost, and whether it may be sent twice. A
+//! mutation that accepts an idempotency key and has none gets one, so that it may.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -14,20 +14,20 @@ use crate::document::Document;
 use crate::idempotent;
 use crate::version::ApiVersion;
 
-/// A call.
+/// A call that is ready to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedCall {
     pub(crate) request: HttpRequest,
     pub(crate) api: ApiKind,
-    /// What it is thought to cost, in micro-points; of no account for REST.
+    /// Its estimated cost, in micro-points; meaningless for REST.
     pub(crate) cost: u64,
-    /// What its cost is remembered under.
+    /// The key of its cost in the cache.
     pub(crate) shape: Option<u128>,
-    /// Whether sending it twice does no more than sending it once.
+    /// Whether sending it twice has the same effect as sending it once.
     pub(crate) may_repeat: bool,
 }
 
-/// What a document says of itself.
+/// What a document contains.
 struct DocumentInfo {
     shape: u128,
     cost: u64,
@@ -37,7 +37,7 @@ struct DocumentInfo {
 }
 
 impl PreparedCall {
-    /// A query or mutation. What it costs was remembered from the last of its shape, or is estimated.
+    /// Prepares a query or mutation. Its cost is the last one known for its shape, or an estimate.
     pub(crate) fn graphql(
         version: ApiVersion,
         text: &str,
@@ -65,7 +65,8 @@ impl PreparedCall {
         })
     }
 
-    /// A REST call. The path is below the version's, unless it starts with `/admin/`.
+    /// Prepares a REST call. The path is relative to the version's, unless it starts with
+    /// `/admin/`.
     pub(crate) fn rest(
         version: ApiVersion,
         method: Method,
@@ -73,7 +74,7 @@ impl PreparedCall {
         body: Option<&Value>,
     ) -> Result<Self> {
         if path.split('?').next().unwrap_or_default().split('/').any(|part| part == "..") {
-            return Err(ShopifyErrorKind::Invalid("The path leads up with its .. segments.".into()).into());
+            return Err(ShopifyErrorKind::Invalid("The path must not have .. segments.".into()).into());
         }
         let path = if path.starts_with("/admin/") {
             path.to_owned()
@@ -89,7 +90,7 @@ impl PreparedCall {
     }
 }
 
-/// What can be read of a document; nothing of one that makes no sense, which is then sent once, as it is.
+/// Reads a document; returns nothing for an invalid one, which is then sent once, as it is.
 fn read_document(
     version: ApiVersion,
     text: &str,
@@ -112,7 +113,7 @@ fn read_document(
     })
 }
 
-/// A key that nobody else has; nothing where the system has no chance to give, and then none is put on.
+/// Creates a unique key; `None` where the system has no randomness, and then no key is added.
 fn new_idempotency_key() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
@@ -121,7 +122,7 @@ fn new_idempotency_key() -> Option<String> {
 
 fn to_raw_json(json: &impl serde::Serialize) -> Result<Box<RawValue>> {
     to_raw_value(json)
-        .map_err(|error| Error::with_source(ShopifyErrorKind::Invalid("The body is no JSON.".into()), error))
+        .map_err(|error| Error::with_source(ShopifyErrorKind::Invalid("The body is not JSON.".into()), error))
 }
 
 #[cfg(test)]
@@ -137,7 +138,7 @@ mod tests {
         body.get().to_owned()
     }
 
-    /// LIM-17: what may be sent twice is told by reading the document, not by a word in it.
+    /// LIM-17: what may be sent twice is decided by parsing the document, not by a word in it.
     #[test]
     fn lim_17_what_may_be_sent_twice() {
         let memory = CostCache::default();
@@ -158,7 +159,7 @@ mod tests {
         }
     }
 
-    /// A mutation that takes a key gets one of its own, where the version has them.
+    /// A mutation that accepts a key gets one of its own, where the version supports keys.
     #[test]
     fn a_key_is_put_on_where_it_is_taken() {
         let memory = CostCache::default();
@@ -170,7 +171,7 @@ mod tests {
         assert!(!old.may_repeat && !sent(&old).contains("@idempotent"));
     }
 
-    /// LIM-8: a cost is estimated from the text, and remembered by its shape once it was said.
+    /// LIM-8: a cost is estimated from the text, and cached by its shape once it was reported.
     #[test]
     fn lim_8_a_cost_is_estimated_then_remembered() {
         let memory = CostCache::default();

@@ -1,4 +1,5 @@
-//! What came of a call, as its caller gets it. Printing it shows what it is about, never the data.
+//! The response to a call, as its caller gets it. Printing it shows what it is about, never the
+//! data.
 
 use std::fmt;
 
@@ -8,32 +9,32 @@ use serde_json::Value;
 use super::error::{Error, Result, ShopifyErrorKind};
 use crate::response_meta::ResponseMeta;
 
-/// The answer to a query or mutation that ran.
+/// The response to a query or mutation that ran.
 #[derive(Clone, PartialEq)]
 pub struct GraphqlResponse {
     /// The data.
     pub data: Value,
-    /// Errors beside the data: parts of it that are null for a reason.
+    /// Errors next to the data: why parts of it are null.
     pub errors: Vec<Value>,
-    /// What it cost and what is left, the version that answered, and what will stop working.
+    /// The cost and what is left, the version that responded, and deprecations.
     pub meta: ResponseMeta,
 }
 
-/// The answer to a REST call that succeeded.
+/// The response to a REST call that succeeded.
 #[derive(Clone, PartialEq)]
 pub struct RestResponse {
     /// Its status.
     pub status: u16,
     /// Its body, `Null` when there is none.
     pub body: Value,
-    /// The `Link` header, by which pages follow one another.
+    /// The `Link` header, which leads to further pages.
     pub link: Option<String>,
-    /// The calls used, the version that answered, and what will stop working.
+    /// The calls used, the version that responded, and deprecations.
     pub meta: ResponseMeta,
 }
 
 impl GraphqlResponse {
-    /// The data as a type of the caller's.
+    /// Deserializes the data into a type of the caller's.
     ///
     /// # Errors
     /// `Unreadable` when it does not fit.
@@ -43,7 +44,7 @@ impl GraphqlResponse {
 }
 
 impl RestResponse {
-    /// The body as a type of the caller's.
+    /// Deserializes the body into a type of the caller's.
     ///
     /// # Errors
     /// `Unreadable` when it does not fit.
@@ -52,11 +53,10 @@ impl RestResponse {
     }
 }
 
-/// Says where it does not fit, and repeats no value.
+/// Deserializes JSON. The error says where it does not fit, and repeats no value.
 pub(crate) fn read<T: DeserializeOwned>(json: Value) -> Result<T> {
     serde_json::from_value(json).map_err(|error| {
-        let about =
-            if error.is_data() { "it has another shape than was asked for" } else { "it is not JSON" };
+        let about = if error.is_data() { "it does not match the requested type" } else { "it is not JSON" };
         Error::new(ShopifyErrorKind::Unreadable(format!("{about}.")))
     })
 }

@@ -1,10 +1,10 @@
-//! What Shopify said calls of a shape ask for. Bounded: of two generations the older one is let go when the newer is
-//! full, so what is in use stays and what nobody asks for goes.
+//! The reported costs of calls, by shape. Bounded: of two generations the older one is dropped when
+//! the newer is full, so shapes in use stay and unused ones go.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Most shapes of one generation.
+/// Most shapes per generation.
 const GENERATION_MAX: usize = 4_096;
 
 /// Costs by shape, in micro-points.
@@ -18,7 +18,7 @@ struct Generations {
 }
 
 impl CostCache {
-    /// What a shape was last said to ask for.
+    /// Returns the last reported cost of a shape.
     #[must_use]
     pub fn get(&self, shape: u128) -> Option<u64> {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -30,7 +30,7 @@ impl CostCache {
         Some(cost)
     }
 
-    /// Remembers what a shape asks for.
+    /// Stores the cost of a shape.
     pub fn put(&self, shape: u128, cost: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(shape, cost);
     }
@@ -49,7 +49,7 @@ impl Generations {
 mod tests {
     use super::*;
 
-    /// LIM-8: it is bounded, and what is asked for stays.
+    /// LIM-8: the cache is bounded, and shapes in use stay.
     #[test]
     fn lim_8_what_is_in_use_is_remembered_in_bounded_memory() {
         let memory = CostCache::default();

@@ -1,26 +1,27 @@
-//! The cost of a query from its text, by Shopify's rules: a scalar nothing, an object one, a mutation ten with the
-//! objects of its answer, a connection two and one for each object it may return with what is asked for of that one.
+//! Estimates the cost of a query from its text, by Shopify's rules: a scalar costs nothing, an
+//! object one, a mutation ten plus the objects of its response, a connection two plus, for each
+//! object it may return, one and the cost of what is selected of it.
 
 use super::{PAGE_MAX, Variables};
 use crate::document::{Document, Field, OperationDefinition, OperationType, Selection};
 
 const MUTATION: u64 = 10;
 const CONNECTION: u64 = 2;
-/// How many a page is taken to have when nothing says it.
+/// The assumed page size when nothing specifies it.
 const PAGE_DEFAULT: u64 = 50;
-/// Most fields that are looked at.
+/// Most fields visited.
 const VISITS_MAX: usize = 20_000;
-/// Deepest nesting, fragments spread.
+/// Deepest nesting, with fragments expanded.
 const DEPTH_MAX: u32 = 64;
 
-/// The points that an operation asks for; `None` when its fragments make no sense.
+/// Returns the points that an operation asks for; `None` when its fragments are invalid.
 ///
 /// ```
 /// use tidegate_shopify::cost::{Variables, estimate};
 /// use tidegate_shopify::document::Document;
 ///
-/// let document = Document::parse("{ products(first: 10) { nodes { id variants(first: 5) { nodes { id } } } } }");
-/// let document = document.unwrap();
+/// let text = "{ products(first: 10) { nodes { id variants(first: 5) { nodes { id } } } } }";
+/// let document = Document::parse(text).unwrap();
 /// let operation = document.operation(None).unwrap();
 /// assert_eq!(estimate(&document, operation, &Variables::default()), Some(2 + 10 * (1 + 2 + 5)));
 /// ```
@@ -51,8 +52,8 @@ struct Estimator<'d, 'a> {
 }
 
 impl<'d, 'a> Estimator<'d, 'a> {
-    /// What is asked for of one object, when each object in it costs `object`. Of the types it may have, the dearest
-    /// counts.
+    /// Returns the cost of a selection on one object, when each object in it costs `object`. Of the
+    /// types it may have, the most expensive counts.
     fn selection(&mut self, selection: &'d [Selection<'a>], object: u64) -> Option<u64> {
         if self.depth == DEPTH_MAX {
             return None;
@@ -113,7 +114,7 @@ impl<'d, 'a> Estimator<'d, 'a> {
         (self.visits <= VISITS_MAX).then_some(())
     }
 
-    /// The fields of a frame: a connection or its edges.
+    /// Returns the fields of a wrapper: a connection or its edges.
     fn frame(&mut self, field: &'d Field<'a>) -> Option<Vec<&'d Field<'a>>> {
         let fields = self.document.fields(&field.selection)?;
         self.visit(fields.len())?;
@@ -133,7 +134,7 @@ impl<'d, 'a> Estimator<'d, 'a> {
         Some(beside.saturating_add(page.saturating_mul(each)))
     }
 
-    /// An edge is only the frame of its node.
+    /// Returns the cost of edges; an edge is only the wrapper of its node.
     fn edges(&mut self, edges: &'d Field<'a>) -> Option<u64> {
         let mut sum = 0_u64;
         for inner in self.frame(edges)? {
@@ -182,7 +183,8 @@ mod tests {
         }
     }
 
-    /// LIM-1: how many comes from variables or their defaults, and from a guess when nobody says.
+    /// LIM-1: counts come from variables or their defaults, and from a guess when neither specifies
+    /// them.
     #[test]
     fn lim_1_variables_and_their_defaults_count() {
         let text = "query($n: Int = 7, $ids: [ID!]) { products(first: $n) { nodes { id } } nodes(ids: $ids) { id } }";

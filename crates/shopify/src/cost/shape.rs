@@ -1,5 +1,5 @@
-//! What calls of the same cost have in common: the text without its literals, with how many it asks for. Two calls of
-//! one shape differ in what they look for, not in how much.
+//! The shape that calls of the same cost share: the text without its literals, but with its counts.
+//! Two calls of one shape differ in what they look for, not in how much.
 
 use std::fmt::Write as _;
 
@@ -11,22 +11,22 @@ use crate::version::ApiVersion;
 
 /// Longest name in a label, in characters.
 const NAME_LEN_MAX: usize = 100;
-/// Longest part of a path that is taken for the name of a resource.
+/// Longest path segment that is taken for the name of a resource.
 const WORD_LEN_MAX: usize = 32;
-/// Arguments whose values say how many.
+/// Arguments whose values are counts.
 const COUNTING: [&str; 3] = ["first", "last", "ids"];
 
 /// A shape, by its hash and by a label for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallShape {
-    /// What it is remembered under.
+    /// The hash, used as the cache key.
     pub hash: u128,
     /// A name and a short hash: `GetOrders#1f0c9a2b`.
     pub label: String,
 }
 
 impl CallShape {
-    /// The shape of an operation in this version of the API.
+    /// Returns the shape of an operation in this version of the API.
     #[must_use]
     pub fn of(
         document: &Document<'_>,
@@ -48,7 +48,7 @@ impl CallShape {
     }
 }
 
-/// The words of a document, literals as `?`, except those that say how many.
+/// Writes the tokens of a document with `?` for literals, except for counts.
 fn normalize(
     document: &Document<'_>,
     operation: &OperationDefinition<'_>,
@@ -72,19 +72,21 @@ fn normalize(
             && let Some(name) = tokens.get(at + 1)
         {
             let value = crate::document::ArgumentValue::Variable(name.text);
-            // The variable is known by what it says; what it is called comes next.
+            // The variable is represented by its value; its name comes next.
             let _ = write!(text, "{:?} ", variables.count(value, operation));
         }
     }
     text
 }
 
-/// The label of a REST call: its method and its path, with numbers as `{id}` and without version and query.
+/// Returns the label of a REST call: its method and its path, with numbers as `{id}` and without
+/// version and query.
 ///
 /// ```
 /// use tidegate_shopify::cost::rest_shape;
 ///
-/// assert_eq!(rest_shape("GET", "/admin/api/2026-04/products/123.json?fields=id"), "GET /products/{id}.json");
+/// let path = "/admin/api/2026-04/products/123.json?fields=id";
+/// assert_eq!(rest_shape("GET", path), "GET /products/{id}.json");
 /// ```
 #[must_use]
 pub fn rest_shape(method: &str, path: &str) -> String {
@@ -95,7 +97,7 @@ pub fn rest_shape(method: &str, path: &str) -> String {
         .map_or(path, |(_, rest)| rest);
     let parts = path.trim_start_matches('/').split('/').map(|part| {
         let (stem, end) = part.split_once('.').map_or((part, ""), |(stem, end)| (stem, end));
-        // Ids, tokens, addresses and handles are whose they are; resources are short words.
+        // Ids, tokens, addresses and handles identify someone; resources are short words.
         let is_word = stem.len() <= WORD_LEN_MAX && stem.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
         match (is_word, end) {
             (true, "" | "json") => part.to_owned(),
@@ -145,7 +147,7 @@ mod tests {
         assert_ne!(shape(list, r#"{"ids":["a"]}"#), shape(list, r#"{"ids":["a","b"]}"#));
     }
 
-    /// LIM-10: what is kept of calls names nobody.
+    /// LIM-10: what is kept of calls identifies no one.
     #[test]
     fn lim_10_a_rest_call_is_told_without_whose_it_is() {
         let told = "GET /customers/{id}/checkouts/{id}.json";

@@ -1,5 +1,5 @@
-//! The variables of a call, as far as they say how many: numbers and lengths of lists. Everything else in them is
-//! nobody's business.
+//! The variables of a call, as far as they are counts: numbers and lengths of lists. Everything
+//! else in them is ignored.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 
 use crate::document::{ArgumentValue, OperationDefinition};
 
-/// The variables that were sent along.
+/// The variables sent with a call.
 #[derive(Clone, Debug, Default)]
 pub struct Variables<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Variables<'a> {
-    /// From the JSON of `variables`; anything but an object holds none.
+    /// Parses the JSON of `variables`; anything but an object has none.
     #[must_use]
     pub fn read(json: Option<&'a RawValue>) -> Self {
         Self(json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default())
     }
 
-    /// How many a value says: its number, or the length of its list.
+    /// Returns the count in a value: its number, or the length of its list.
     #[must_use]
     pub fn count(&self, value: ArgumentValue<'_>, operation: &OperationDefinition<'_>) -> Option<u64> {
         match value {
@@ -28,7 +28,7 @@ impl<'a> Variables<'a> {
                 Some(json) => count_of(json.get()),
                 None => {
                     let default = operation.defaults.iter().find(|(known, _)| *known == name)?.1;
-                    // A default is no variable, so this ends.
+                    // A default cannot be a variable, so this ends.
                     if matches!(default, ArgumentValue::Variable(_)) {
                         None
                     } else {

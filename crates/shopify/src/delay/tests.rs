@@ -1,4 +1,4 @@
-//! The arithmetic of waiting, held against its formula and against nonsense.
+//! The arithmetic of waiting, checked against its formula and against nonsense.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn lim_1_the_delay_is_what_is_missing_over_the_rate() {
     assert!(decimals.can_hold(40 * MICRO) && !decimals.can_hold(40 * MICRO + 1));
 }
 
-/// LIM-18: of a 429's header and body the longer one counts, in every form they come in.
+/// LIM-18: the longer one of a 429's header and body counts, in every form.
 #[test]
 fn lim_18_a_429_says_when_in_its_header_or_its_body() {
     let table: [(Option<&str>, &str, Option<u64>); 11] = [
@@ -56,7 +56,7 @@ fn lim_18_a_429_says_when_in_its_header_or_its_body() {
 }
 
 proptest! {
-    /// LIM-1: after the delay the cost is there, and a millisecond earlier it was not.
+    /// LIM-1: after the delay the cost is available, and a millisecond earlier it was not.
     #[test]
     fn lim_1_the_delay_is_enough_and_no_longer(
         available in 0_u64..40_000_000_000,
@@ -78,7 +78,7 @@ proptest! {
         prop_assert_eq!(status.delay_ms(cost).is_none(), restore_per_s == 0 && cost > available);
     }
 
-    /// LIM-18: whatever a 429 holds, it is read or passed over.
+    /// LIM-18: whatever a 429 contains, it is parsed or ignored.
     #[test]
     fn lim_18_no_429_is_too_odd(header in "\\PC{0,40}", date in "\\PC{0,40}", body in "\\PC{0,200}") {
         let told = TooManyRequests { retry_after: Some(&header), date: Some(&date), body: body.as_bytes() };

@@ -1,4 +1,5 @@
-//! The answer to one call: what it says about budgets, as hints, and what the call cost, for those who look later.
+//! Interprets the response to one call: what it reports about budgets, as hints, and what the call
+//! cost, for cost reports.
 
 use std::sync::Arc;
 
@@ -14,12 +15,12 @@ use crate::cost::CallShape;
 use crate::response_meta::{CallLimit, ResponseMeta};
 use crate::version::ApiVersion;
 
-/// What was called.
+/// The API that was called.
 pub(super) enum CallKind {
     Graphql {
         shape: Option<CallShape>,
         reads: bool,
-        /// What it was taken to cost, in micro-points.
+        /// Its assumed cost, in micro-points.
         estimated: u64,
     },
     Rest {
@@ -28,10 +29,10 @@ pub(super) enum CallKind {
     },
 }
 
-/// One call under way.
+/// Reads the response to one call in flight.
 pub(super) struct ResponseReader<'a> {
     pub dialect: &'a ShopifyDialect,
-    /// The version that was asked for.
+    /// The requested version.
     pub asked: Option<ApiVersion>,
     pub call: CallKind,
 }
@@ -79,7 +80,7 @@ impl ResponseReader<'_> {
         if let (Some(requested), Some(shape)) = (cost.requested, shape) {
             self.dialect.cost_cache.put(shape.hash, requested);
         }
-        // What was turned away took nothing; what went wrong may have taken all of it.
+        // A refused call took nothing; a failed one may have taken all of it.
         let turned_away = match &verdict {
             Verdict::Throttled { .. } => true,
             Verdict::Rejected(_) => answer.status.is_success() || answer.status.is_client_error(),
@@ -124,8 +125,8 @@ impl ResponseReader<'_> {
     }
 }
 
-/// The wait that a throttled answer asks for ends when there is enough again: what is left now is in it already, and
-/// would be waited for twice.
+/// Returns whether a response was throttled. The wait it asks for ends when there is enough again:
+/// it already accounts for what is left now, which would otherwise be waited for twice.
 const fn is_throttled(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Throttled { .. })
 }

@@ -1,4 +1,4 @@
-//! What a call charges and what its answer means, for every answer of the folder `golden`.
+//! What a call charges and what its response means, for every response of the folder `golden`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ fn answer(status: u16, headers: HeaderMap, body: &str) -> UpstreamResponse {
     }
 }
 
-/// What the dialect makes of an answer, and what is sent.
+/// Returns the dialect's interpretation of a response, and what is sent.
 fn meaning(dialect: &ShopifyDialect, mut request: HttpRequest, answer: &UpstreamResponse) -> Meaning {
     let reader = dialect.prepare_request(&mut request, "op-1").unwrap();
     let base = BaseUrl::parse("http://acme").unwrap();
@@ -64,7 +64,8 @@ fn word(verdict: &Verdict) -> String {
     }
 }
 
-/// LIM-1 / LIM-12 / LIM-17: what each kind of answer means, as a query and as a mutation, or as a REST call.
+/// LIM-1 / LIM-12 / LIM-17: what each kind of response means, as a query and as a mutation, or as a
+/// REST call.
 #[test]
 fn lim_17_every_answer_has_its_meaning() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
@@ -107,7 +108,8 @@ fn lim_17_every_answer_has_its_meaning() {
     assert_eq!(told, include_str!("../../golden/verdicts.txt"));
 }
 
-/// LIM-4: REST and GraphQL are two budgets with two units, and the places for bulk operations a third.
+/// LIM-4: REST and GraphQL are two budgets with two units, and the slots for bulk operations a
+/// third.
 #[test]
 fn lim_4_a_shop_has_two_budgets_and_its_places() {
     let dialect = ShopifyDialect::new("acme", 5);
@@ -124,7 +126,8 @@ fn lim_4_a_shop_has_two_budgets_and_its_places() {
     }
 }
 
-/// LIM-4, LIM-12: where the base URL ends changes nothing: GraphQL takes points, and `THROTTLED` in a 200 is obeyed.
+/// LIM-4, LIM-12: where the base URL ends changes nothing: GraphQL takes points, and `THROTTLED` in
+/// a 200 is obeyed.
 #[test]
 fn lim_4_a_base_url_below_admin_changes_nothing() {
     let throttled = r#"{"errors":[{"message":"","extensions":{"code":"THROTTLED"}}]}"#;
@@ -149,7 +152,8 @@ fn lim_4_a_base_url_below_admin_changes_nothing() {
     }
 }
 
-/// LIM-13: a shop with places keeps the workers of others free: each of its calls takes one, and a cost for it is ignored.
+/// LIM-13: a shop with slots keeps the workers of others free: each of its calls takes one, and a
+/// cost given for it is ignored.
 #[test]
 fn lim_13_a_shop_may_have_places_for_its_calls() {
     let dialect = ShopifyDialect::new("acme", 1).with_at_once(Some(4));
@@ -163,7 +167,8 @@ fn lim_13_a_shop_may_have_places_for_its_calls() {
     }
 }
 
-/// LIM-8: the first call of a shape is charged an estimate, the second what Shopify said; what the caller says wins.
+/// LIM-8: the first call of a shape is charged an estimate, the second the reported cost; a cost
+/// from the caller takes precedence.
 #[test]
 fn lim_8_the_second_call_is_charged_what_was_said() {
     let dialect = ShopifyDialect::new("acme", 1);
@@ -180,8 +185,8 @@ fn lim_8_the_second_call_is_charged_what_was_said() {
     assert_eq!(charges[1], Charge::tokens("acme/points", 5_000));
 }
 
-/// LIM-9: an estimate keeps nothing from being called: it is at most what one query may cost, and says that it is one.
-/// What a caller says is none.
+/// LIM-9: an estimate prevents no call: it is at most what one query may cost, and is marked as an
+/// estimate. A cost from the caller is none.
 #[test]
 fn lim_9_an_estimate_refuses_nothing() {
     let dialect = ShopifyDialect::new("acme", 1);
@@ -195,7 +200,7 @@ fn lim_9_an_estimate_refuses_nothing() {
     assert!(estimated(&BTreeMap::new()) && !estimated(&BTreeMap::from([("points".to_owned(), 3)])));
 }
 
-/// OPS-23: what only reads is repeated, a mutation only with a key; and the key is the operation's.
+/// OPS-23: a read is repeated, a mutation only with a key; and the key is the operation's.
 #[test]
 fn ops_23_a_mutation_is_repeated_only_with_a_key() {
     let dialect = ShopifyDialect::new("acme", 1);
@@ -223,7 +228,7 @@ fn ops_23_a_mutation_is_repeated_only_with_a_key() {
     assert_eq!(format!("{:?}", request.body), before, "nothing else is touched");
 }
 
-/// OPS-23: an answer that may hide a change makes it unknown; what only reads is tried again.
+/// OPS-23: a response that may hide a change makes the outcome unknown; a read is retried.
 #[test]
 fn ops_23_a_failure_may_hide_a_change() {
     let dialect = ShopifyDialect::new("acme", 1);

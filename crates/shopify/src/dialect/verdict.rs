@@ -1,5 +1,5 @@
-//! What an answer of Shopify means for the operation. A 200 may hold a refusal, and a failure may have happened all the
-//! same; what only reads is never in doubt.
+//! Decides what a response of Shopify means for the operation. A 200 may contain a refusal, and a
+//! failed call may have taken effect all the same; a read is never in doubt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamRespons
 use crate::delay::{TooManyRequests, from_429};
 use crate::response_meta::{GraphqlError, GraphqlErrorCode, GraphqlOutcome, ResponseMeta};
 
-/// How long the first sending of the same key is waited for.
+/// How long to wait for the first request with the same key.
 const STILL_RUNNING: Duration = Duration::from_secs(1);
 
-/// A call and its answer.
+/// A call and its response.
 pub(super) struct AnsweredCall<'a> {
     pub asked: &'a RequestSummary<'a>,
     pub answer: &'a UpstreamResponse,
@@ -28,7 +28,8 @@ impl AnsweredCall<'_> {
         Fault::new(class, format!("{} was answered {} {what}.", self.asked, self.answer.status))
     }
 
-    /// A 429: closes the budget it speaks of, for as long as it says in its header or its body.
+    /// Returns the verdict for a 429: closes the budget it is about, for as long as its header or
+    /// its body says.
     fn too_many_verdict(&self, limit: &Arc<str>) -> Verdict {
         let text =
             |name| self.answer.headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
@@ -45,7 +46,7 @@ impl AnsweredCall<'_> {
         }
     }
 
-    /// A failure on the way after which a change may have been made.
+    /// Returns the verdict for a failure on the way after which a change may have been made.
     fn in_doubt(&self, reads: bool, verdict: Verdict) -> Verdict {
         let doubtful = matches!(self.answer.status.as_u16(), 500 | 502 | 504);
         match verdict {
@@ -54,7 +55,7 @@ impl AnsweredCall<'_> {
         }
     }
 
-    /// 430 is no limit: Shopify took the call for an attack.
+    /// Returns the verdict for a 430, which is no limit: Shopify took the call for an attack.
     fn security_rejection(&self) -> Option<Verdict> {
         let message = format!("{} was answered 430: Shopify takes it for an attack.", self.asked);
         let fault = Fault::new(FaultClass::Forbidden, message);
@@ -62,7 +63,7 @@ impl AnsweredCall<'_> {
     }
 }
 
-/// What the answer to a REST call means.
+/// Returns the verdict for a response to a REST call.
 pub(super) fn rest_verdict(
     call: &AnsweredCall<'_>,
     limit: &Arc<str>,
@@ -75,7 +76,7 @@ pub(super) fn rest_verdict(
     }
 }
 
-/// What the answer to a GraphQL call means.
+/// Returns the verdict for a response to a GraphQL call.
 pub(super) fn graphql_verdict(
     call: &AnsweredCall<'_>,
     limit: &Arc<str>,
@@ -89,12 +90,12 @@ pub(super) fn graphql_verdict(
     }
 }
 
-/// A 200 is a success only if nothing in it says otherwise. Errors beside data leave what worked as it is: the caller
-/// finds both in the result.
+/// Returns the verdict for a 200, which is a success only if nothing in it says otherwise. Errors
+/// next to data leave what worked as it is: the caller finds both in the result.
 fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, reads: bool) -> Verdict {
     match call.meta.graphql_outcome() {
         GraphqlOutcome::StillRunning => {
-            let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: the same key is still at work";
+            let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: a request with the same key is still running";
             Verdict::Retry { after: Some(STILL_RUNNING), fault: call.fault(FaultClass::Conflict, what) }
         }
         GraphqlOutcome::Done => Verdict::Done,
@@ -117,7 +118,7 @@ fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, reads: bool) -> Verdict
     }
 }
 
-/// What is not known to have been done: what only reads is sent again.
+/// Returns the verdict when it is unknown whether the call took effect: a read is sent again.
 fn failure_verdict(fault: Fault, reads: bool) -> Verdict {
     if reads { Verdict::Retry { after: None, fault } } else { Verdict::Unknown(fault) }
 }
@@ -127,7 +128,7 @@ fn throttled_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>) -> Verdict {
     let after = cost.delay_ms();
     let what = match (after, cost.requested, cost.available) {
         (Some(wait), Some(requested), Some(available)) => format!(
-            "with THROTTLED: it asks for {} points, {} are there, {wait} ms bring the rest",
+            "with THROTTLED: it asks for {} points, {} are available, the rest in {wait} ms",
             whole_points(requested),
             available / MICRO
         ),
@@ -157,7 +158,7 @@ fn refusal_fault(call: &AnsweredCall<'_>, error: &GraphqlError) -> Fault {
     call.fault(class, &what)
 }
 
-/// Points, rounded up.
+/// Converts to whole points, rounded up.
 const fn whole_points(micro: u64) -> u64 {
     micro.div_ceil(MICRO)
 }

@@ -1,24 +1,25 @@
-//! The words of a GraphQL document. Blanks, commas and comments are passed over; what is no word ends the reading.
+//! The tokens of a GraphQL document. Whitespace, commas and comments are skipped; an invalid token
+//! ends the parsing.
 
-/// What a word is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A name, also `true` or `query`.
     Name,
-    /// A mark: `{`, `!`, `$`, `...`.
+    /// A punctuator: `{`, `!`, `$`, `...`.
     Punctuator,
     /// A whole number.
     Int,
     /// Any other number.
     Float,
-    /// A text in quotes.
+    /// A quoted string.
     Text,
 }
 
-/// One word.
+/// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
     /// As it is written.
     pub text: &'a str,
@@ -27,14 +28,14 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// Whether it is this mark.
+    /// Returns whether it is this punctuator.
     #[must_use]
     pub fn is_punctuator(&self, mark: &str) -> bool {
         self.kind == TokenKind::Punctuator && self.text == mark
     }
 }
 
-/// The words of a text; `None` when a part of it is no word.
+/// Splits a text into tokens; `None` when a part of it is not a token.
 #[must_use]
 pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let bytes = text.as_bytes();
@@ -46,7 +47,7 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
                 at += 1;
                 continue;
             }
-            // The mark that some editors put before a text.
+            // The byte order mark that some editors put before a text.
             0xEF if text[at..].starts_with('\u{feff}') => {
                 at += '\u{feff}'.len_utf8();
                 continue;
@@ -72,7 +73,7 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     Some(tokens)
 }
 
-/// The first place from `at` on where `belongs` ends.
+/// Returns the first index from `at` on where `belongs` is false.
 fn scan_while(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
     bytes[at..].iter().position(|byte| !belongs(*byte)).map_or(bytes.len(), |len| at + len)
 }
@@ -88,7 +89,7 @@ fn scan_number(bytes: &[u8], at: usize) -> Option<(TokenKind, usize)> {
     Some((if end == whole { TokenKind::Int } else { TokenKind::Float }, end))
 }
 
-/// Where a text in quotes ends, of one line or of several.
+/// Returns the end of a quoted string, of one line or of several.
 fn scan_string(bytes: &[u8], at: usize) -> Option<usize> {
     let block = bytes[at..].starts_with(b"\"\"\"");
     let mut place = at + if block { 3 } else { 1 };

@@ -1,5 +1,5 @@
-//! From words to a document, by descent and never deeper than a bound. Only documents that are sent to be run are
-//! read: no schemas.
+//! Parses tokens into a document, by recursive descent of bounded depth. Only executable documents
+//! are parsed: no schemas.
 
 use super::lex::{Token, TokenKind};
 use super::{ArgumentValue, Document, Field, Fragment, OperationDefinition, OperationType, Selection};
@@ -13,7 +13,7 @@ struct Parser<'a, 't> {
     depth: usize,
 }
 
-/// The document of these words.
+/// Parses these tokens into a document.
 pub(super) fn document(tokens: Vec<Token<'_>>) -> Option<Document<'_>> {
     let mut parser = Parser { tokens: &tokens, at: 0, depth: 0 };
     let (mut operations, mut fragments) = (Vec::new(), Vec::new());
@@ -39,14 +39,14 @@ impl<'a> Parser<'a, '_> {
         self.peek().is_some_and(|token| token.is_punctuator(mark))
     }
 
-    /// Passes over a mark, if it is next.
+    /// Consumes a punctuator, if it is next.
     fn eat_punctuator(&mut self, mark: &str) -> bool {
         let found = self.peek_is(mark);
         self.at += usize::from(found);
         found
     }
 
-    /// Passes over a name, if it is next.
+    /// Consumes a name, if it is next.
     fn eat_name(&mut self, word: &str) -> bool {
         let found = self.peek().is_some_and(|token| token.kind == TokenKind::Name && token.text == word);
         self.at += usize::from(found);
@@ -59,7 +59,7 @@ impl<'a> Parser<'a, '_> {
         Some(token.text)
     }
 
-    /// Goes one deeper for as long as `inner` runs.
+    /// Runs `inner` one nesting level deeper.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth == DEPTH_MAX {
             return None;
@@ -102,7 +102,7 @@ impl<'a> Parser<'a, '_> {
         Some(Fragment { name, on, selection: self.selection()? })
     }
 
-    /// The variables that have a default.
+    /// Parses the variables and returns those with a default.
     fn variables(&mut self) -> Option<Vec<(&'a str, ArgumentValue<'a>)>> {
         let mut defaults = Vec::new();
         if !self.eat_punctuator("(") {
@@ -203,7 +203,8 @@ impl<'a> Parser<'a, '_> {
             while !inner.eat_punctuator("}") {
                 parts.push(inner.selection_item()?);
             }
-            // An empty one is no GraphQL; and so every fragment has a field, which bounds the work of spreading them.
+            // An empty selection is invalid GraphQL; and so every fragment has a field, which
+            // bounds the work of expanding them.
             (!parts.is_empty()).then_some(parts)
         })
     }

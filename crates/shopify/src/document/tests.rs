@@ -1,4 +1,4 @@
-//! Documents as clients write them, and texts that are none.
+//! Documents as clients write them, and invalid texts.
 
 use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ fn fragments_that_are_missing_or_go_in_circles_are_noticed() {
 }
 
 proptest! {
-    /// No text is too odd: it is read, or it is none.
+    /// No text is too odd: it is parsed, or `None`.
     #[test]
     fn no_text_is_too_odd(text in r##"([{}()\[\]:$@!="#.,0-9-]|\.\.\.|a|on|query|fragment|\\|\PC| |\n){0,60}"##) {
         if let Some(document) = Document::parse(&text) {

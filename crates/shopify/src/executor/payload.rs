@@ -1,5 +1,5 @@
-//! The payload of an operation of kind `shopify.bulk`: `{"upstream":…,"request":{"query":…}}`, or a `mutation` with its
-//! `staged_upload_path`.
+//! The payload of an operation of kind `shopify.bulk`: `{"upstream":…,"request":{"query":…}}`, or a
+//! `mutation` with its `staged_upload_path`.
 
 use serde::Deserialize;
 use tidegate_upstream::FieldRefusal;
@@ -7,7 +7,7 @@ use tidegate_upstream::FieldRefusal;
 use crate::bulk::Job;
 use crate::version::ApiVersion;
 
-/// A payload that was read.
+/// A parsed payload.
 #[derive(Debug)]
 pub(super) struct Payload {
     pub(super) upstream: String,
@@ -39,7 +39,8 @@ impl Payload {
     pub(super) fn decode(payload: &[u8]) -> Result<Self, FieldRefusal> {
         let told = |error: serde_json::Error| {
             let said = error.to_string();
-            // What serde says about a name is passed on; what it says about a value would repeat the value.
+            // Serde's messages about names are passed on; those about values would repeat the
+            // value.
             let about_names = ["missing field", "unknown field", "duplicate field"];
             let about = if about_names.iter().any(|start| said.starts_with(start)) {
                 said
@@ -58,7 +59,7 @@ impl Payload {
         Ok(Self { upstream, request, api_version })
     }
 
-    /// What is to be run.
+    /// Returns the job to run.
     pub(super) fn job(&self) -> Result<Job, FieldRefusal> {
         let Request { query, mutation, staged_upload_path, .. } = &self.request;
         let (field, job) = match (query, mutation, staged_upload_path) {
@@ -79,7 +80,7 @@ impl Payload {
 }
 
 impl std::fmt::Debug for Request {
-    /// What it is, never what it says.
+    /// Prints what it is, never its content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.mutation.is_some() { "mutation" } else { "query" })
     }

@@ -1,5 +1,6 @@
-//! What the end of a bulk operation, or a failure on the way, means for the queue: what did not start is retried or waits,
-//! what may have started is looked for, and what ended has ended.
+//! Decides what the end of a bulk operation, or a failure on the way, means for the queue: an
+//! operation that did not start is retried or waits, one that may have started is looked for, and
+//! one that ended has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +15,12 @@ use super::encode_result;
 use crate::bulk::{BulkOperation, BulkStatus, ResultUrl};
 use crate::client::error::{Error, Result, ShopifyErrorKind};
 
-/// How long to wait when Shopify runs as many as it may: somebody else's, whose end nobody tells us.
+/// How long to wait when Shopify already runs the maximum: another owner's operations, whose end is
+/// not reported to us.
 const BUSY: Duration = Duration::from_secs(10);
-/// How long to wait when all workers that bulk operations may hold are held.
+/// How long to wait when all workers for bulk operations are busy.
 const FULL: Duration = Duration::from_secs(5);
-/// How long to wait before looking whether an upstream that is missing has come back.
+/// How long to wait before checking whether a missing upstream has come back.
 const MISSING: Duration = Duration::from_secs(15);
 
 /// The limits that a verdict may close.
@@ -27,7 +29,7 @@ pub(super) struct BulkLimits {
     pub(super) bulk: Arc<str>,
 }
 
-/// The result that is kept.
+/// The result as it is stored.
 #[derive(Serialize)]
 pub(super) struct StoredBulkResult<'a> {
     id: &'a str,
@@ -41,12 +43,12 @@ pub(super) struct StoredBulkResult<'a> {
 }
 
 impl BulkLimits {
-    /// What an end means, or that it was not seen.
+    /// Returns the outcome of an operation's end, or of a failure to observe it.
     pub(super) fn end_outcome(&self, ended: Result<BulkOperation>) -> Outcome {
         let operation = match ended {
             Ok(operation) => operation,
             Err(error) => {
-                let message = format!("Its end was not seen. {error}");
+                let message = format!("Its end was not observed. {error}");
                 let verdict = match error.kind() {
                     ShopifyErrorKind::Gone(_) => Verdict::Rejected(Fault::new(FaultClass::NotFound, message)),
                     _ => Verdict::Unknown(Fault::new(FaultClass::Transient, message)),
@@ -75,17 +77,17 @@ impl BulkLimits {
         Outcome { body, ..Outcome::unanswered(verdict) }
     }
 
-    /// What it means that as many are under way as may hold a worker. Nothing was sent.
+    /// Returns the outcome when all workers for bulk operations are busy. Nothing was sent.
     pub(super) fn full_outcome(&self, places: usize) -> Outcome {
         let message =
-            format!("{places} bulk operations hold a worker here, which is as many as may: it waits.");
+            format!("{places} bulk operations hold a worker on this node, which is the maximum: it waits.");
         let fault = Fault::new(FaultClass::RateLimited, message);
         let verdict = Verdict::Throttled { after: Some(FULL), scope: Some(Arc::clone(&self.bulk)), fault };
         let hint = Hint { limit: Arc::clone(&self.points), spent: Some(0), ..Hint::default() };
         Outcome { hints: vec![hint], ..Outcome::unanswered(verdict) }
     }
 
-    /// What it means that it was not started, or that it is not known whether it was.
+    /// Returns the verdict when it was not started, or when that is unknown.
     pub(super) fn start_failure_verdict(&self, error: &Error, look_first: bool) -> Verdict {
         let fault = |class| Fault::new(class, error.to_string());
         match error.kind() {
@@ -99,7 +101,7 @@ impl BulkLimits {
             }
             ShopifyErrorKind::Unknown(_) => Verdict::Unknown(fault(FaultClass::Transient)),
             ShopifyErrorKind::Ambiguous(_) => Verdict::Rejected(fault(FaultClass::Conflict)),
-            // Until it was looked, an earlier attempt may have happened.
+            // Until it was looked for, an earlier attempt may have taken effect.
             kind if look_first && !is_final(kind) => Verdict::Unknown(fault(FaultClass::Transient)),
             ShopifyErrorKind::NotSent(_) | ShopifyErrorKind::Failed(_) | ShopifyErrorKind::Limiter => {
                 Verdict::Retry { after: None, fault: fault(FaultClass::Transient) }
@@ -115,7 +117,7 @@ impl BulkLimits {
     }
 }
 
-/// What Shopify said against it, in its own words, as the result.
+/// Returns Shopify's refusal, in its own words, as the result.
 pub(super) fn refusal_body(kind: &ShopifyErrorKind) -> Bytes {
     match kind {
         ShopifyErrorKind::UserErrors { errors, .. } => encode_result(&json!({ "user_errors": errors })),
@@ -127,12 +129,13 @@ pub(super) fn refusal_body(kind: &ShopifyErrorKind) -> Bytes {
     }
 }
 
-/// Whether Shopify has said no to starting it, which comes after the look.
+/// Returns whether Shopify has refused to start it, which comes after the look.
 const fn is_final(kind: &ShopifyErrorKind) -> bool {
     matches!(kind, ShopifyErrorKind::UserErrors { .. })
 }
 
-/// An upstream that is gone from the configuration may be a slip of the pen: what was accepted for it waits.
+/// Returns the verdict for an unreadable payload. An upstream that is gone from the configuration
+/// may be a mistake: what was accepted for it waits.
 pub(super) fn unreadable_verdict(refusal: &FieldRefusal, look_first: bool) -> Verdict {
     let fault = Fault::new(FaultClass::Validation, format!("It was not started: {refusal}"));
     match refusal.field.as_str() {
@@ -158,7 +161,8 @@ mod tests {
         BulkLimits { points: "acme/points".into(), bulk: "acme/bulk".into() }
     }
 
-    /// LIM-16: what Shopify has no place for waits without an attempt, on the bulk limit alone.
+    /// LIM-16: an operation that Shopify has no slot for waits without using an attempt, on the
+    /// bulk limit alone.
     #[test]
     fn lim_16_busy_waits_on_the_bulk_limit() {
         let busy = Error::from(ShopifyErrorKind::Busy { running: Vec::new() });
@@ -171,7 +175,7 @@ mod tests {
         }
     }
 
-    /// LIM-29: while it was not looked, nothing leads to a start without a look.
+    /// LIM-29: until the look succeeds, nothing leads to a start without one.
     #[test]
     fn lim_29_a_look_that_failed_is_made_again() {
         let kinds = || {

@@ -1,23 +1,23 @@
-//! The calls that REST has counted: `X-Shopify-Shop-Api-Call-Limit: 32/40`. The rate is in no header; the bucket is
-//! emptied in 20 s on every plan that is known, and that is what is made of it.
+//! The calls that REST has counted: `X-Shopify-Shop-Api-Call-Limit: 32/40`. No header has the rate;
+//! on every known plan the bucket drains in 20 s, and the rate is derived from that.
 
 use tidegate_core::bounds::TOKENS_MAX;
 use tidegate_core::operation::MICRO;
 
-/// In how many seconds a full bucket is empty again: 40 at 2/s, 80 at 4/s, 400 at 20/s.
+/// Seconds until a full bucket has drained: 40 at 2/s, 80 at 4/s, 400 at 20/s.
 const SECONDS_TO_EMPTY: u64 = 20;
 
-/// Calls used, and the most that may be.
+/// Calls used, and the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimit {
-    /// How many are counted now, in calls.
+    /// The calls counted now.
     pub used: u64,
-    /// How many may be, in calls.
+    /// The maximum number of calls.
     pub size: u64,
 }
 
 impl CallLimit {
-    /// From the header's text; `None` for what is no `used/size`, or allows nothing.
+    /// Parses the header; `None` when it is not `used/size`, or allows nothing.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (used, size) = text.split_once('/')?;
@@ -29,19 +29,19 @@ impl CallLimit {
         Some(Self { used: whole(used)?.min(size), size })
     }
 
-    /// What is left, in micro-calls.
+    /// Returns what is left, in micro-calls.
     #[must_use]
     pub const fn remaining(self) -> u64 {
         (self.size - self.used) * MICRO
     }
 
-    /// The most that may be, in micro-calls.
+    /// Returns the maximum, in micro-calls.
     #[must_use]
     pub const fn capacity(self) -> u64 {
         self.size * MICRO
     }
 
-    /// What comes back each second, in micro-calls.
+    /// Returns what is restored per second, in micro-calls.
     #[must_use]
     pub const fn refill_per_s(self) -> u64 {
         self.capacity() / SECONDS_TO_EMPTY

@@ -1,5 +1,6 @@
-//! `extensions.cost` of a GraphQL answer, in micro-points. Each number may be whole, decimal, null or missing; a
-//! budget that could never be used (nothing comes back, nothing fits) is not believed.
+//! Parses `extensions.cost` of a GraphQL response, in micro-points. Each number may be whole,
+//! decimal, null or missing; a budget that could never be used (nothing is restored, nothing fits)
+//! is ignored.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,23 +11,23 @@ use crate::delay::ThrottleStatus;
 /// More points than any budget holds. In micro-points it is still exact as a float.
 const POINTS_MAX: f64 = 1e9;
 
-/// What a query cost and what is left, as far as the answer says it. All in micro-points.
+/// The cost of a query and what is left, as far as the response reports it. All in micro-points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryCost {
-    /// What had to be there before it ran.
+    /// What had to be available before it ran.
     pub requested: Option<u64>,
-    /// What it took in the end; not said when it did not run.
+    /// What it took in the end; absent when it did not run.
     pub actual: Option<u64>,
-    /// The most the budget holds.
+    /// The capacity of the budget.
     pub maximum: Option<u64>,
-    /// What is there now, never more than the maximum.
+    /// What is available now, never more than the maximum.
     pub available: Option<u64>,
-    /// What comes back each second.
+    /// What is restored per second.
     pub restore_per_s: Option<u64>,
 }
 
 impl QueryCost {
-    /// The budget, when all of it was said.
+    /// Returns the budget, when all of it was reported.
     #[must_use]
     pub fn throttle_status(&self) -> Option<ThrottleStatus> {
         Some(ThrottleStatus {
@@ -36,7 +37,8 @@ impl QueryCost {
         })
     }
 
-    /// Milliseconds until the cost it asked for is there: what a throttled answer asks to wait.
+    /// Returns the milliseconds until the requested cost is available: how long a throttled
+    /// response asks to wait.
     #[must_use]
     pub fn delay_ms(&self) -> Option<u64> {
         self.throttle_status()?.delay_ms(self.requested?)
@@ -71,7 +73,8 @@ struct ThrottleStatusBody<'a> {
     restore_rate: Option<&'a RawValue>,
 }
 
-/// From the JSON of `extensions`. A part that is no object says nothing, and the rest is read all the same.
+/// Parses the JSON of `extensions`. A part that is not an object counts as absent, and the rest is
+/// still parsed.
 pub(super) fn parse_cost(extensions: &str) -> QueryCost {
     let cost = part::<Extensions<'_>>(Some(extensions)).cost.map(RawValue::get);
     let written: CostBody<'_> = part(cost);
@@ -92,8 +95,8 @@ fn part<'a, T: Default + Deserialize<'a>>(json: Option<&'a str>) -> T {
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
-/// A number of points as micro-points. Less than nothing is nothing; what is no number, or larger than any budget,
-/// was not said.
+/// Parses a number of points into micro-points. A negative number is zero; anything that is not a
+/// number, or larger than any budget, counts as absent.
 pub(super) fn parse_micro_points(json: Option<&RawValue>) -> Option<u64> {
     let points = serde_json::from_str::<f64>(json?.get()).ok()?;
     (points <= POINTS_MAX).then(|| (points.max(0.0) * MICRO as f64).round() as u64)

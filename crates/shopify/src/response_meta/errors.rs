@@ -1,36 +1,36 @@
-//! The errors beside the data of a GraphQL answer, by their codes. Messages are Shopify's words about a query and may
-//! repeat what is in it, so they are not kept.
+//! The errors next to the data of a GraphQL response, by their codes. Messages are Shopify's words
+//! about a query and may repeat what is in it, so they are not kept.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::cost::parse_micro_points;
 
-/// Most errors that are read of one answer.
+/// Most errors read per response.
 const ERRORS_MAX: usize = 100;
 /// Longest code that is passed on, in bytes.
 const CODE_LEN_MAX: usize = 64;
 
-/// What kind of error it is.
+/// The code of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GraphqlErrorCode {
     /// The budget did not hold the cost; nothing ran.
     Throttled,
     /// One query asks for more than any query may.
     MaxCostExceeded,
-    /// The credential may not do this.
+    /// The credential lacks the permission.
     AccessDenied,
-    /// The query cannot be run as it is.
+    /// The query cannot run as it is.
     BadRequest,
-    /// It went wrong at Shopify; whether a mutation ran is not said.
+    /// Shopify failed; it does not say whether a mutation ran.
     InternalServerError,
-    /// The same key is at work already.
+    /// A request with the same key is still running.
     IdempotencyConcurrentRequest,
-    /// The shop is closed, or is not there.
+    /// The shop is closed, or does not exist.
     ShopInactive,
-    /// Another word.
+    /// Another code.
     Other(String),
-    /// No code: what a query that cannot be parsed or does not fit the schema gets.
+    /// No code: for a query that cannot be parsed or does not fit the schema.
     Missing,
 }
 
@@ -44,13 +44,13 @@ impl GraphqlErrorCode {
             "INTERNAL_SERVER_ERROR" => Self::InternalServerError,
             "IDEMPOTENCY_CONCURRENT_REQUEST" => Self::IdempotencyConcurrentRequest,
             "SHOP_INACTIVE" => Self::ShopInactive,
-            // A code is a word; anything else could be somebody's data.
+            // A code is a word; anything else could be someone's data.
             word if is_word(word) => Self::Other(word.to_owned()),
             _ => Self::Missing,
         }
     }
 
-    /// As Shopify writes it; empty when it said none.
+    /// Returns the code as Shopify writes it; empty when there is none.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -70,11 +70,11 @@ impl GraphqlErrorCode {
 /// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphqlError {
-    /// What kind it is.
+    /// Its code.
     pub code: GraphqlErrorCode,
-    /// What the query would have cost, in micro-points, where it was too much.
+    /// The cost of a query that was too expensive, in micro-points.
     pub cost: Option<u64>,
-    /// The most that one query may cost, in micro-points, where it was too much.
+    /// The most that one query may cost, in micro-points, when it was too expensive.
     pub max_cost: Option<u64>,
 }
 
@@ -95,8 +95,8 @@ struct GraphqlErrorBody<'a> {
     extensions: Option<&'a RawValue>,
 }
 
-/// From the JSON of `errors`: a list as GraphQL has it, or the sentence or object that stands there when the call was
-/// turned away before GraphQL saw it.
+/// Parses the JSON of `errors`: a list as GraphQL has it, or the sentence or object that is there
+/// when the call was refused before GraphQL saw it.
 pub(super) fn parse_errors(errors: &str) -> Vec<GraphqlError> {
     match serde_json::from_str::<Vec<&RawValue>>(errors) {
         Ok(list) => list.iter().take(ERRORS_MAX).map(|json| parse_error(json.get())).collect(),

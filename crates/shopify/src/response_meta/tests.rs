@@ -1,4 +1,4 @@
-//! Answers in the shapes that Shopify sends, held against `golden/said.txt`, and answers that make no sense.
+//! Responses in Shopify's formats, compared with `golden/said.txt`, and nonsensical responses.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tidegate_core::operation::MICRO;
 
 use super::*;
 
-/// Every answer of the folder `golden`: its name, headers and body.
+/// Returns every response of the folder `golden`: its name, headers and body.
 fn golden() -> Vec<(String, HeaderMap, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let mut answers: Vec<_> = std::fs::read_dir(folder)
@@ -65,7 +65,7 @@ fn told(name: &str, said: &ResponseMeta) -> String {
     line
 }
 
-/// LIM-1 / LIM-17: every kind of answer is read as it is meant.
+/// LIM-1 / LIM-17: every kind of response is parsed correctly.
 #[test]
 fn lim_17_recorded_answers_are_read() {
     let lines: Vec<_> = golden()
@@ -76,7 +76,7 @@ fn lim_17_recorded_answers_are_read() {
     assert_eq!(lines.join("\n"), expected.trim_end());
 }
 
-/// LIM-1: what a throttled answer asks to wait follows from what it says.
+/// LIM-1: the wait of a throttled response follows from its figures.
 #[test]
 fn lim_1_a_throttled_answer_says_how_long() {
     let (_, headers, body) = golden().into_iter().find(|(name, ..)| name == "throttled").unwrap();
@@ -85,7 +85,7 @@ fn lim_1_a_throttled_answer_says_how_long() {
     assert!(said.error(&GraphqlErrorCode::Throttled).is_some() && !said.has_data);
 }
 
-/// LIM-8: numbers that make no sense are not said, one by one, and the rest is read.
+/// LIM-8: each nonsensical number counts as absent, and the rest is parsed.
 #[test]
 fn lim_8_nonsense_in_a_cost_is_not_said() {
     let cost = |json: &str| {
@@ -124,7 +124,7 @@ fn lim_8_nonsense_in_a_cost_is_not_said() {
     assert_eq!(odd.throttle_status(), None);
 }
 
-/// LIM-17: a version that was not asked for is noticed; a header that is none is not.
+/// LIM-17: a version other than the requested one is noticed; an invalid header is not.
 #[test]
 fn lim_17_falling_forward_is_noticed() {
     let said = |version: &'static str| {
@@ -140,7 +140,7 @@ fn lim_17_falling_forward_is_noticed() {
 }
 
 proptest! {
-    /// LIM-8: no body is too odd to be read.
+    /// LIM-8: no body is too odd to be parsed.
     #[test]
     fn lim_8_no_body_is_too_odd(body in r#"([\[\]{}:,"0-9.e-]|null|errors|extensions|cost|code|data){0,60}"#) {
         let said = ResponseMeta::from_graphql(&HeaderMap::new(), body.as_bytes());

@@ -1,5 +1,5 @@
-//! The engine and the dialect together, on a clock that is moved by the test: what a shop says is what its budgets
-//! become, and they stay so.
+//! The engine and the dialect together, on a manual clock: the budgets become what a shop reports,
+//! and stay so.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -20,20 +20,20 @@ const LONG: Duration = Duration::from_secs(3_600);
 const TEN: &str = "{ products(first: 10) { nodes { id } } }";
 const FIFTY: &str = "{ products(first: 50) { nodes { id } } }";
 
-/// Costs as the text says: 12 or 52 points, all of them used.
+/// Costs as in the text: 12 or 52 points, all of them used.
 fn by_text(text: &str) -> CallBehavior {
     let cost = if text.contains("first: 50") { 52.0 } else { 12.0 };
     CallBehavior { requested: cost, actual: cost, takes: Duration::from_millis(20) }
 }
 
-/// The capacity and the rate of a budget, in whole tokens.
+/// Returns the capacity and the rate of a budget, in whole tokens.
 fn figures(shape: LimitShape) -> (u64, u64) {
     let LimitShape::Drip { capacity, refill_per_s, .. } = shape else { return (0, 0) };
     (capacity / MICRO, refill_per_s / MICRO)
 }
 
-/// LIM-8 / LIM-4: the figures at first are only until the first answer; then the budget is what the shop said, and no
-/// other budget is.
+/// LIM-8 / LIM-4: the initial figures hold only until the first response; then the budget is what
+/// the shop reported, and no other budget changes.
 #[tokio::test(start_paused = true)]
 async fn lim_8_after_the_first_answer_the_budget_is_what_the_shop_said() {
     let (store, shop) = (memory(), FakeShop::new(2_000.0, 100.0, by_text));
@@ -48,7 +48,8 @@ async fn lim_8_after_the_first_answer_the_budget_is_what_the_shop_said() {
     assert_eq!((figures(requests.shape), requests.source), ((40, 2), LimitSource::Config));
 }
 
-/// LIM-8 / LIM-13: with more work than a budget holds, the shop turns nothing away and its rate is used.
+/// LIM-8 / LIM-13: with more work than a budget holds, the shop refuses nothing and its rate is
+/// used.
 #[tokio::test(start_paused = true)]
 async fn lim_8_the_learned_rate_is_used_and_never_overstepped() {
     let (store, shop) = (memory(), FakeShop::new(2_000.0, 100.0, by_text));
@@ -62,17 +63,19 @@ async fn lim_8_the_learned_rate_is_used_and_never_overstepped() {
         assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
     }
     assert_eq!(*shop.turned_away.lock().unwrap(), 0);
-    // 1,000 points are there at first, the rest comes at 100 a second: not much later, and not at 50 a second.
+    // 1,000 points are available at first, the rest comes at 100 per second: not much later, and
+    // not at 50 per second.
     let least = (120.0 * 52.0 - 2_000.0) / 100.0;
     let took = start.elapsed().as_secs_f64();
     assert!((least..=(120.0 * 52.0 - 900.0) / 100.0 + 1.0).contains(&took), "{took} s");
 }
 
-/// LIM-8 / LIM-23: what was asked for is set aside, and what was not used of it is given back with the answer.
+/// LIM-8 / LIM-23: the requested cost is reserved, and the unused part is returned with the
+/// response.
 #[tokio::test(start_paused = true)]
 async fn lim_23_what_a_call_did_not_use_is_given_back() {
     let does = |_: &str| CallBehavior { requested: 101.0, actual: 46.0, takes: Duration::from_secs(1) };
-    // Nothing to speak of comes back here, so that levels can be told apart.
+    // Next to nothing is restored here, so that levels can be told apart.
     let (store, shop) = (memory(), FakeShop::new(1_000.0, 0.001, does));
     let engine = open(&store, &shop).await;
     let first = engine.submit(graphql("g", TEN)).await.unwrap().id;
@@ -82,12 +85,12 @@ async fn lim_23_what_a_call_did_not_use_is_given_back() {
     let second = engine.submit(graphql("g", TEN)).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let held = limit(&engine, "acme/points").await.level / MICRO;
-    assert_eq!(held, 1_000 - 46 - 101, "the second is charged what was said of the first");
+    assert_eq!(held, 1_000 - 46 - 101, "the second is charged the reported cost of the first");
     engine.wait(second, LONG).await.unwrap();
     assert_eq!(limit(&engine, "acme/points").await.level / MICRO, 1_000 - 2 * 46);
 }
 
-/// LIM-23: an answer that is late and says that more is left does not raise the balance.
+/// LIM-23: a late response with a higher balance does not raise the balance.
 #[tokio::test(start_paused = true)]
 async fn lim_23_answers_out_of_order_never_raise_the_balance() {
     let does = |text: &str| {
@@ -102,18 +105,18 @@ async fn lim_23_answers_out_of_order_never_raise_the_balance() {
     let engine = open(&store, &shop).await;
     let slow = engine.submit(graphql("slow", FIFTY)).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // Somebody else of the same app takes most of it, and only the quick answer tells.
+    // Another client of the same app takes most of it, and only the quick response reports it.
     shop.drain_to(300.0);
     let quick = engine.submit(graphql("quick", TEN)).await.unwrap().id;
     engine.wait(quick, LONG).await.unwrap();
     let low = limit(&engine, "acme/points").await.level / MICRO;
     assert_eq!(low, 300 - 52);
     engine.wait(slow, LONG).await.unwrap();
-    assert!(limit(&engine, "acme/points").await.level / MICRO <= low, "its answer spoke of 948");
+    assert!(limit(&engine, "acme/points").await.level / MICRO <= low, "its response reported 948");
 }
 
-/// LIM-12 / LIM-1 / LIM-4: after THROTTLED every GraphQL call of the shop waits for the computed time, with no attempt
-/// spent; its REST calls go on.
+/// LIM-12 / LIM-1 / LIM-4: after THROTTLED every GraphQL call of the shop waits for the computed
+/// time, with no attempt spent; its REST calls continue.
 #[tokio::test(start_paused = true)]
 async fn lim_12_after_throttled_all_calls_of_the_budget_wait() {
     let (store, shop) = (memory(), FakeShop::new(1_000.0, 100.0, by_text));
@@ -130,16 +133,16 @@ async fn lim_12_after_throttled_all_calls_of_the_budget_wait() {
     let view = engine.wait(told, LONG).await.unwrap();
     assert_eq!((view.state, view.attempt), (State::Succeeded, 1));
     engine.wait(other, LONG).await.unwrap();
-    assert_eq!(*shop.turned_away.lock().unwrap(), 1, "nobody knocked in vain");
+    assert_eq!(*shop.turned_away.lock().unwrap(), 1, "no other call was refused");
     let arrivals = shop.arrivals.lock().unwrap().clone();
     let graphql: Vec<_> =
         arrivals.iter().filter(|(text, _)| text.contains("query")).map(|(_, at)| *at - start).collect();
-    // 50 points are missing: half a second and a little jitter, and no second wait behind it.
+    // 50 points are missing: half a second and a little jitter, and no second wait after it.
     assert!(graphql[1..].iter().all(|at| *at >= Duration::from_millis(500)), "{graphql:?}");
     assert!(graphql[1] < Duration::from_millis(700), "{graphql:?}");
 }
 
-/// LIM-24: what was learned is there after a restart, and the budget is not full again.
+/// LIM-24: what was learned survives a restart, and the budget is not full again.
 #[tokio::test(start_paused = true)]
 async fn lim_24_what_was_learned_survives_a_restart() {
     let (store, shop) = (memory(), FakeShop::new(2_000.0, 1.0, by_text));
@@ -157,7 +160,7 @@ async fn lim_24_what_was_learned_survives_a_restart() {
     assert!(after.level <= before.level + 5 * MICRO, "{} after {}", after.level, before.level);
 }
 
-/// LIM-9: however large an estimate is, the call is made: what is too much is Shopify's to say.
+/// LIM-9: however large an estimate is, the call is made: Shopify decides what is too much.
 #[tokio::test(start_paused = true)]
 async fn lim_9_an_estimate_is_not_a_refusal() {
     let does = |_: &str| CallBehavior { requested: 900.0, actual: 30.0, takes: Duration::from_millis(10) };
@@ -168,8 +171,8 @@ async fn lim_9_an_estimate_is_not_a_refusal() {
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
 }
 
-/// LIM-9: nor is it one after a restart, after a person lowered the limit, or for what was accepted when the budget was
-/// taken to be larger.
+/// LIM-9: nor is it refused after a restart, after an operator lowered the limit, or when it was
+/// accepted while the budget was assumed to be larger.
 #[tokio::test(start_paused = true)]
 async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
     let does = |_: &str| CallBehavior { requested: 60.0, actual: 30.0, takes: Duration::from_millis(10) };
@@ -200,11 +203,12 @@ async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
     assert_eq!(
         engine.submit(stated).await.unwrap_err().code,
         ErrorCode::TooCostly,
-        "what a caller says counts"
+        "the caller's cost counts"
     );
 }
 
-/// LIM-1: what asks for more than the budget ever holds fails, and keeps nobody waiting.
+/// LIM-1: a call that asks for more than the budget ever holds fails, and keeps no other call
+/// waiting.
 #[tokio::test(start_paused = true)]
 async fn lim_1_more_than_the_budget_holds_is_no_endless_wait() {
     let does = |text: &str| {

@@ -1,5 +1,5 @@
-//! A shop made of numbers, behind the dialect and without a wire: it keeps a budget as Shopify does, on the clock of the
-//! test, and counts what it had to turn away.
+//! A fake shop behind the dialect, without a network: it keeps a budget as Shopify does, on the
+//! clock of the test, and counts what it had to refuse.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,8 @@ use tidegate_upstream::http::{Dialect, Meaning};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, Envelope, FieldRefusal, Outcome, Upstream};
 use tokio::time::Instant;
 
-/// What a call does at the shop: what it asks for, what it takes in the end, and how long its answer is on the way.
+/// The behavior of a call at the shop: its requested cost, its actual cost, and the latency of its
+/// response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallBehavior {
     pub(crate) requested: f64,
@@ -69,7 +70,7 @@ impl FakeShop {
         })
     }
 
-    /// Another process with the same shop: what the dialect had in memory is gone.
+    /// Returns the same shop for another process: what the dialect had in memory is gone.
     pub(crate) fn restarted(&self, does: impl Fn(&str) -> CallBehavior + Send + Sync + 'static) -> Arc<Self> {
         let points = self.points.lock().unwrap();
         let other = Self::new(points.maximum, points.restore, does);
@@ -77,14 +78,14 @@ impl FakeShop {
         other
     }
 
-    /// Sets what is left there, whatever we think.
+    /// Sets what is left at the shop, whatever we assume.
     pub(crate) fn drain_to(&self, level: f64) {
         let mut points = self.points.lock().unwrap();
         points.now();
         points.level = level;
     }
 
-    /// What the shop answers to a query.
+    /// Returns the shop's response to a query.
     fn answer(&self, query: &str) -> (CallBehavior, String) {
         let does = (self.behavior)(query);
         let mut points = self.points.lock().unwrap();
@@ -149,7 +150,7 @@ pub(crate) async fn open(store: &Arc<dyn Store>, shop: &Arc<FakeShop>) -> Engine
     Engine::open(Arc::clone(store), Options::default(), executors, shop.dialect.limits()).await.unwrap()
 }
 
-/// A GraphQL call.
+/// Returns a GraphQL call.
 pub(crate) fn graphql(group: &str, query: &str) -> Submission {
     let query = serde_json::to_string(query).unwrap();
     let request =
@@ -157,13 +158,13 @@ pub(crate) fn graphql(group: &str, query: &str) -> Submission {
     Submission::new("http", group, format!(r#"{{"upstream":"acme","request":{request}}}"#))
 }
 
-/// A REST call.
+/// Returns a REST call.
 pub(crate) fn rest(group: &str) -> Submission {
     let request = r#"{"method":"GET","path":"/admin/api/2026-04/shop.json"}"#;
     Submission::new("http", group, format!(r#"{{"upstream":"acme","request":{request}}}"#))
 }
 
-/// How a limit stands.
+/// Returns the state of a limit.
 pub(crate) async fn limit(engine: &Engine, name: &str) -> LimitView {
     engine.limits().await.unwrap().into_iter().find(|view| &*view.name == name).unwrap()
 }

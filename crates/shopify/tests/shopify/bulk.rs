@@ -1,4 +1,4 @@
-//! Bulk operations: started, waited for, called off; what Shopify says of them.
+//! Bulk operations: started, waited for, canceled; and Shopify's responses about them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::world::{at, builder, client, memory, ms, sim, until};
 pub(crate) const PRODUCTS: &str = "{ products { edges { node { id title } } } }";
 const ID: &str = "gid://shopify/BulkOperation/81";
 
-/// LIM-17: run, wait, and the result line by line.
+/// LIM-17: run, wait, and read the result line by line.
 #[tokio::test]
 async fn lim_17_a_bulk_query_is_run_to_its_end() {
     let sim = sim(ms(200), 50).await;
@@ -30,7 +30,7 @@ async fn lim_17_a_bulk_query_is_run_to_its_end() {
     assert_eq!(sim.stats().shops["acme"].overstepped, 0);
 }
 
-/// LIM-17: a mutation in bulk, with the file that was uploaded before; the same file is never run twice.
+/// LIM-17: a bulk mutation, with a previously uploaded file; the same file never runs twice.
 #[tokio::test]
 async fn lim_17_a_bulk_mutation_runs_once_for_its_file() {
     let sim = sim(ms(100), 5).await;
@@ -46,26 +46,27 @@ async fn lim_17_a_bulk_mutation_runs_once_for_its_file() {
     assert_eq!(sim.stats().shops["acme"].bulk_started, 2);
 }
 
-/// LIM-3: one bulk operation of a shop at a time. What somebody else runs is told as busy, with its id.
+/// LIM-3: one bulk operation of a shop at a time. An operation of another owner is reported as
+/// busy, with its id.
 #[tokio::test]
 async fn lim_3_what_others_run_is_told_as_busy() {
     let sim = sim(ms(60_000), 5).await;
     let url = at(&sim, "acme");
-    // Another program, on a store of its own: Shopify is the referee. An older version has one place.
+    // Another program, on a store of its own: Shopify decides. An older version has one slot.
     let old = "2025-10".parse().unwrap();
     let (mine, theirs) = (memory(), memory());
     let running = builder(&theirs, &url).version(old).build().unwrap().bulk().query(PRODUCTS).await.unwrap();
     let client = builder(&mine, &url).version(old).build().unwrap();
     let error = client.bulk().query("{ orders { edges { node { id } } } }").await.unwrap_err();
     assert_eq!(error.kind(), &ShopifyErrorKind::Busy { running: vec![running.id().to_owned()] });
-    // Nothing is held after that: the next one is told the same, not that the lease is taken.
+    // Nothing is held after that: the next one gets the same error, not that the lease is taken.
     let error = client.bulk().query("{ orders { edges { node { id } } } }").await.unwrap_err();
     assert_eq!(error.kind(), &ShopifyErrorKind::Busy { running: vec![running.id().to_owned()] });
     let ended = running.cancel().await;
     assert!(ended.is_err() || ended.unwrap().status.as_str() == "CANCELED");
 }
 
-/// LIM-17: a webhook ends the wait at once, however long the next look is away.
+/// LIM-17: a webhook ends the wait at once, however far away the next poll is.
 #[tokio::test]
 async fn lim_17_a_webhook_ends_the_wait() {
     let sim = sim(ms(100), 5).await;
@@ -85,7 +86,7 @@ async fn lim_17_a_webhook_ends_the_wait() {
     assert!(matches!(bulk.notify_finished(b"{}").unwrap_err().kind(), ShopifyErrorKind::Unreadable(_)));
 }
 
-/// A shop whose one operation goes through these states, one at each look.
+/// Starts a shop whose one operation goes through these states, one at each poll.
 async fn server_with_states(states: Vec<Value>) -> ScriptedServer {
     let looks = AtomicU64::new(0);
     ScriptedServer::start(move |_, asked| {
@@ -110,7 +111,8 @@ async fn server_with_states(states: Vec<Value>) -> ScriptedServer {
     .await
 }
 
-/// LIM-17: each way to end without success is an error that says so, with the part of the result that is there.
+/// LIM-17: each way to end without success is an error that says so, with the URL of the partial
+/// result.
 #[tokio::test]
 async fn lim_17_failed_canceled_and_expired_are_errors() {
     for (status, code) in [("FAILED", Some("TIMEOUT")), ("CANCELED", None), ("EXPIRED", None)] {
@@ -144,7 +146,7 @@ async fn lim_17_failed_canceled_and_expired_are_errors() {
     assert_eq!((finished.objects, finished.url), (0, None), "an empty result has no URL");
 }
 
-/// LIM-29: a start whose answer was lost is looked for, and taken on; nothing is started twice.
+/// LIM-29: a start whose response was lost is looked for, and adopted; nothing is started twice.
 #[tokio::test]
 async fn lim_29_a_start_whose_answer_was_lost_is_taken_on() {
     for is_there in [true, false] {
@@ -172,12 +174,12 @@ async fn lim_29_a_start_whose_answer_was_lost_is_taken_on() {
     }
 }
 
-/// LIM-16: whoever waits for the place in this process has it in the moment it is given back.
+/// LIM-16: a waiter in this process gets the slot as soon as it is released.
 #[tokio::test]
 async fn lim_16_the_next_is_woken_at_once() {
     let sim = sim(ms(300), 5).await;
     let store = memory();
-    // The lease is looked at only every second; being woken is what is quicker.
+    // The lease is checked only every second; the wake-up is faster.
     let client = builder(&store, &at(&sim, "acme")).build().unwrap();
     let (first, second) = (client.bulk(), client.bulk());
     let running = first.query(PRODUCTS).await.unwrap();

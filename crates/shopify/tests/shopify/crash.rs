@@ -1,4 +1,4 @@
-//! A process that dies while its bulk operation runs: the next one takes it on.
+//! A process that dies while its bulk operation runs: the next one adopts it.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use crate::bulk::PRODUCTS;
 use crate::world::{at, builder, ms, sim};
 
-/// LIM-29, LIM-15: the lease of a process that died runs out, what it had started is looked up and taken on, and there are
-/// never two.
+/// LIM-29, LIM-15: the lease of a dead process expires, what it had started is looked up and
+/// adopted, and there are never two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_what_a_dead_process_left_is_taken_on() {
     let (server, sim) = (RedisServer::start(), sim(ms(4_000), 5).await);
@@ -18,7 +18,7 @@ async fn lim_29_what_a_dead_process_left_is_taken_on() {
     let dying = {
         let (redis, url) = (redis.clone(), url.clone());
         move || {
-            // A process of its own: its tasks end with it, and nothing is given back.
+            // A process of its own: its tasks end with it, and nothing is released.
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let id = runtime.block_on(async {

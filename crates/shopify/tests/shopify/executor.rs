@@ -1,4 +1,5 @@
-//! The queue's executor of bulk operations, one attempt at a time: what it holds, what it says, what it counts.
+//! The queue's executor of bulk operations, one attempt at a time: what it holds, reports and
+//! counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ fn started() -> ScriptedReply {
     )
 }
 
-/// LIM-13, LIM-11: bulk operations hold no more workers than they may: one more waits, spends no attempt and takes nothing.
+/// LIM-13, LIM-11: bulk operations hold no more workers than they may: one more waits, spends no
+/// attempt and takes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_13_bulk_operations_leave_workers_for_others() {
     let sim = sim(ms(60_000), 7).await;
@@ -61,13 +63,14 @@ async fn lim_13_bulk_operations_leave_workers_for_others() {
     holding.abort();
     let _ = holding.await;
     let third = attempt(&shop, &payload(&json!({ "query": "{ shop { name } }" })), 1).await;
-    assert!(matches!(third.verdict, Verdict::Rejected(_)), "its place is free again: {third:?}");
+    assert!(matches!(third.verdict, Verdict::Rejected(_)), "its slot is free again: {third:?}");
     let said: Value = serde_json::from_slice(&third.body).unwrap();
     let sentence = said["user_errors"][0]["message"].as_str().unwrap();
-    assert!(!sentence.is_empty(), "OPS-10: why it was refused is in the result, in Shopify's words: {said}");
+    assert!(!sentence.is_empty(), "OPS-10: the result has Shopify's reason for the refusal: {said}");
 }
 
-/// OPS-23: a bulk query only reads, so it is repeated; a second attempt takes on what still runs. A mutation is looked for.
+/// OPS-23: a bulk query only reads, so it is repeated; a second attempt adopts one that is still
+/// running. A mutation is looked for.
 #[tokio::test]
 async fn ops_23_a_bulk_query_is_repeated() {
     let server = ScriptedServer::start(|_, asked| {
@@ -100,7 +103,7 @@ async fn ops_23_a_bulk_query_is_repeated() {
     assert!(asked(before).contains("bulkOperations("), "it looks first: {}", asked(before));
 }
 
-/// LIM-23: a start whose answer was lost counts as what it asked for, not as nothing.
+/// LIM-23: a start whose response was lost counts with its requested cost, not as nothing.
 #[tokio::test]
 async fn lim_23_a_lost_start_counts_as_what_it_asked_for() {
     let server = ScriptedServer::start(|_, _| ScriptedReply::Cut).await;

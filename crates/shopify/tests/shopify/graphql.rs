@@ -1,4 +1,4 @@
-//! GraphQL calls: what is waited for, what is repeated, and what is not.
+//! GraphQL calls: what is waited for, what is retried, and what is not.
 
 use serde_json::{Value, json};
 use tidegate_shopify::{Error, Shopify, ShopifyErrorKind};
@@ -20,7 +20,8 @@ async fn points(client: &Shopify, store: &std::sync::Arc<dyn tidegate_store::Sto
     level.tokens as f64 / 1e6
 }
 
-/// LIM-17, LIM-1: `THROTTLED` inside a 200 is seen, and the call is made again after the computed wait.
+/// LIM-17, LIM-1: `THROTTLED` inside a 200 is recognized, and the call is made again after the
+/// computed wait.
 #[tokio::test]
 async fn lim_17_throttled_inside_a_200_is_waited_out() {
     let server = ScriptedServer::answering(vec![throttled(752, 666, 200), shop()]).await;
@@ -35,7 +36,7 @@ async fn lim_17_throttled_inside_a_200_is_waited_out() {
     assert!(server.requests()[0].head.contains(&format!("x-shopify-access-token: {TOKEN}")));
 }
 
-/// LIM-17: patience is the caller's: what would take longer is told at once, with the time.
+/// LIM-17: the caller sets the patience: a longer wait is reported at once, with its duration.
 #[tokio::test]
 async fn lim_17_patience_ends_a_wait_before_it_begins() {
     let server = ScriptedServer::answering(vec![throttled(1_000, 0, 10)]).await;
@@ -54,7 +55,7 @@ async fn lim_17_nothing_is_sent_that_the_limits_do_not_allow() {
     let server = ScriptedServer::answering(vec![data(&json!({ "a": 1 }), 5, 3, 0)]).await;
     let client = builder(&store, &server.url()).build().unwrap();
     client.graphql(QUERY, Value::Null).await.unwrap();
-    // Another client of the same shop on the same store, whatever way the shop is written.
+    // Another client of the same shop on the same store, however the shop is written.
     let other =
         builder_for("https://ACME.myshopify.com/", &store, &server.url()).patience(ms(0)).build().unwrap();
     let big = "query { products(first: 200) { nodes { id } } }";
@@ -63,7 +64,7 @@ async fn lim_17_nothing_is_sent_that_the_limits_do_not_allow() {
     assert_eq!(server.calls(), 1);
 }
 
-/// LIM-8, LIM-23: the bucket follows the throttle status, and what was asked and not used is back.
+/// LIM-8, LIM-23: the bucket follows the throttle status, and the unused part is returned.
 #[tokio::test]
 async fn lim_8_the_bucket_follows_the_throttle_status() {
     let store = memory();
@@ -81,17 +82,17 @@ async fn lim_8_the_bucket_follows_the_throttle_status() {
     let level = store.observe_bucket("shopify/acme/points").await.unwrap().unwrap();
     assert_eq!((level.capacity, level.refill_per_s), (2_000_000_000, 100_000_000));
     let left = points(&client, &store).await;
-    assert!((300.0..340.0).contains(&left), "somebody else uses it too: {left}");
+    assert!((300.0..340.0).contains(&left), "another client uses it too: {left}");
 }
 
-/// LIM-17: what costs too much is told and never sent again.
+/// LIM-17: a call that costs too much is reported and never sent again.
 #[tokio::test]
 async fn lim_17_max_cost_exceeded_is_never_repeated() {
     let error = json!({ "message": "Query cost is 2003", "extensions": { "code": "MAX_COST_EXCEEDED", "cost": 2003, "maxCost": 1000 } });
     let server = ScriptedServer::answering(vec![ScriptedReply::json(&json!({ "errors": [error] }))]).await;
     let client = client(&server);
     let error = client.graphql(QUERY, Value::Null).await.unwrap_err();
-    assert_eq!(error.to_string(), "It costs 2003 points, and the most is 1000: ask for less at once.");
+    assert_eq!(error.to_string(), "It costs 2003 points, and the maximum is 1000: ask for less at once.");
     assert_eq!((server.calls(), error.is_retryable(), error.is_unknown()), (1, false, false));
     // A budget that can never hold it is no reason to wait either.
     let server = ScriptedServer::answering(vec![throttled(3_000, 2_000, 100)]).await;
@@ -104,8 +105,8 @@ fn client(server: &ScriptedServer) -> Shopify {
     crate::world::client(&memory(), &server.url())
 }
 
-/// LIM-17: a lost answer and a failure of Shopify's are repeated only where twice is the same as once; else the outcome is
-/// unknown, and said to be.
+/// LIM-17: a lost response and a failure of Shopify's are retried only where twice is the same as
+/// once; otherwise the outcome is unknown, and reported as such.
 #[tokio::test]
 async fn lim_17_only_what_may_happen_twice_is_repeated() {
     let internal = json!({ "message": "Internal error", "extensions": { "code": "INTERNAL_SERVER_ERROR" } });
@@ -134,7 +135,8 @@ async fn lim_17_only_what_may_happen_twice_is_repeated() {
     }
 }
 
-/// LIM-17: what was not sent is tried again, whatever it is, and said to be not sent in the end.
+/// LIM-17: a call that was not sent is retried, whatever it is, and reported as not sent in the
+/// end.
 #[tokio::test]
 async fn lim_17_not_sent_is_not_unknown() {
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -148,7 +150,7 @@ async fn lim_17_not_sent_is_not_unknown() {
     assert!(left >= 999.0, "what was not sent costs nothing: {left}");
 }
 
-/// Errors beside data leave what worked as it is; errors alone are an error with their codes.
+/// Errors next to data leave what worked as it is; errors alone are an error with their codes.
 #[tokio::test]
 async fn errors_beside_data_are_told_with_it() {
     let denied = json!({ "message": "hunter3", "extensions": { "code": "ACCESS_DENIED" } });
@@ -158,13 +160,13 @@ async fn errors_beside_data_are_told_with_it() {
     assert_eq!((answer.errors.len(), answer.data["shop"]["id"].as_str()), (1, Some("7")));
     let server = ScriptedServer::answering(vec![ScriptedReply::json(&json!({ "errors": [denied] }))]).await;
     let error = client(&server).graphql(QUERY, Value::Null).await.unwrap_err();
-    assert_eq!((error.to_string().as_str(), server.calls()), ("Nothing of it ran: ACCESS_DENIED.", 1));
+    assert_eq!((error.to_string().as_str(), server.calls()), ("No part of it ran: ACCESS_DENIED.", 1));
     assert!(
         matches!(error.kind(), ShopifyErrorKind::Graphql { errors, .. } if errors[0]["message"] == "hunter3")
     );
 }
 
-/// OPS-22: neither the token nor what Shopify sent is in anything that is printed.
+/// OPS-22: nothing that is printed contains the token or what Shopify sent.
 #[tokio::test]
 async fn ops_22_the_token_is_in_no_message() {
     let store = memory();

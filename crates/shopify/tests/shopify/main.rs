@@ -1,4 +1,5 @@
-//! The client, bulk operations and the queue's executor, against a server that does as it is told and against the simulator.
+//! The client, bulk operations and the queue's executor, against a scripted server and against the
+//! simulator.
 
 #[cfg(test)]
 mod bulk;

@@ -1,4 +1,4 @@
-//! Bulk operations of the queue, on a real Redis: the cap of a shop is their lease.
+//! Bulk operations in the queue, on a real Redis: the cap of a shop is their lease.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::world::{TOKEN, at, memory, ms, sim, until};
 const ORDERS: &str = "{ orders { edges { node { id } } } }";
 const SHOPS: [&str; 2] = ["acme", "other"];
 
-/// Of one shop the base URL leads to a version of the API, as people have it from Shopify's own pages.
+/// One shop's base URL leads to a version of the API, as people copy it from Shopify's own pages.
 fn executor(sim: &ShopifySim) -> BulkUpstreams {
     let config = |shop: &&str| {
         let below = if *shop == "other" { "/admin/api/2026-04" } else { "" };
@@ -37,7 +37,7 @@ async fn engine(store: &Arc<dyn Store>, sim: &ShopifySim, options: Options) -> E
     Engine::open(Arc::clone(store), options, executors, limits()).await.unwrap()
 }
 
-/// The limits of both shops, as their dialect makes them.
+/// Returns the limits of both shops, as their dialect creates them.
 fn limits() -> Vec<(Arc<str>, LimitShape)> {
     let drip = LimitShape::Drip { capacity: 1_000_000_000, refill_per_s: 50_000_000, margin: 0 };
     let of = |shop: &&str| {
@@ -50,7 +50,7 @@ fn limits() -> Vec<(Arc<str>, LimitShape)> {
     SHOPS.iter().flat_map(of).collect()
 }
 
-/// A job in an older version, of which Shopify runs one at a time and turns others away.
+/// Returns a job in an older version, of which Shopify runs one at a time and refuses others.
 fn job(shop: &str, group: &str, query: &str) -> Submission {
     let request = json!({ "query": query, "api_version": "2025-10" });
     Submission::new(KIND, group, json!({ "upstream": shop, "request": request }).to_string())
@@ -65,8 +65,9 @@ fn started(sim: &ShopifySim, shop: &str) -> u64 {
     sim.stats().shops.get(shop).map_or(0, |shop| shop.bulk_started)
 }
 
-/// LIM-21, LIM-3, LIM-16: of two bulk jobs of one shop in the queue the second waits and then runs, without an attempt spent
-/// and without Shopify having to turn it away; one of another shop runs meanwhile.
+/// LIM-21, LIM-3, LIM-16: of two bulk jobs of one shop in the queue the second waits and then runs,
+/// without an attempt spent and without Shopify having to refuse it; one of another shop runs
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
     let (server, sim) = (RedisServer::start(), sim(ms(2_500), 7).await);
@@ -92,11 +93,12 @@ async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
     let points =
         engine.limits().await.unwrap().into_iter().find(|limit| &*limit.name == "acme/points").unwrap();
     let LimitShape::Drip { capacity, .. } = points.shape else { panic!("{points:?}") };
-    assert_eq!(capacity, 2_000_000_000, "what its answers said of the budget is learned");
+    assert_eq!(capacity, 2_000_000_000, "the budget is learned from its responses");
     engine.drain().await;
 }
 
-/// LIM-29: a node that dies in the midst of a bulk job: the next owner looks first and takes it on, never two.
+/// LIM-29: a node dies in the middle of a bulk job: the next owner looks first and adopts it, never
+/// two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
     let (server, sim) = (RedisServer::start(), Arc::new(sim(ms(8_000), 7).await));
@@ -121,7 +123,7 @@ async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
     let id = tokio::task::spawn_blocking(dying).await.unwrap();
     let store: Arc<dyn Store> = tidegate_store_redis::open(&url).await.unwrap();
     let engine = loop {
-        // The dead one's lease has to run out.
+        // The dead one's lease has to expire.
         let executors = Executors::from([(Arc::from(KIND), Arc::new(executor(&sim)) as Arc<dyn Upstream>)]);
         match Engine::open(Arc::clone(&store), short(), executors, limits()).await {
             Ok(engine) => break engine,
@@ -134,7 +136,7 @@ async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
     assert_eq!((started(&sim, "acme"), sim.stats().all.overstepped), (1, 0));
 }
 
-/// LIM-29: a drain gives up what runs at Shopify, and the next owner takes it on.
+/// LIM-29: a drain gives up what runs at Shopify, and the next owner adopts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_after_a_drain_the_next_owner_takes_it_on() {
     let (store, sim) = (memory(), sim(ms(4_000), 7).await);
@@ -148,7 +150,8 @@ async fn lim_29_after_a_drain_the_next_owner_takes_it_on() {
     assert_eq!((started(&sim, "acme"), sim.stats().all.overstepped), (1, 0));
 }
 
-/// LIM-16: what somebody else runs in the shop makes the job wait, with no attempt spent and no hot loop.
+/// LIM-16: another owner's operation in the shop makes the job wait, with no attempt spent and no
+/// busy loop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_16_busy_at_shopify_spends_no_attempt() {
     let (store, sim) = (memory(), sim(ms(60_000), 7).await);
@@ -164,6 +167,9 @@ async fn lim_16_busy_at_shopify_spends_no_attempt() {
     let view = engine.get(id).await.unwrap();
     assert!(!view.state.is_ended() && view.attempt == 0, "{view:?}");
     let said = view.fault.unwrap().message;
-    assert!(said.starts_with("The shop runs as many bulk operations as it may: gid://"), "{said}");
+    assert!(
+        said.starts_with("The shop already runs the maximum number of bulk operations: gid://"),
+        "{said}"
+    );
     assert_eq!(sim.stats().all.overstepped, 1, "it was asked once");
 }

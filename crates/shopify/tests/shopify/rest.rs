@@ -1,4 +1,4 @@
-//! REST calls: their own bucket, in calls; a 429 obeyed; what is repeated and what is not.
+//! REST calls: their own bucket, in calls; a 429 obeyed; what is retried and what is not.
 
 use serde_json::{Value, json};
 use tidegate_shopify::ShopifyErrorKind;
@@ -14,7 +14,8 @@ fn products() -> ScriptedReply {
         .with_header("link", "<x>; rel=next")
 }
 
-/// LIM-4, LIM-8: REST has a bucket of its own, in calls, that follows `X-Shopify-Shop-Api-Call-Limit`.
+/// LIM-4, LIM-8: REST has a bucket of its own, in calls, that follows
+/// `X-Shopify-Shop-Api-Call-Limit`.
 #[tokio::test]
 async fn lim_4_rest_has_a_bucket_of_its_own() {
     let store = memory();
@@ -36,7 +37,8 @@ async fn lim_4_rest_has_a_bucket_of_its_own() {
     assert_eq!((requests.capacity, requests.refill_per_s), (80_000_000, 4_000_000));
 }
 
-/// LIM-2: a 429 is obeyed, whatever was called; and everybody who shares the bucket knows that it is empty.
+/// LIM-2: a 429 is obeyed, whatever was called; and everyone who shares the bucket knows that it is
+/// empty.
 #[tokio::test]
 async fn lim_2_a_429_is_obeyed() {
     let store = memory();
@@ -51,7 +53,8 @@ async fn lim_2_a_429_is_obeyed() {
     assert!(left < 10_000_000, "a 429 says that nothing is left: {left}");
 }
 
-/// LIM-17: what HTTP calls idempotent is repeated; a POST that may have happened is not.
+/// LIM-17: methods that HTTP calls idempotent are retried; a POST that may have taken effect is
+/// not.
 #[tokio::test]
 async fn lim_17_a_post_that_may_have_happened_is_not_repeated() {
     for failure in [ScriptedReply::Cut, ScriptedReply::status(503)] {
@@ -64,7 +67,7 @@ async fn lim_17_a_post_that_may_have_happened_is_not_repeated() {
     }
 }
 
-/// A refusal is told with its status, once; a path that leads elsewhere is not called at all.
+/// A refusal is reported with its status, once; a path that leads elsewhere is not called at all.
 #[tokio::test]
 async fn a_refusal_is_told_and_not_repeated() {
     for status in [400, 401, 402, 403, 404, 422, 423, 430] {

@@ -22,7 +22,8 @@ async fn lim_17_a_million_lines_from_a_server() {
     assert_eq!(count, LINES);
 }
 
-/// What breaks off, is not there or is too long is told, without the URL; the token is not sent along.
+/// A result that breaks off, is missing or has too long a line is reported, without the URL; the
+/// token is not sent along.
 #[tokio::test]
 async fn what_breaks_off_is_told_without_the_url() {
     let store = memory();
@@ -42,7 +43,7 @@ async fn what_breaks_off_is_told_without_the_url() {
     let mut lines = client.bulk().lines(&url("/lines")).await.unwrap();
     assert_eq!(lines.next_line().await.unwrap().unwrap(), "{}");
     let error = lines.next_line().await.unwrap_err();
-    let said = "What came cannot be read: line 2 of the result is longer than the 6 bytes that are taken.";
+    let said = "The response cannot be read: line 2 of the result is longer than the limit of 6 bytes.";
     assert_eq!(error.to_string(), said);
     assert_eq!(lines.next_line().await.unwrap(), None, "nothing comes after that");
     for path in ["/cut", "/gone"] {

@@ -1,4 +1,5 @@
-//! An HTTP server that answers as a test tells it, one answer after the other, and remembers what it was asked.
+//! An HTTP server that responds as a test scripts it, one response after the other, and records the
+//! requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -7,16 +8,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What is done with a call.
+/// The reply to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum ScriptedReply {
-    /// It is answered.
+    /// Sends a response.
     Answer { status: u16, headers: Vec<(&'static str, String)>, body: String },
-    /// The connection is cut once it was read.
+    /// Cuts the connection once the request was read.
     Cut,
 }
 
-/// A call that came.
+/// A request that arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
@@ -42,7 +43,7 @@ impl ScriptedReply {
         Self::Answer { status, headers: Vec::new(), body: r#"{"errors":"hunter3"}"#.to_owned() }
     }
 
-    /// The same with another body.
+    /// Returns the same with another body.
     pub(crate) fn with_body(self, said: &str) -> Self {
         match self {
             Self::Answer { status, headers, .. } => Self::Answer { status, headers, body: said.to_owned() },
@@ -61,13 +62,14 @@ impl ScriptedReply {
     }
 }
 
-/// What GraphQL says of costs: requested, actual, and the budget with 2,000 points and this much a second.
+/// Returns the cost of a GraphQL response: requested, actual, and the budget with 2,000 points and
+/// this restore rate per second.
 pub(crate) fn cost(requested: u32, actual: Option<u32>, available: u32, restore: u32) -> Value {
     json!({ "cost": { "requestedQueryCost": requested, "actualQueryCost": actual,
         "throttleStatus": { "maximumAvailable": 2000.0, "currentlyAvailable": available, "restoreRate": f64::from(restore) } } })
 }
 
-/// Data, with what it cost.
+/// Returns data, with its cost.
 pub(crate) fn data(data: &Value, requested: u32, actual: u32, available: u32) -> ScriptedReply {
     ScriptedReply::json(&json!({ "data": data, "extensions": cost(requested, Some(actual), available, 100) }))
 }
@@ -81,7 +83,7 @@ pub(crate) fn throttled(requested: u32, available: u32, restore: u32) -> Scripte
 }
 
 impl ScriptedServer {
-    /// Answers the nth call, from 0 on, as `script` says.
+    /// Replies to the nth request, from 0 on, as `script` says.
     pub(crate) async fn start(
         script: impl Fn(usize, &ReceivedRequest) -> ScriptedReply + Send + Sync + 'static,
     ) -> Self {
@@ -97,7 +99,7 @@ impl ScriptedServer {
         Self { addr, asked }
     }
 
-    /// Answers the calls with these, one after the other; the last one again and again.
+    /// Sends these replies, one after the other; the last one again and again.
     pub(crate) async fn answering(replies: Vec<ScriptedReply>) -> Self {
         Self::start(move |nth, _| replies[nth.min(replies.len() - 1)].clone()).await
     }

@@ -1,4 +1,5 @@
-//! Bulk operations of one shop and of two, on a real Redis: by the client's lease, from several processes' handles.
+//! Bulk operations of one shop and of two, on a real Redis: through the client's lease, from the
+//! handles of several processes.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ async fn stores(server: &RedisServer) -> [Arc<dyn Store>; 2] {
     [open().await.unwrap(), open().await.unwrap()]
 }
 
-/// LIM-21, LIM-3: two bulk jobs of one shop from two processes: the second waits and then runs, and Shopify never has to
-/// turn one away.
+/// LIM-21, LIM-3: two bulk jobs of one shop from two processes: the second waits and then runs, and
+/// Shopify never has to refuse one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_the_second_of_one_shop_waits_and_then_runs() {
     let (server, sim) = (RedisServer::start(), sim(ms(700), 5).await);
@@ -51,7 +52,7 @@ async fn lim_21_those_of_two_shops_run_at_once() {
     assert_eq!((stats.shops["acme"].bulk_running, stats.shops["other"].bulk_running), (1, 1));
 }
 
-/// LIM-29: with five places as many run at once, of one shop, and the sixth waits.
+/// LIM-29: with five slots as many run at once, of one shop, and the sixth waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_five_places_are_five_at_once() {
     let (server, sim) = (RedisServer::start(), sim(ms(60_000), 5).await);
@@ -65,9 +66,5 @@ async fn lim_29_five_places_are_five_at_once() {
     let told: Vec<_> = running.iter().map(Result::is_ok).collect();
     assert_eq!(told, [true, true, true, true, true, false]);
     let shop = &sim.stats().shops["acme"];
-    assert_eq!(
-        (shop.bulk_running, shop.overstepped),
-        (5, 0),
-        "the sixth was kept by the lease, not by Shopify"
-    );
+    assert_eq!((shop.bulk_running, shop.overstepped), (5, 0), "the lease held the sixth back, not Shopify");
 }

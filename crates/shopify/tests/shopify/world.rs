@@ -9,7 +9,7 @@ use tidegate_sim::{ShopifySim, ShopifySimOptions};
 use tidegate_store::{SharedState, Store, WallClock};
 use tidegate_store_embedded::MemoryStore;
 
-/// The token, which must be in no message.
+/// The token, which no message may contain.
 pub(crate) const TOKEN: &str = "shpat_hunter2";
 
 pub(crate) const fn ms(count: u64) -> Duration {
@@ -20,7 +20,7 @@ pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(WallClock)))
 }
 
-/// A client of the shop `acme` for a server at `url`.
+/// Returns a client builder of the shop `acme` for a server at `url`.
 pub(crate) fn builder(store: &Arc<dyn Store>, url: &str) -> Builder {
     builder_for("acme", store, url)
 }
@@ -34,18 +34,18 @@ pub(crate) fn client(store: &Arc<dyn Store>, url: &str) -> Shopify {
     builder(store, url).build().unwrap()
 }
 
-/// A simulator whose bulk operations take so long.
+/// Starts a simulator whose bulk operations take this long.
 pub(crate) async fn sim(bulk_takes: Duration, bulk_rows: u64) -> ShopifySim {
     let options = ShopifySimOptions { bulk_takes, bulk_rows, ..ShopifySimOptions::default() };
     ShopifySim::start(options).await.unwrap()
 }
 
-/// Where a shop is in a simulator.
+/// Returns the URL of a shop in a simulator.
 pub(crate) fn at(sim: &ShopifySim, shop: &str) -> String {
     format!("http://{}/shops/{shop}", sim.addr())
 }
 
-/// Tries until it is so, for half a minute at most.
+/// Waits until the condition holds, for half a minute at most.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if is_so() {

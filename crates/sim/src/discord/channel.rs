@@ -1,4 +1,5 @@
-//! A channel of any kind, categories included: what is kept of it, how it is read from a body and how it is shown.
+//! A channel of any kind, including categories: its stored fields, how it is read from a body and
+//! how it is shown.
 
 use serde_json::{Map, Value, json};
 
@@ -12,22 +13,22 @@ pub const TEXT: u64 = 0;
 pub const VOICE: u64 = 2;
 /// A category.
 pub const CATEGORY: u64 = 4;
-/// A channel whose messages others follow.
+/// An announcement channel, whose messages others follow.
 pub const ANNOUNCEMENT: u64 = 5;
-/// A stage.
+/// A stage channel.
 pub const STAGE: u64 = 13;
-/// A forum.
+/// A forum channel.
 pub const FORUM: u64 = 15;
-/// A forum of pictures.
+/// A media channel.
 pub const MEDIA: u64 = 16;
 
 /// The kinds that a guild can have.
 pub const KINDS: [u64; 7] = [TEXT, VOICE, CATEGORY, ANNOUNCEMENT, STAGE, FORUM, MEDIA];
 
-/// A field, the kinds that have it, and what it is when nobody says.
+/// A field, the kinds that have it, and its default.
 type ExtraField = (&'static str, &'static [u64], fn() -> Value);
 
-/// Fields that are kept as they came.
+/// Fields that are stored as received.
 const EXTRA: [ExtraField; 14] = [
     ("nsfw", &[TEXT, VOICE, ANNOUNCEMENT, STAGE, FORUM, MEDIA], || json!(false)),
     ("rate_limit_per_user", &[TEXT, VOICE, ANNOUNCEMENT, STAGE, FORUM, MEDIA], || json!(0)),
@@ -54,33 +55,33 @@ pub struct Channel {
     pub guild: u64,
     /// Its kind.
     pub kind: u64,
-    /// Its name, as it was made.
+    /// Its name, normalized.
     pub name: String,
     /// Its topic.
     pub topic: Option<String>,
-    /// Where it stands.
+    /// Its position.
     pub position: u64,
     /// Its category.
     pub parent: Option<u64>,
-    /// Who may what in it.
+    /// Its permission overwrites.
     pub overwrites: Vec<Overwrite>,
-    /// The last message that was written, be it gone.
+    /// The last message posted, even if it was deleted.
     pub last_message: Option<u64>,
     extra: Map<String, Value>,
 }
 
-/// What a body says of a channel.
+/// The fields of a channel in a body.
 #[derive(Debug, Default)]
 pub struct ChannelDraft {
-    /// Its name, as it will be.
+    /// Its name, normalized.
     pub name: Option<String>,
     /// Its kind.
     pub kind: Option<u64>,
-    /// Its topic; `Some(None)` takes it away.
+    /// Its topic; `Some(None)` removes it.
     pub topic: Option<Option<String>>,
-    /// Where it is to stand.
+    /// Its new position.
     pub position: Option<u64>,
-    /// Its category; `Some(None)` takes it out of one.
+    /// Its category; `Some(None)` moves it out of one.
     pub parent: Option<Option<u64>>,
     /// All of its overwrites.
     pub overwrites: Option<Vec<Overwrite>>,
@@ -88,7 +89,7 @@ pub struct ChannelDraft {
 }
 
 impl ChannelDraft {
-    /// Reads it, for a channel that is of this kind unless the body says another.
+    /// Reads a draft, for a channel of this kind unless the body gives another.
     #[must_use]
     pub fn read(form: &mut Form<'_>, kind: u64) -> Self {
         let asked = form.number("type", 0..=u64::MAX);
@@ -124,7 +125,7 @@ impl ChannelDraft {
 }
 
 impl Channel {
-    /// One with nothing in it.
+    /// Creates an empty channel.
     #[must_use]
     pub fn new(id: u64, guild: u64, kind: u64) -> Self {
         Self {
@@ -141,7 +142,7 @@ impl Channel {
         }
     }
 
-    /// Changes what a draft names. A category is in no category.
+    /// Applies the fields of a draft. A category is never in a category.
     pub fn apply(&mut self, draft: ChannelDraft) {
         self.kind = draft.kind.unwrap_or(self.kind);
         self.name = draft.name.unwrap_or(std::mem::take(&mut self.name));
@@ -152,20 +153,20 @@ impl Channel {
         self.extra.extend(draft.extra);
     }
 
-    /// Whether a draft changes what the hidden limit counts.
+    /// Returns whether a draft changes what the hidden limit counts.
     #[must_use]
     pub fn is_renamed_by(&self, draft: &ChannelDraft) -> bool {
         let name = draft.name.as_ref().is_some_and(|name| *name != self.name);
         name || draft.topic.as_ref().is_some_and(|topic| *topic != self.topic)
     }
 
-    /// Whether messages can be written in it.
+    /// Returns whether messages can be posted in it.
     #[must_use]
     pub const fn takes_messages(&self) -> bool {
         matches!(self.kind, TEXT | ANNOUNCEMENT | VOICE | STAGE)
     }
 
-    /// As the API shows it.
+    /// Returns it as the API shows it.
     #[must_use]
     pub fn json(&self) -> Value {
         let mut shown = json!({
@@ -190,13 +191,13 @@ impl Channel {
     }
 }
 
-/// Whether names of this kind lose their spaces and capitals.
+/// Returns whether names of this kind lose their spaces and capitals.
 #[must_use]
 pub const fn is_slugged(kind: u64) -> bool {
     matches!(kind, TEXT | ANNOUNCEMENT)
 }
 
-/// What stands in one order: categories, what is written in, what is spoken in.
+/// Returns the group that is sorted together: categories, text kinds, voice kinds.
 #[must_use]
 pub const fn sort_group(kind: u64) -> u8 {
     match kind {
@@ -218,7 +219,7 @@ mod tests {
         channel
     }
 
-    /// Channels, word for word.
+    /// The exact JSON of channels.
     #[test]
     fn channels_are_shown_as_documented() {
         let text =

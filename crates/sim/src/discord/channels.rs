@@ -1,4 +1,4 @@
-//! Calls on channels: where one may be put, who may change it, and what follows a category.
+//! Calls on channels: where one may be placed, who may change it, and what follows its category.
 
 use hyper::StatusCode;
 
@@ -11,7 +11,7 @@ use super::permissions::{MANAGE_CHANNELS, MANAGE_ROLES, VIEW_CHANNEL};
 use super::refusal::{CallResult, CompletedCall, DiscordErrorCode, DiscordRefusal};
 
 impl Guild {
-    /// Makes one. Without overwrites it has those of its category.
+    /// Creates a channel. Without overwrites it gets those of its category.
     ///
     /// # Errors
     /// When it is refused.
@@ -44,7 +44,7 @@ impl Guild {
         Ok(CompletedCall::wrote(StatusCode::CREATED, id, shown))
     }
 
-    /// Changes one. Its name and topic have a limit that no header tells of.
+    /// Edits a channel. Its name and topic have a limit that no header announces.
     ///
     /// # Errors
     /// When it is refused.
@@ -77,7 +77,7 @@ impl Guild {
         Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
-    /// Removes one. What was in a category stays, in none.
+    /// Deletes a channel. The channels of a deleted category stay, in none.
     ///
     /// # Errors
     /// When it is refused.
@@ -94,7 +94,7 @@ impl Guild {
         Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
-    /// Puts some in other places, and at most one in another category.
+    /// Moves channels to other positions, and at most one to another category.
     ///
     /// # Errors
     /// When it is refused; then none has moved.
@@ -134,10 +134,10 @@ impl Guild {
         Ok(CompletedCall::no_content(self.id))
     }
 
-    /// What somebody holds in a channel, which must be seen and these.
+    /// Checks that the caller sees a channel and holds these permissions in it.
     ///
     /// # Errors
-    /// When it is not.
+    /// When the caller does not.
     pub(super) fn require_in_channel(
         &self,
         actor: Actor,
@@ -152,8 +152,8 @@ impl Guild {
         if held & bits == bits { Ok(held) } else { Err(DiscordErrorCode::MissingPermissions.into()) }
     }
 
-    /// That overwrites are of roles that are there, and name only what the caller holds. Who may what in a channel can
-    /// be given away by administrators only.
+    /// Checks that overwrites are of existing roles, and name only permissions that the caller
+    /// holds. Only administrators can grant the right to change permissions in a channel.
     pub(super) fn check_grantable(
         &self,
         actor: Actor,
@@ -175,7 +175,7 @@ impl Guild {
         }
     }
 
-    /// That a category is one, and has room for another channel, or for this one.
+    /// Checks that a category is one, and has room for another channel, or for this one.
     fn check_category(
         &self,
         parent: Option<u64>,
@@ -199,7 +199,8 @@ impl Guild {
         Ok(())
     }
 
-    /// What had the same overwrites as its category has them still when those change.
+    /// Keeps channels in sync with their category: those that had the same overwrites get its new
+    /// ones.
     pub(super) fn sync_with_category(&mut self, category: u64, before: &[Overwrite]) {
         let Some(after) = self.channels.get(&category).map(|channel| channel.overwrites.clone()) else {
             return;
@@ -215,7 +216,7 @@ impl Guild {
     }
 }
 
-/// Whether two lists say the same, in whatever order.
+/// Returns whether two lists are equal, in whatever order.
 fn same_overwrites(one: &[Overwrite], other: &[Overwrite]) -> bool {
     one.len() == other.len() && one.iter().all(|overwrite| other.contains(overwrite))
 }

@@ -1,5 +1,5 @@
-//! What is told and changed at `/_sim/…`: counts, limits, stops, the clock, and guilds by hand. Discord has none of
-//! it.
+//! The control interface at `/_sim/…`: counts, limits, faults, the clock, and changes of guilds as
+//! an operator. Discord has none of it.
 
 use std::time::Duration;
 
@@ -40,20 +40,20 @@ struct BotRoleBody {
     bot_position: Option<u64>,
 }
 
-/// What follows besides the answer.
+/// The side effect of a control call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlEffect {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// What hangs is cut.
+    /// Cuts the hanging calls.
     Lift,
-    /// The clock goes forward.
+    /// Advances the clock.
     Forward(Duration),
 }
 
 type ControlResult = Result<(Value, ControlEffect), (StatusCode, String)>;
 
-/// Answers a call to `/_sim/…`, with what follows.
+/// Handles a call to `/_sim/…`; also returns its side effect.
 pub fn control(
     world: &mut DiscordSimState,
     request: &Request<Bytes>,

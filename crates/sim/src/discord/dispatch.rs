@@ -1,4 +1,4 @@
-//! Which function a route is, once a call got in. It decides nothing else.
+//! Maps a route to its function, once a call was admitted. It decides nothing else.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::guild::{Actor, Guild, GuildCall, user};
 use super::refusal::{CallResult, CompletedCall};
 use super::route::DiscordEndpoint;
 
-/// What is told of the API and of the caller.
+/// Returns information about the API and the caller.
 pub(super) fn api_info(call: DiscordEndpoint, actor: Actor) -> CompletedCall {
     let url = "wss://gateway.invalid";
     CompletedCall::read(match (call, actor) {
@@ -19,7 +19,7 @@ pub(super) fn api_info(call: DiscordEndpoint, actor: Actor) -> CompletedCall {
     })
 }
 
-/// Does what a call asks of a guild.
+/// Executes a call on a guild.
 pub(super) fn dispatch(guild: &mut Guild, turn: &mut GuildCall<'_>) -> CallResult {
     match turn.target.route.call {
         DiscordEndpoint::Guild

@@ -1,11 +1,11 @@
-//! Objects that are there twice: of one kind in one guild, with the same managed key or, where they have none, the
-//! same name. Messages are twins when one bot wrote the same in one channel.
+//! Finds duplicate objects: of one kind in one guild, with the same managed key or, where they have
+//! none, the same name. Messages are duplicates when one bot posted the same text in one channel.
 
 use std::collections::BTreeMap;
 
 use super::guild::{Guild, SOMEBODY};
 
-/// The key in a managed name, `〚SSO〛 Desk 〔desk〕`, with its prefix.
+/// Returns the key in a managed name, `〚SSO〛 Desk 〔desk〕`, with its prefix.
 fn managed_key(name: &str) -> Option<(&str, &str)> {
     let (prefix, rest) = name.strip_prefix('〚')?.split_once('〛')?;
     let (_, key) = rest.strip_suffix('〕')?.rsplit_once('〔')?;
@@ -16,7 +16,7 @@ fn label(name: &str) -> String {
     managed_key(name).map_or_else(|| name.to_owned(), |(prefix, key)| format!("〚{prefix}〛〔{key}〕"))
 }
 
-/// The ids of objects that are there twice, by what they are.
+/// Returns the ids of duplicate objects, by kind and key.
 #[must_use]
 pub fn find_duplicates(guild: &Guild) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -32,7 +32,7 @@ pub fn find_duplicates(guild: &Guild) -> BTreeMap<String, Vec<String>> {
         count(format!("message in {} {what}", message.channel), message.id);
     }
     found.retain(|_, ids| ids.len() > 1);
-    // What a message says is not told.
+    // The text of a message is not shown.
     let short = |what: String, ids: &[String]| match what.strip_prefix("message in ") {
         Some(rest) => {
             let channel = rest.split(' ').next().unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn find_duplicates(guild: &Guild) -> BTreeMap<String, Vec<String>> {
     found.into_iter().map(|(what, ids)| (short(what, &ids), ids)).collect()
 }
 
-/// How many objects are there in excess.
+/// Returns how many objects are in excess.
 #[must_use]
 pub fn excess(twins: &BTreeMap<String, Vec<String>>) -> u64 {
     twins.values().map(|ids| ids.len() as u64 - 1).sum()

@@ -1,73 +1,74 @@
-//! A stop at one write, so that a caller can be killed at exactly that point. While it stands nothing goes on.
+//! A fault at one write, so that a caller can be killed at exactly that point. While it holds,
+//! nothing proceeds.
 
 use serde::{Deserialize, Serialize};
 
-/// On which side of the effect.
+/// On which side of the effect the fault occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultTiming {
     /// The write does not happen.
     Before,
-    /// It happens, and is not answered.
+    /// The write happens, but gets no response.
     After,
 }
 
-/// What becomes of the call.
+/// What happens to the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultAction {
-    /// It hangs, and so does every later call, until the stop is lifted; then they are cut.
+    /// It hangs, and so does every later call, until the fault is lifted; then they are cut.
     #[default]
     Hang,
-    /// Its connection is cut, and later calls go on.
+    /// Its connection is cut, and later calls proceed.
     Cut,
 }
 
-/// Where to stop.
+/// Where to inject the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
-    /// At which write from now on; the next one is 1.
+    /// The number of the write from now on; the next one is 1.
     pub write: u64,
     /// On which side of it.
     pub when: FaultTiming,
-    /// How.
+    /// What happens to the call.
     #[serde(default)]
     pub how: FaultAction,
 }
 
-/// The stop.
+/// The state of the fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultSwitch {
-    /// What was asked for.
+    /// The requested fault.
     order: Option<FaultRule>,
-    /// How many writes came since.
+    /// How many writes arrived since.
     writes: u64,
-    /// Whether it was reached.
+    /// Whether the fault was reached.
     reached: bool,
 }
 
 impl FaultSwitch {
-    /// A fresh one.
+    /// Creates a switch for a fault.
     #[must_use]
     pub const fn new(order: FaultRule) -> Self {
         Self { order: Some(order), writes: 0, reached: false }
     }
 
-    /// Whether the next write is the one before which to stop.
+    /// Returns whether the fault comes before the next write.
     #[must_use]
     pub fn is_next(&self) -> bool {
         let due = |order: FaultRule| order.when == FaultTiming::Before && order.write == self.writes + 1;
         !self.reached && self.order.is_some_and(due)
     }
 
-    /// Whether nothing goes on.
+    /// Returns whether all calls hang.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.reached && self.order.is_some_and(|order| order.how == FaultAction::Hang)
     }
 
-    /// A write; what becomes of it when it is the one.
+    /// Counts a write; returns the fault when this is the one.
     pub fn write(&mut self) -> Option<FaultRule> {
         let order = self.order.filter(|_| !self.reached)?;
         self.writes += 1;

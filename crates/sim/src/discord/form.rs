@@ -1,5 +1,5 @@
-//! Reads the fields of a body, and tells what is wrong with them the way Discord does: nested by field, each with a
-//! code and a sentence. It knows no object.
+//! Reads the fields of a body, and reports errors the way Discord does: nested by field, each with
+//! a code and a sentence. It knows no object.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::refusal::DiscordRefusal;
 use super::snowflake;
 
-/// One thing that is wrong.
+/// The path, code and message of one error.
 type FieldError = (Vec<String>, &'static str, String);
 
 /// The fields of an object.
@@ -21,7 +21,7 @@ pub struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// Of a body.
+    /// Creates a form of a body.
     #[must_use]
     pub fn of(body: &'a Value) -> Self {
         Self::at(Vec::new(), body)
@@ -36,32 +36,32 @@ impl<'a> Form<'a> {
         form
     }
 
-    /// Says what is wrong with a field.
+    /// Adds an error for a field.
     pub fn add_error(&mut self, field: &str, code: &'static str, message: String) {
         let mut path = self.path.clone();
         path.push(field.to_owned());
         self.errors.push((path, code, message));
     }
 
-    /// Whether a field is there, be it `null`.
+    /// Returns whether a field exists, even if it is `null`.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.fields.is_some_and(|fields| fields.contains_key(field))
     }
 
-    /// A field as it is, unless it is `null`.
+    /// Returns a field unread, unless it is `null`.
     #[must_use]
     pub fn raw(&self, field: &str) -> Option<&'a Value> {
         self.fields?.get(field).filter(|value| !value.is_null())
     }
 
-    /// Whether a field is `null`.
+    /// Returns whether a field is `null`.
     #[must_use]
     pub fn is_null(&self, field: &str) -> bool {
         self.fields.and_then(|fields| fields.get(field)).is_some_and(Value::is_null)
     }
 
-    /// A text, as long as it likes.
+    /// Reads a text of any length.
     pub fn text(&mut self, field: &str) -> Option<&'a str> {
         let value = self.raw(field)?;
         if value.as_str().is_none() {
@@ -74,7 +74,7 @@ impl<'a> Form<'a> {
         value.as_str()
     }
 
-    /// A text of at most so many characters.
+    /// Reads a text of at most so many characters.
     pub fn short_text(&mut self, field: &str, most: usize) -> Option<&'a str> {
         let text = self.text(field)?;
         if text.chars().count() > most {
@@ -83,7 +83,7 @@ impl<'a> Form<'a> {
         Some(text)
     }
 
-    /// A name, which `made` makes of the text.
+    /// Reads a name, which `made` normalizes.
     pub fn name(&mut self, field: &str, made: fn(&str) -> String) -> Option<String> {
         let asked = self.text(field)?;
         let name = made(asked);
@@ -94,7 +94,7 @@ impl<'a> Form<'a> {
         Some(name)
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub fn number(&mut self, field: &str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.raw(field)?;
         let Some(number) = value.as_u64() else {
@@ -111,7 +111,7 @@ impl<'a> Form<'a> {
         Some(number)
     }
 
-    /// Yes or no.
+    /// Reads a boolean.
     pub fn flag(&mut self, field: &str) -> Option<bool> {
         let value = self.raw(field)?;
         if value.as_bool().is_none() {
@@ -120,7 +120,7 @@ impl<'a> Form<'a> {
         value.as_bool()
     }
 
-    /// An id.
+    /// Reads an id.
     pub fn id(&mut self, field: &str) -> Option<u64> {
         let value = self.raw(field)?;
         let id = snowflake::parse(&plain(value));
@@ -134,7 +134,7 @@ impl<'a> Form<'a> {
         id
     }
 
-    /// Permissions: a decimal text.
+    /// Reads permissions: a decimal text.
     pub fn bits(&mut self, field: &str) -> Option<u64> {
         let value = self.raw(field)?;
         let bits = plain(value).parse().ok();
@@ -144,7 +144,7 @@ impl<'a> Form<'a> {
         bits
     }
 
-    /// The objects of a list, of which there are at most so many.
+    /// Reads the objects of a list, of which there are at most so many.
     pub fn list<T>(
         &mut self,
         field: &str,
@@ -166,26 +166,26 @@ impl<'a> Form<'a> {
         Some(all)
     }
 
-    /// That a field must be there.
+    /// Requires that a field exists.
     pub fn require(&mut self, field: &str) {
         if self.raw(field).is_none() {
             self.add_error(field, "BASE_TYPE_REQUIRED", "This field is required".to_owned());
         }
     }
 
-    /// The end: whether all of it was right.
+    /// Finishes the form and returns whether all fields were valid.
     ///
     /// # Errors
-    /// With all that was wrong.
+    /// With all errors.
     pub fn finish(self) -> Result<(), DiscordRefusal> {
         if self.errors.is_empty() { Ok(()) } else { Err(refusal(self.errors)) }
     }
 }
 
-/// The objects of a body that is a list.
+/// Reads the objects of a body that is a list.
 ///
 /// # Errors
-/// With all that was wrong.
+/// With all errors.
 pub fn list<'a, T>(
     body: &'a Value,
     mut read: impl FnMut(&mut Form<'a>) -> Option<T>,
@@ -231,7 +231,7 @@ fn refusal(wrongs: Vec<FieldError>) -> DiscordRefusal {
     DiscordRefusal::Plain(StatusCode::BAD_REQUEST, body)
 }
 
-/// One thing that is wrong, and nothing else.
+/// Creates a refusal with a single error.
 #[must_use]
 pub fn invalid(field: &str, code: &'static str, message: String) -> DiscordRefusal {
     refusal(vec![(vec![field.to_owned()], code, message)])
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The nested shape, word for word.
+    /// The exact nested JSON.
     #[test]
     fn what_is_wrong_is_nested_by_field() {
         let told = errors(&json!({"name": "", "list": [{}, {"allow": "x"}]}), |form| {

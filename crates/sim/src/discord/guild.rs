@@ -1,5 +1,5 @@
-//! A guild: its roles, channels and messages, and the bots in it. Who may change them, and when, is told where they
-//! are changed.
+//! A guild: its roles, channels and messages, and the bots in it. The modules of its calls decide
+//! who may change them, and when.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,13 +18,13 @@ use super::route::RouteTarget;
 use super::snowflake::{SnowflakeGenerator, timestamp};
 use super::window::WindowCounter;
 
-/// Who wrote what was written by hand.
+/// The author of what the operator posts.
 pub const SOMEBODY: u64 = 1_000_000_000_000_000_001;
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// A person at the simulator, whom no rule holds.
+    /// The operator of the simulator, to whom no rule applies.
     Operator,
     /// The bot with this id.
     Bot(u64),
@@ -33,23 +33,23 @@ pub enum Actor {
 /// A call as a guild sees it.
 #[derive(Debug)]
 pub struct GuildCall<'a> {
-    /// Who.
+    /// The caller.
     pub actor: Actor,
-    /// When.
+    /// The time.
     pub now: Time,
-    /// What.
+    /// The route and its ids.
     pub target: RouteTarget,
-    /// With this.
+    /// The body.
     pub body: &'a Value,
-    /// And this.
+    /// The query string.
     pub query: &'a str,
-    /// Where ids come from.
+    /// The source of new ids.
     pub ids: &'a mut SnowflakeGenerator,
     /// The limits.
     pub limits: &'a DiscordLimits,
 }
 
-/// The state of a guild. What a call changes is all in here, so that a copy undoes it.
+/// The state of a guild. It contains everything that a call changes, so that a copy undoes it.
 #[derive(Clone, Debug)]
 pub struct Guild {
     /// Its id.
@@ -62,20 +62,20 @@ pub struct Guild {
     pub messages: BTreeMap<u64, BTreeMap<u64, Message>>,
     /// The role of each bot.
     pub bots: BTreeMap<u64, u64>,
-    /// What messages were called.
+    /// The nonces of recent messages.
     pub nonces: Nonces,
-    /// What was renamed how often.
+    /// Renames, by channel.
     pub renames: HashMap<u64, WindowCounter>,
-    /// How many roles were made.
+    /// Created roles.
     pub role_creates: WindowCounter,
 }
 
-/// How much there is in a guild.
+/// The number of objects in a guild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuildStats {
-    /// Roles, @everyone and those of bots included.
+    /// Roles, including @everyone and those of bots.
     pub roles: u64,
-    /// Channels, categories included.
+    /// Channels, including categories.
     pub channels: u64,
     /// Messages.
     pub messages: u64,
@@ -84,7 +84,7 @@ pub struct GuildStats {
 }
 
 impl Guild {
-    /// A fresh one: @everyone and nothing else.
+    /// Creates a guild: @everyone and nothing else.
     #[must_use]
     pub fn new(id: u64) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Guild {
         }
     }
 
-    /// A bot joins with its own role, above all others; once.
+    /// Adds a bot with its own role, above all others; once.
     pub fn join(&mut self, bot: u64, ids: &mut SnowflakeGenerator, now: Time) {
         if self.bots.contains_key(&bot) {
             return;
@@ -112,7 +112,7 @@ impl Guild {
         self.bots.insert(bot, id);
     }
 
-    /// What somebody may; `None` is everything.
+    /// Returns the caller's permissions; `None` means all.
     #[must_use]
     pub fn rights(&self, actor: Actor) -> Option<CallerPermissions> {
         let Actor::Bot(user) = actor else { return None };
@@ -127,19 +127,19 @@ impl Guild {
         })
     }
 
-    /// That somebody holds these in the guild.
+    /// Checks that the caller holds these permissions in the guild.
     ///
     /// # Errors
-    /// When not.
+    /// When it does not.
     pub fn require(&self, actor: Actor, bits: u64) -> Result<(), DiscordRefusal> {
         let held = self.rights(actor).is_none_or(|rights| rights.has(bits));
         if held { Ok(()) } else { Err(DiscordErrorCode::MissingPermissions.into()) }
     }
 
-    /// A member: a bot that is in it.
+    /// Returns a member: a bot in the guild.
     ///
     /// # Errors
-    /// When it is not.
+    /// When there is no such bot.
     pub fn member(&self, id: u64) -> CallResult {
         let role = self.bots.get(&id).ok_or(DiscordErrorCode::UnknownMember)?;
         Ok(CompletedCall::read(json!({
@@ -149,23 +149,23 @@ impl Guild {
         })))
     }
 
-    /// A channel.
+    /// Returns a channel.
     ///
     /// # Errors
-    /// When it is not there.
+    /// When there is none.
     pub fn channel(&self, id: Option<u64>) -> Result<&Channel, DiscordRefusal> {
         id.and_then(|id| self.channels.get(&id)).ok_or_else(|| DiscordErrorCode::UnknownChannel.into())
     }
 
-    /// A role.
+    /// Returns a role.
     ///
     /// # Errors
-    /// When it is not there.
+    /// When there is none.
     pub fn role(&self, id: u64) -> Result<&Role, DiscordRefusal> {
         self.roles.get(&id).ok_or_else(|| DiscordErrorCode::UnknownRole.into())
     }
 
-    /// As `GET /guilds/{guild}` shows it.
+    /// Returns it as `GET /guilds/{guild}` shows it.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({
@@ -184,19 +184,19 @@ impl Guild {
         })
     }
 
-    /// Its roles.
+    /// Returns its roles.
     #[must_use]
     pub fn roles_json(&self) -> Value {
         self.roles.values().map(Role::json).collect()
     }
 
-    /// Its channels.
+    /// Returns its channels.
     #[must_use]
     pub fn channels_json(&self) -> Value {
         self.channels.values().map(Channel::json).collect()
     }
 
-    /// All that is in it.
+    /// Returns everything in it.
     #[must_use]
     pub fn dump(&self) -> Value {
         let messages = self.messages.iter().map(|(channel, messages)| {
@@ -211,7 +211,7 @@ impl Guild {
         })
     }
 
-    /// How much there is.
+    /// Counts its objects.
     #[must_use]
     pub fn stats(&self) -> GuildStats {
         GuildStats {
@@ -223,7 +223,7 @@ impl Guild {
     }
 }
 
-/// A user as the API shows one.
+/// Returns a user as the API shows one.
 #[must_use]
 pub fn user(id: u64) -> Value {
     let (name, bot) = if id == SOMEBODY { ("somebody".to_owned(), false) } else { (bot_name(id), true) };

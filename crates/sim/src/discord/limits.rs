@@ -1,4 +1,5 @@
-//! The figures of every limit, seen or documented, by name; each can be changed while calls run.
+//! The figures of every limit, observed or documented, by name; each can be changed while calls
+//! run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::window::WindowLimit;
 pub const GLOBAL: &str = "global";
 /// The hidden limit on changing one channel's name or topic.
 pub const RENAMES: &str = "renames";
-/// The hidden limit on making roles in one guild.
+/// The hidden limit on creating roles in one guild.
 pub const ROLE_CREATES: &str = "role-creates";
 /// Refused calls of one address, before it is banned.
 pub const INVALID: &str = "invalid";
@@ -54,17 +55,17 @@ pub struct DiscordLimits {
     figures: BTreeMap<&'static str, WindowLimit>,
     /// How long an address is banned, in milliseconds.
     pub ban_ms: u64,
-    /// How long a nonce is known, in milliseconds.
+    /// How long a nonce is remembered, in milliseconds.
     pub nonce_ms: u64,
     /// Most roles of a guild besides @everyone.
     pub roles_max: usize,
-    /// Most channels of a guild, categories included.
+    /// Most channels of a guild, including categories.
     pub channels_max: usize,
     /// Most channels of a category.
     pub category_max: usize,
 }
 
-/// Other figures for some of them.
+/// New figures for some limits.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiscordLimitsChange {
@@ -85,7 +86,7 @@ struct WindowLimitBody {
 }
 
 impl Default for DiscordLimits {
-    /// As Discord has them.
+    /// Returns Discord's limits.
     fn default() -> Self {
         Self {
             figures: FIGURES.iter().map(|(name, calls, ms)| (*name, WindowLimit::new(*calls, *ms))).collect(),
@@ -99,28 +100,28 @@ impl Default for DiscordLimits {
 }
 
 impl DiscordLimits {
-    /// The figure of a limit; without one, anything goes.
+    /// Returns the figure of a limit; unlimited when there is none.
     #[must_use]
     pub fn of(&self, name: &str) -> WindowLimit {
         self.figures.get(name).copied().unwrap_or(WindowLimit::new(CALLS_MAX, 1))
     }
 
-    /// How long an address is banned.
+    /// Returns how long an address is banned.
     #[must_use]
     pub const fn ban(&self) -> Duration {
         Duration::from_millis(self.ban_ms)
     }
 
-    /// How long a nonce is known.
+    /// Returns how long a nonce is remembered.
     #[must_use]
     pub const fn nonce(&self) -> Duration {
         Duration::from_millis(self.nonce_ms)
     }
 
-    /// Sets one by name; `routes` is every limit that a header tells of.
+    /// Sets a limit by name; `routes` is every limit that a header announces.
     ///
     /// # Errors
-    /// When there is no such limit, or the figure is absurd.
+    /// When there is no such limit, or the figure is out of range.
     pub fn set(&mut self, name: &str, calls: u64, window_ms: u64) -> Result<(), String> {
         if !(1..=CALLS_MAX).contains(&calls) || !(1..=TIME_MAX_MS).contains(&window_ms) {
             return Err(format!(
@@ -140,12 +141,12 @@ impl DiscordLimits {
         }
         let known: Vec<_> = self.figures.keys().copied().collect();
         Err(format!(
-            "there is no limit {name:?}; there are routes (all that headers tell of), {}",
+            "unknown limit {name:?}; known are routes (all that headers announce), {}",
             known.join(", ")
         ))
     }
 
-    /// These limits with every window so many times shorter.
+    /// Returns these limits with every window so many times shorter.
     #[must_use]
     pub fn sped_up(&self, times: u64) -> Self {
         let mut changed = self.clone();
@@ -156,13 +157,13 @@ impl DiscordLimits {
         changed
     }
 
-    /// These limits with a change in them.
+    /// Returns these limits with a change applied.
     ///
     /// # Errors
-    /// When the change names what is not there, or is absurd.
+    /// When the change names a limit that does not exist, or a figure is out of range.
     pub fn with(&self, change: &DiscordLimitsChange) -> Result<Self, String> {
         let mut changed = self.clone();
-        // All of them first, so that one of them can still be another one.
+        // `routes` first, so that one of them can still be set differently.
         for every in [true, false] {
             for (name, told) in change.figures.iter().filter(|(name, _)| (*name == "routes") == every) {
                 changed.set(name, told.calls, told.window_ms)?;

@@ -1,28 +1,28 @@
-//! The writes that happened, in order, with the reason that was given. In bounded memory: the oldest are dropped.
+//! The log of writes, in order, with their reasons. In bounded memory: the oldest are dropped.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
-/// Most writes that are kept.
+/// Most writes kept.
 const LOG_MAX: usize = 100_000;
-/// Most writes in one page.
+/// Most writes per page.
 const PAGE_MAX: usize = 10_000;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GuildWrite {
-    /// Its place in the order of writes; the first is 1.
+    /// Its number in the order of writes; the first is 1.
     pub n: u64,
     /// The guild.
     pub guild: String,
     /// The route.
     pub route: String,
-    /// What was written.
+    /// The id of the object written.
     pub id: String,
-    /// Why, as the caller says.
+    /// The reason that the caller gave.
     pub reason: Option<String>,
-    /// Whether it was done by hand.
+    /// Whether the operator made it.
     pub by_hand: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct GuildWrite {
 pub struct GuildWriteLog(VecDeque<GuildWrite>);
 
 impl GuildWriteLog {
-    /// One more.
+    /// Appends a write.
     pub fn push(&mut self, entry: GuildWrite) {
         if self.0.len() == LOG_MAX {
             self.0.pop_front();
@@ -39,13 +39,13 @@ impl GuildWriteLog {
         self.0.push_back(entry);
     }
 
-    /// The number of the last one.
+    /// Returns the number of the last write.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.0.back().map_or(0, |entry| entry.n)
     }
 
-    /// What came after the write number `after`.
+    /// Returns the writes after number `after`.
     #[must_use]
     pub fn page(&self, after: u64) -> Vec<&GuildWrite> {
         let start = self.0.partition_point(|entry| entry.n <= after);

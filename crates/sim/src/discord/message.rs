@@ -1,4 +1,4 @@
-//! A message: what is kept of it, how it is read from a body and how it is shown.
+//! A message: its stored fields, how it is read from a body and how it is shown.
 
 use serde_json::{Value, json};
 use tidegate_core::Time;
@@ -18,7 +18,7 @@ pub struct Message {
     pub id: u64,
     /// Its channel.
     pub channel: u64,
-    /// Who wrote it.
+    /// Its author.
     pub author: u64,
     /// Its text.
     pub content: String,
@@ -31,21 +31,21 @@ pub struct Message {
     edited: Option<Time>,
 }
 
-/// What a body says of a message.
+/// The fields of a message in a body.
 #[derive(Debug)]
 pub struct MessageDraft {
     content: Option<String>,
     embeds: Option<Value>,
     components: Option<Value>,
     flags: Option<u64>,
-    /// What the caller calls it.
+    /// The caller's nonce.
     pub nonce: Option<Value>,
-    /// Whether there is to be one message with that nonce.
+    /// Whether there may be only one message with that nonce.
     pub enforced: bool,
 }
 
 impl MessageDraft {
-    /// Reads it.
+    /// Reads a draft.
     #[must_use]
     pub fn read(form: &mut Form<'_>) -> Self {
         let nonce = form.raw("nonce").cloned();
@@ -72,7 +72,7 @@ impl MessageDraft {
 }
 
 impl Message {
-    /// One with nothing in it.
+    /// Creates an empty message.
     #[must_use]
     pub fn new(id: u64, channel: u64, author: u64, at: Time) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Message {
         }
     }
 
-    /// Changes what a draft names; when `edited` is there, that is told.
+    /// Applies the fields of a draft; `edited` is shown as the time of the edit.
     pub fn apply(&mut self, draft: MessageDraft, edited: Option<Time>) {
         self.content = draft.content.unwrap_or(std::mem::take(&mut self.content));
         self.embeds = draft.embeds.unwrap_or(self.embeds.take());
@@ -99,14 +99,14 @@ impl Message {
         self.edited = edited.or(self.edited);
     }
 
-    /// Whether there is nothing to see.
+    /// Returns whether there is nothing to show.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let none = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
         self.content.trim().is_empty() && none(&self.embeds) && none(&self.components)
     }
 
-    /// As the API shows it, with who wrote it.
+    /// Returns it as the API shows it, with its author.
     #[must_use]
     pub fn json(&self, author: &Value) -> Value {
         let mut shown = json!({
@@ -138,7 +138,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// A message, word for word.
+    /// The exact JSON of a message.
     #[test]
     fn a_message_is_shown_as_documented() {
         let at = Time::from_millis(1_798_761_599_000);

@@ -1,5 +1,5 @@
-//! Calls on messages: one message for one nonce, edits by whoever wrote it, and pages of them. Each channel remembers
-//! so many.
+//! Calls on messages: one message per nonce, edits by their author, and pages of them. Each channel
+//! keeps a bounded number.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -15,12 +15,12 @@ use super::permissions::{MANAGE_MESSAGES, SEND_MESSAGES};
 use super::refusal::{CallResult, CompletedCall, DiscordErrorCode, DiscordRefusal};
 use super::snowflake;
 
-/// Most messages of a channel; beyond it the oldest is forgotten.
+/// Most messages per channel; beyond it the oldest is dropped.
 const MESSAGES_MAX: usize = 10_000;
-/// Most nonces of a guild.
+/// Most nonces per guild.
 const NONCES_MAX: usize = 10_000;
 
-/// What messages were called, for some minutes.
+/// The nonces of messages, remembered for some minutes.
 #[derive(Clone, Debug, Default)]
 pub struct Nonces(VecDeque<NonceRecord>);
 
@@ -34,7 +34,7 @@ struct NonceRecord {
 }
 
 impl Guild {
-    /// Writes one; or shows the one that had the nonce. When that one is gone, it is not made again.
+    /// Posts a message, or shows the one with the same nonce. A deleted one is not posted again.
     ///
     /// # Errors
     /// When it is refused.
@@ -87,7 +87,7 @@ impl Guild {
         CompletedCall::wrote(StatusCode::OK, id, shown)
     }
 
-    /// Shows some, the newest first.
+    /// Lists messages, newest first.
     ///
     /// # Errors
     /// When it is refused.
@@ -113,7 +113,7 @@ impl Guild {
         ))
     }
 
-    /// Shows one.
+    /// Shows a message.
     ///
     /// # Errors
     /// When it is refused.
@@ -124,7 +124,7 @@ impl Guild {
         Ok(CompletedCall::read(message.json(&user(message.author))))
     }
 
-    /// Changes one of the caller's own.
+    /// Edits one of the caller's own messages.
     ///
     /// # Errors
     /// When it is refused.
@@ -148,7 +148,7 @@ impl Guild {
         Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
-    /// Removes one.
+    /// Deletes a message.
     ///
     /// # Errors
     /// When it is refused.
@@ -175,7 +175,7 @@ const fn author(actor: Actor) -> u64 {
     }
 }
 
-/// Which messages are asked for.
+/// Which messages to list.
 struct MessagePage {
     before: u64,
     after: Option<u64>,

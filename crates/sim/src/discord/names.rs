@@ -1,13 +1,14 @@
-//! What Discord makes of a name. Its documentation says only how long a name may be; the rest is what people saw.
+//! How Discord normalizes names. Its documentation only gives the length of a name; the rest is
+//! what people observed.
 
 /// Longest name, in characters.
 pub const NAME_LEN_MAX: usize = 100;
 
-/// ASCII that vanishes from the names of text and announcement channels; `.`, `-` and `_` stay.
+/// ASCII that is removed from the names of text and announcement channels; `.`, `-` and `_` stay.
 const DROPPED: &str = "!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~";
 
-/// The name of a text or announcement channel: lower case, dashes for spaces, one dash for several, no ASCII
-/// punctuation. Letters of any script, emoji and other symbols stay.
+/// Normalizes the name of a text or announcement channel: lower case, dashes for spaces, one dash
+/// for several, no ASCII punctuation. Letters of any script, emoji and other symbols stay.
 #[must_use]
 pub fn slug(name: &str) -> String {
     let mut slug = String::with_capacity(name.len());
@@ -21,13 +22,13 @@ pub fn slug(name: &str) -> String {
     slug
 }
 
-/// Any other name: as it is, without spaces around it.
+/// Normalizes any other name: trims the spaces around it.
 #[must_use]
 pub fn trimmed(name: &str) -> String {
     name.trim().to_owned()
 }
 
-/// Whether a name is as long as it may be.
+/// Returns whether a name has an allowed length.
 #[must_use]
 pub fn fits(name: &str) -> bool {
     (1..=NAME_LEN_MAX).contains(&name.chars().count())
@@ -60,7 +61,8 @@ mod tests {
     }
 
     proptest! {
-        /// OPS-13: a name that was made stays as it is when it is sent again, and has nothing in it that vanishes.
+        /// OPS-13: a normalized name stays as it is when it is sent again, and has nothing in it
+        /// that would be removed.
         #[test]
         fn ops_13_a_slug_is_its_own_slug(name in "\\PC{0,60}|[ -~\u{2009}\t]{0,60}") {
             let made = slug(&name);

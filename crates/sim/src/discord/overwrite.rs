@@ -1,38 +1,38 @@
-//! What a role or a member may do in one channel, besides what it may in the guild.
+//! An overwrite: what a role or a member may do in one channel, differing from the guild.
 
 use serde_json::{Value, json};
 
 use super::form::Form;
 
-/// Most overwrites of one body.
+/// Most overwrites per body.
 pub const OVERWRITES_BODY_MAX: usize = 100;
-/// Most overwrites of one channel.
+/// Most overwrites per channel.
 pub const OVERWRITES_MAX: usize = 1_000;
 
-/// Whose an overwrite is.
+/// The kind of an overwrite's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverwriteKind {
-    /// A role's.
+    /// A role.
     Role,
-    /// A member's.
+    /// A member.
     Member,
 }
 
 /// An overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overwrite {
-    /// Of the role or member.
+    /// The id of the role or member.
     pub id: u64,
     /// Which of the two it is.
     pub kind: OverwriteKind,
-    /// What it gives.
+    /// Permissions granted.
     pub allow: u64,
-    /// What it takes.
+    /// Permissions denied.
     pub deny: u64,
 }
 
 impl Overwrite {
-    /// As the API shows it.
+    /// Returns it as the API shows it.
     #[must_use]
     pub fn json(&self) -> Value {
         let kind = u8::from(self.kind == OverwriteKind::Member);
@@ -40,14 +40,14 @@ impl Overwrite {
         json!({ "id": id, "type": kind, "allow": allow, "deny": deny })
     }
 
-    /// All bits that it names.
+    /// Returns all bits that it names.
     #[must_use]
     pub const fn bits(&self) -> u64 {
         self.allow | self.deny
     }
 }
 
-/// Reads one whose id is `id`, or in the form.
+/// Reads an overwrite whose id is `id`, or in the form.
 pub fn read(form: &mut Form<'_>, id: Option<u64>) -> Option<Overwrite> {
     form.require("type");
     if id.is_none() {
@@ -70,7 +70,7 @@ pub fn list(form: &mut Form<'_>) -> Option<Vec<Overwrite>> {
     Some(kept)
 }
 
-/// Puts one in, in place of one for the same id.
+/// Inserts an overwrite, or replaces the one with the same id.
 pub fn put(overwrites: &mut Vec<Overwrite>, overwrite: Overwrite) {
     match overwrites.iter_mut().find(|known| known.id == overwrite.id) {
         Some(known) => *known = overwrite,

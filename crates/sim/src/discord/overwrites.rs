@@ -7,7 +7,7 @@ use super::permissions::MANAGE_ROLES;
 use super::refusal::{CallResult, CompletedCall, DiscordErrorCode};
 
 impl Guild {
-    /// Puts one in place, be there one or not.
+    /// Creates or replaces an overwrite.
     ///
     /// # Errors
     /// When it is refused.
@@ -34,7 +34,7 @@ impl Guild {
         Ok(CompletedCall::no_content(overwrite.id))
     }
 
-    /// Removes one.
+    /// Deletes an overwrite.
     ///
     /// # Errors
     /// When it is refused.

@@ -1,23 +1,24 @@
-//! Permissions: the bits that the simulator looks at, and what remains of them in a channel.
+//! Permissions: the bits that the simulator checks, and what remains of them in a channel.
 
 use super::overwrite::{Overwrite, OverwriteKind};
 
-/// All of them, whatever an overwrite says.
+/// All permissions, whatever an overwrite says.
 pub const ADMINISTRATOR: u64 = 1 << 3;
-/// Making, changing and removing channels.
+/// Creating, changing and removing channels.
 pub const MANAGE_CHANNELS: u64 = 1 << 4;
 /// Seeing a channel.
 pub const VIEW_CHANNEL: u64 = 1 << 10;
-/// Writing messages.
+/// Posting messages.
 pub const SEND_MESSAGES: u64 = 1 << 11;
 /// Removing the messages of others.
 pub const MANAGE_MESSAGES: u64 = 1 << 13;
-/// Making, changing and removing roles, and who may what in a channel.
+/// Creating, changing and removing roles, and permissions in channels.
 pub const MANAGE_ROLES: u64 = 1 << 28;
-/// What a fresh guild's @everyone may: seeing, writing, reading back, speaking and the like; nothing that manages.
+/// The permissions of @everyone in a new guild: viewing, writing, reading history, speaking and the
+/// like; nothing that manages.
 pub const EVERYONE: u64 = 0x0008_8637_CE41;
 
-/// Who calls, as far as permissions go.
+/// The caller's permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallerPermissions {
     /// The guild, which is also the id of @everyone.
@@ -26,26 +27,26 @@ pub struct CallerPermissions {
     pub user: u64,
     /// The caller's highest role.
     pub role: u64,
-    /// Where that role stands.
+    /// The position of that role.
     pub position: u64,
-    /// What the caller holds in the guild.
+    /// The caller's permissions in the guild.
     pub held: u64,
 }
 
 impl CallerPermissions {
-    /// Whether nothing is kept from the caller, hierarchy aside.
+    /// Returns whether the caller has every permission, apart from the hierarchy.
     #[must_use]
     pub const fn is_admin(&self) -> bool {
         self.held & ADMINISTRATOR != 0
     }
 
-    /// Whether the caller holds all of these in the guild.
+    /// Returns whether the caller holds all of these in the guild.
     #[must_use]
     pub const fn has(&self, bits: u64) -> bool {
         self.is_admin() || self.held & bits == bits
     }
 
-    /// What the caller holds in a channel with these overwrites.
+    /// Returns what the caller holds in a channel with these overwrites.
     #[must_use]
     pub fn in_channel(&self, overwrites: &[Overwrite]) -> u64 {
         if self.is_admin() {

@@ -1,5 +1,5 @@
-//! Which calls get in: the limit on all calls of a bot, the limits of routes, those that are set from outside, and the
-//! ban of an address. It looks at no body and knows no guild.
+//! Decides which calls are admitted: the limit on all calls of a bot, the limits of routes, those
+//! set from outside, and the ban of an address. It looks at no body and knows no guild.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,33 +12,33 @@ use super::limits::{DiscordLimits, GLOBAL, INVALID};
 use super::route::RouteTarget;
 use super::window::{WindowCounter, WindowDecision};
 
-/// Most windows that are kept; beyond it those that are over are forgotten.
+/// Most windows kept; beyond it expired ones are dropped.
 const WINDOWS_MAX: usize = 100_000;
 
-/// Whose limit it was.
+/// The scope of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitScope {
-    /// The bot's, on this route.
+    /// The bot's limit on this route.
     User,
-    /// The bot's, on everything.
+    /// The bot's limit on all calls.
     Global,
-    /// Everybody's, on this resource.
+    /// Everyone's limit on this resource.
     Shared,
 }
 
-/// A call that did not get in.
+/// A call that was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitExceeded {
-    /// Whose limit it was.
+    /// The scope of the limit.
     pub scope: LimitScope,
     /// How long to wait.
     pub wait: Duration,
-    /// What headers say of the route's own limit.
+    /// What headers report of the route's own limit.
     pub decision: Option<WindowDecision>,
 }
 
-/// The limits of everybody.
+/// All limits and their usage.
 #[derive(Debug, Default)]
 pub struct RateLimiter {
     windows: HashMap<(u64, &'static str, u64), WindowCounter>,
@@ -50,7 +50,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A call wants in. What is told of the route's limit; `None` when it has none.
+    /// Admits a call. Returns the state of the route's limit; `None` when it has none.
     ///
     /// # Errors
     /// When it must wait.
@@ -93,23 +93,23 @@ impl RateLimiter {
         Ok(Some(ruling))
     }
 
-    /// Nobody gets in for a while.
+    /// Refuses all calls until then.
     pub fn close(&mut self, until: Time) {
         self.closed_until = until;
     }
 
-    /// A limit that others have spent, for a while.
+    /// Marks a limit as spent by others until then.
     pub fn exhaust_shared(&mut self, limit: &'static str, until: Time) {
         self.shared.insert(limit, until);
     }
 
-    /// How much longer an address is banned.
+    /// Returns how much longer an address is banned.
     #[must_use]
     pub fn ban_remaining(&self, peer: IpAddr, now: Time) -> Option<Duration> {
         self.banned.get(&peer).map(|until| until.since(now)).filter(|left| !left.is_zero())
     }
 
-    /// Counts a refused call of an address; true when that one brought the ban.
+    /// Counts a refused call of an address; true when that one caused the ban.
     pub fn count_invalid(&mut self, peer: IpAddr, limits: &DiscordLimits, now: Time) -> bool {
         let window = self.invalid.entry(peer).or_default();
         let ruling = window.take(limits.of(INVALID), now);
@@ -121,7 +121,7 @@ impl RateLimiter {
         true
     }
 
-    /// Nobody is banned or closed out any more, and all windows are fresh.
+    /// Lifts all bans and closures, and resets all windows.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
@@ -145,8 +145,9 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-8: whatever is called in whatever guild, no route of a guild grants more than its figure in its window,
-        /// what one guild uses is not missing in another, and nobody gets more than the global limit.
+        /// LIM-8: whatever is called in whatever guild, no route of a guild grants more than its
+        /// figure in its window, guilds do not share their windows, and no bot gets more than the
+        /// global limit.
         #[test]
         fn lim_8_buckets_are_by_limit_and_major(calls in prop::collection::vec((0_u64..3, 0_usize..4, 0_u64..400), 1..200)) {
             let mut limits = DiscordLimits::default();
@@ -169,7 +170,8 @@ mod tests {
                         prop_assert_eq!(ruling.unwrap().limit, 3);
                     }
                     Err(limited) if limited.scope == LimitScope::User => {
-                        // It was refused because this limit of this guild was spent, by three within its window.
+                        // It was refused because this limit of this guild was spent, by three
+                        // within its window.
                         all.push(now);
                         prop_assert!(used.iter().filter(|then| now - **then < 1_000).count() >= 3);
                     }
@@ -203,7 +205,7 @@ mod tests {
             (limited.scope, limited.wait.as_millis(), ruling.remaining),
             (LimitScope::Shared, 64_565, 8)
         );
-        assert!(ruling.reset_after < limited.wait, "its own limit tells nothing of it");
+        assert!(ruling.reset_after < limited.wait, "its own limit does not show it");
         gate.close(at(30_000));
         assert_eq!(gate.admit(2, &list, &limits, at(29_999)).unwrap_err().scope, LimitScope::Global);
     }

@@ -1,54 +1,54 @@
-//! How Discord says no: a status and a code, in its words. What is wrong with a form is the form's business.
+//! Discord's refusals: a status and a code, in its words. The form reports its own errors.
 
 use std::time::Duration;
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-/// A call that is not done.
+/// A refused call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiscordRefusal {
-    /// With this status and body.
+    /// A refusal with this status and body.
     Plain(StatusCode, Value),
-    /// By a limit that no header tells of, for this long.
+    /// A refusal by a limit that no header announces, for this long.
     Hidden(Duration),
 }
 
-/// What came of a call that was done.
+/// A call that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletedCall {
     /// Its status.
     pub status: StatusCode,
     /// Its body; `None` is none.
     pub body: Option<Value>,
-    /// What was written; `None` is nothing.
+    /// The id of what was written; `None` for a read.
     pub wrote: Option<u64>,
 }
 
-/// What comes of a call.
+/// The result of a call.
 pub type CallResult = Result<CompletedCall, DiscordRefusal>;
 
 impl CompletedCall {
-    /// Something was read.
+    /// Creates the result of a read.
     #[must_use]
     pub const fn read(body: Value) -> Self {
         Self { status: StatusCode::OK, body: Some(body), wrote: None }
     }
 
-    /// Something was written and is shown.
+    /// Creates the result of a write that is shown.
     #[must_use]
     pub const fn wrote(status: StatusCode, id: u64, body: Value) -> Self {
         Self { status, body: Some(body), wrote: Some(id) }
     }
 
-    /// Something was written and is not shown.
+    /// Creates the result of a write that is not shown.
     #[must_use]
     pub const fn no_content(id: u64) -> Self {
         Self { status: StatusCode::NO_CONTENT, body: None, wrote: Some(id) }
     }
 }
 
-/// Something that is not there, or that must not be, by its code.
+/// The error codes for missing objects and forbidden calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiscordErrorCode {
     /// No such channel.
@@ -61,33 +61,33 @@ pub enum DiscordErrorCode {
     UnknownOverwrite,
     /// No such role.
     UnknownRole,
-    /// As many roles as a guild may have.
+    /// The guild has the maximum number of roles.
     TooManyRoles(usize),
-    /// As many channels as a guild may have.
+    /// The guild has the maximum number of channels.
     TooManyChannels(usize),
-    /// As many overwrites as a channel may have.
+    /// The channel has the maximum number of overwrites.
     TooManyOverwrites,
     /// More than one channel would change its category.
     TooManyMoves,
     /// The caller cannot see it.
     MissingAccess,
-    /// Somebody else wrote it.
+    /// Another user posted it.
     OthersMessage,
-    /// A message with nothing in it.
+    /// A message without content.
     EmptyMessage,
     /// A channel that takes no messages.
     NoText,
     /// The caller may not do it.
     MissingPermissions,
-    /// A kind of channel for which that cannot be done.
+    /// A kind of channel that does not support this.
     WrongType,
-    /// A role for which that cannot be done.
+    /// A role that does not support this.
     InvalidRole,
-    /// A version that is not there.
+    /// A version that does not exist.
     InvalidVersion,
-    /// A body that is no JSON.
+    /// A body that is not JSON.
     NoJson,
-    /// Not an agent that is let in.
+    /// A user agent that is not admitted.
     Blocked,
 }
 
@@ -133,7 +133,7 @@ impl From<DiscordErrorCode> for DiscordRefusal {
     }
 }
 
-/// A refusal that has no code of its own, such as `404: Not Found`.
+/// Returns the body of a refusal without a code of its own, such as `404: Not Found`.
 #[must_use]
 pub fn status_body(status: StatusCode) -> Value {
     let reason = status.canonical_reason().unwrap_or_default();

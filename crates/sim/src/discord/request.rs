@@ -1,4 +1,4 @@
-//! A request as it comes in: who, from where, what, why. It decides nothing.
+//! An incoming request: bot, address, route, reason. It decides nothing.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,25 +17,25 @@ const REASON_LEN_MAX: usize = 512;
 /// A request.
 #[derive(Debug)]
 pub struct DiscordRequest {
-    /// How.
+    /// The HTTP method.
     pub method: Method,
-    /// Where.
+    /// The path.
     pub path: String,
-    /// With this behind it.
+    /// The query string.
     pub query: String,
-    /// From which address.
+    /// The address it came from.
     pub peer: IpAddr,
-    /// The bot that the token is of.
+    /// The bot of its token.
     pub bot: Option<u64>,
-    /// Whether it says what it is.
+    /// Whether it has a user agent.
     pub has_agent: bool,
-    /// Why, as it says.
+    /// The reason it gives.
     pub reason: Option<String>,
     body: Option<Value>,
 }
 
 impl DiscordRequest {
-    /// What matters of a request.
+    /// Reads the relevant parts of a request.
     #[must_use]
     pub fn of(request: &Request<Bytes>) -> Self {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -55,16 +55,16 @@ impl DiscordRequest {
         }
     }
 
-    /// Its body.
+    /// Returns its body.
     ///
     /// # Errors
-    /// When it is no JSON.
+    /// When it is not JSON.
     pub fn body(&self) -> Result<&Value, DiscordRefusal> {
         self.body.as_ref().ok_or_else(|| DiscordErrorCode::NoJson.into())
     }
 }
 
-/// The bot of a token, which stays secret.
+/// Derives the bot of a token, which stays secret.
 fn bot(token: &str) -> u64 {
     let hash = Fingerprint::of("sim discord token").part(token.as_bytes()).short();
     1_000_000_000_000_000_002 + (hash as u64 >> 8)

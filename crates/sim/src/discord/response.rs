@@ -1,4 +1,4 @@
-//! An answer as it goes out: a status, headers and a body, with what headers say of limits.
+//! An outgoing response: a status, headers and a body, with what headers report of limits.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::rate_limiter::{LimitExceeded, LimitScope};
 use super::window::WindowDecision;
 use crate::server;
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiscordResponse {
     /// Its status.
@@ -31,7 +31,7 @@ pub enum DiscordBody {
     None,
     /// JSON.
     Json(Value),
-    /// A page by whoever stands in front of the API.
+    /// An HTML page of the proxy in front of the API.
     Page(&'static str),
 }
 
@@ -41,13 +41,13 @@ const BAD_GATEWAY: &str =
     "<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>";
 
 impl DiscordResponse {
-    /// With a body in JSON, or with none.
+    /// Creates a response with a JSON body, or with none.
     #[must_use]
     pub fn new(status: StatusCode, body: Option<Value>) -> Self {
         Self { status, headers: Vec::new(), body: body.map_or(DiscordBody::None, DiscordBody::Json) }
     }
 
-    /// To an address that is banned: no JSON, and no header that tells of a limit.
+    /// Creates the response to a banned address: no JSON, and no header that reports a limit.
     #[must_use]
     pub fn banned(left: Duration) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl DiscordResponse {
         }
     }
 
-    /// A failure by chance: of the API in JSON, or of what stands in front of it in HTML.
+    /// Creates a random failure: of the API in JSON, or of the proxy in front of it in HTML.
     #[must_use]
     pub fn failed(drawn: u64) -> Self {
         match drawn % 3 {
@@ -75,7 +75,7 @@ impl DiscordResponse {
         Self::new(status, Some(super::refusal::status_body(status)))
     }
 
-    /// To a call that must wait.
+    /// Creates the response to a rate-limited call.
     #[must_use]
     pub fn limited(limited: &LimitExceeded) -> Self {
         let message = match limited.scope {
@@ -99,7 +99,7 @@ impl DiscordResponse {
         answer
     }
 
-    /// With what is told of the route's limit.
+    /// Adds the headers of the route's limit.
     #[must_use]
     pub fn with_limit_headers(mut self, ruling: Option<WindowDecision>, hash: String, now: Time) -> Self {
         if let Some(ruling) = ruling {
@@ -115,7 +115,7 @@ impl DiscordResponse {
         self
     }
 
-    /// The response.
+    /// Converts it to an HTTP response.
     #[must_use]
     pub fn to_response(&self) -> Response<Bytes> {
         let mut response = match &self.body {
@@ -138,12 +138,12 @@ impl DiscordResponse {
     }
 }
 
-/// Whole seconds, rounded up.
+/// Rounds up to whole seconds.
 fn seconds_up(duration: Duration) -> u64 {
     micros(duration).div_ceil(1_000_000)
 }
 
-/// Milliseconds as seconds with three decimals.
+/// Formats milliseconds as seconds with three decimals.
 fn decimal(millis: u64) -> String {
     format!("{}.{:03}", millis / 1_000, millis % 1_000)
 }
@@ -158,7 +158,7 @@ mod tests {
         (answer.status.as_u16(), headers.collect::<Vec<_>>().join("\n"), body)
     }
 
-    /// LIM-8: the answers of the three scopes and of the ban, word for word.
+    /// LIM-8: the exact responses of the three scopes and of the ban.
     #[test]
     fn lim_8_refusals_are_told_as_documented() {
         let reset_after = Duration::from_millis(1_400);

@@ -1,11 +1,11 @@
-//! A role: what is kept of it, how it is read from a body and how it is shown.
+//! A role: its stored fields, how it is read from a body and how it is shown.
 
 use serde_json::{Value, json};
 
 use super::form::Form;
 use super::names::trimmed;
 
-/// The highest colour.
+/// The highest color.
 const COLOR_MAX: u64 = 0x00ff_ffff;
 
 /// A role.
@@ -15,23 +15,23 @@ pub struct Role {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// Its colours: the first, and the two of a gradient.
+    /// Its colors: the first, and the two of a gradient.
     pub colors: [Option<u64>; 3],
-    /// Whether its members are shown apart.
+    /// Whether its members are listed separately.
     pub hoist: bool,
     /// Its emoji.
     pub emoji: Option<String>,
-    /// Where it stands; @everyone stands at 0.
+    /// Its position; @everyone has 0.
     pub position: u64,
-    /// What it gives.
+    /// Its permissions.
     pub permissions: u64,
-    /// The bot it belongs to, which alone has it.
+    /// The bot it belongs to, its only member.
     pub bot: Option<u64>,
-    /// Whether all may mention it.
+    /// Whether everyone may mention it.
     pub mentionable: bool,
 }
 
-/// What a body says of a role.
+/// The fields of a role in a body.
 #[derive(Debug, Default)]
 pub struct RoleDraft {
     name: Option<String>,
@@ -40,12 +40,12 @@ pub struct RoleDraft {
     hoist: Option<bool>,
     emoji: Option<Option<String>>,
     mentionable: Option<bool>,
-    /// What it is to give.
+    /// Its new permissions.
     pub permissions: Option<u64>,
 }
 
 impl RoleDraft {
-    /// Reads it.
+    /// Reads a draft.
     #[must_use]
     pub fn read(form: &mut Form<'_>) -> Self {
         let emoji = form.text("unicode_emoji").map(str::to_owned);
@@ -73,7 +73,7 @@ impl RoleDraft {
 }
 
 impl Role {
-    /// A plain one.
+    /// Creates a plain role.
     #[must_use]
     pub fn new(id: u64, name: &str, position: u64, permissions: u64) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Role {
         }
     }
 
-    /// Changes what a draft names.
+    /// Applies the fields of a draft.
     pub fn apply(&mut self, draft: RoleDraft) {
         self.name = draft.name.unwrap_or(std::mem::take(&mut self.name));
         if let Some(color) = draft.color {
@@ -102,7 +102,7 @@ impl Role {
         self.permissions = draft.permissions.unwrap_or(self.permissions);
     }
 
-    /// As the API shows it.
+    /// Returns it as the API shows it.
     #[must_use]
     pub fn json(&self) -> Value {
         let [primary, secondary, tertiary] = self.colors;
@@ -133,7 +133,7 @@ impl Role {
 mod tests {
     use super::*;
 
-    /// A role, word for word.
+    /// The exact JSON of a role.
     #[test]
     fn a_role_is_shown_as_documented() {
         let body =

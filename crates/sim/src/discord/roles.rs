@@ -1,4 +1,4 @@
-//! Calls on roles: who may change which one, where a new one comes in, and how they are put in order.
+//! Calls on roles: who may change which one, where a new one enters, and how they are ordered.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use super::refusal::{CallResult, CompletedCall, DiscordErrorCode, DiscordRefusal
 use super::role::{Role, RoleDraft};
 
 impl Guild {
-    /// Makes one. It comes in above @everyone, and all others move up.
+    /// Creates a role. It enters above @everyone, and all others move up.
     ///
     /// # Errors
     /// When it is refused.
@@ -43,7 +43,7 @@ impl Guild {
         Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
-    /// Changes one that stands below the caller's.
+    /// Edits a role below the caller's.
     ///
     /// # Errors
     /// When it is refused.
@@ -65,7 +65,7 @@ impl Guild {
         Ok(CompletedCall::wrote(StatusCode::OK, id, role.json()))
     }
 
-    /// Removes one, and what overwrites say of it.
+    /// Deletes a role, and its overwrites.
     ///
     /// # Errors
     /// When it is refused.
@@ -87,7 +87,7 @@ impl Guild {
         Ok(CompletedCall::no_content(id))
     }
 
-    /// Puts some in other places. Where two want one place, the older one stands above.
+    /// Moves roles to other positions. Where two want the same position, the older one is above.
     ///
     /// # Errors
     /// When it is refused; then none has moved.
@@ -118,7 +118,7 @@ impl Guild {
         Ok(CompletedCall::wrote(StatusCode::OK, everyone, self.roles_json()))
     }
 
-    /// That a place is below the caller's highest role.
+    /// Checks that a position is below the caller's highest role.
     fn check_below(&self, actor: Actor, position: u64) -> Result<(), DiscordRefusal> {
         let below = self.rights(actor).is_none_or(|rights| position < rights.position);
         if below { Ok(()) } else { Err(DiscordErrorCode::MissingPermissions.into()) }

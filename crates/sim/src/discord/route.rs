@@ -1,4 +1,5 @@
-//! Which call a request is: its template, whose limit it uses and the ids in its path. It looks at no body.
+//! Finds the route of a request: its template, its limit and the ids in its path. It looks at no
+//! body.
 
 use hyper::Method;
 use tidegate_core::fingerprint::{Fingerprint, hex};
@@ -6,7 +7,7 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 use super::refusal::{DiscordErrorCode, DiscordRefusal, status_body};
 use super::{form, snowflake};
 
-/// What can be called.
+/// The endpoints of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the table below tells what each one is")]
 pub enum DiscordEndpoint {
@@ -39,15 +40,15 @@ pub enum DiscordEndpoint {
 /// A route.
 #[derive(Debug, PartialEq, Eq)]
 pub struct EndpointRoute {
-    /// How.
+    /// The HTTP method.
     pub method: Method,
-    /// Where.
+    /// The path template.
     pub template: &'static str,
-    /// What.
+    /// The endpoint.
     pub call: DiscordEndpoint,
-    /// The limit it uses, which others may use too; `None` is none.
+    /// Its limit, which others may share; `None` for none.
     pub limit: Option<&'static str>,
-    /// What its hash is made of. Others may have the same hash and count apart.
+    /// What its hash is derived from. Others may have the same hash and count separately.
     hashed: &'static str,
 }
 
@@ -61,8 +62,8 @@ const fn route(
     EndpointRoute { method, template, call, limit: Some(limit), hashed }
 }
 
-/// Every route. The two lists show one hash and count apart; overwrites, and a role's edits and removal, show one hash
-/// and count together.
+/// All routes. The two lists show one hash and count separately; overwrites, and a role's edits and
+/// removal, show one hash and count together.
 static ROUTES: [EndpointRoute; 24] = {
     use Method as M;
     [
@@ -171,15 +172,15 @@ pub struct RouteTarget {
     pub guild: Option<u64>,
     /// The channel, where the path names one.
     pub channel: Option<u64>,
-    /// What is inside of those, else 0.
+    /// The id of the object inside those, or 0.
     pub inner: u64,
 }
 
 impl RouteTarget {
-    /// Of a method and a path that begins behind the version.
+    /// Finds the route of a method and a path without its version.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// When there is no such route.
     pub fn of(method: &Method, path: &str) -> Result<Self, DiscordRefusal> {
         let mut is_place = false;
         for route in &ROUTES {
@@ -210,19 +211,20 @@ impl RouteTarget {
         Ok(target)
     }
 
-    /// What its limit is counted by, besides the limit and the bot.
+    /// Returns the id that its limit is counted by, besides the limit and the bot.
     #[must_use]
     pub fn major(&self) -> u64 {
         self.guild.or(self.channel).unwrap_or(0)
     }
 
-    /// As it is told in counts.
+    /// Returns its name in counts.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{} {}", self.route.method, self.route.template)
     }
 
-    /// Its hash: the same in every guild and channel, and different from simulator to simulator.
+    /// Returns its hash: the same in every guild and channel, and different from simulator to
+    /// simulator.
     #[must_use]
     pub fn hash(&self, salt: u64) -> String {
         let hash = Fingerprint::of("sim discord bucket").part(&salt.to_be_bytes());
@@ -230,13 +232,13 @@ impl RouteTarget {
     }
 }
 
-/// The limit of that name, if a route uses it.
+/// Returns the limit with that name, if a route uses it.
 #[must_use]
 pub fn limit_named(name: &str) -> Option<&'static str> {
     ROUTES.iter().filter_map(|route| route.limit).find(|limit| *limit == name)
 }
 
-/// The path behind the version.
+/// Returns the path after the version.
 ///
 /// # Errors
 /// When there is none, or another version.
@@ -248,7 +250,7 @@ pub fn strip_version(path: &str) -> Result<&str, DiscordRefusal> {
         .ok_or_else(|| DiscordErrorCode::InvalidVersion.into())
 }
 
-/// The ids of a path that fits a template.
+/// Returns the ids in a path that matches a template.
 fn ids<'a>(template: &'static str, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
     let (mut wanted, mut given) = (template.split('/'), path.split('/'));
     let mut ids = Vec::new();
@@ -303,7 +305,8 @@ mod tests {
         }
     }
 
-    /// LIM-8: a hash leaves the guild out, and is a hint only: some that share one count apart.
+    /// LIM-8: a hash does not depend on the guild, and is only a hint: some routes that share one
+    /// count separately.
     #[test]
     fn lim_8_hashes_leave_the_major_parameter_out() {
         let hash = |method: &Method, path| target(method, path).hash(1);

@@ -1,4 +1,5 @@
-//! What calls do to the guilds: a plain state machine. The same calls at the same times from the same seed do the same.
+//! Applies calls to the guilds: a plain state machine. The same calls at the same times from the
+//! same seed have the same results.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,14 +25,14 @@ use crate::rng::SeededRng;
 /// Most guilds.
 pub const GUILDS_MAX: usize = 10_000;
 
-/// What becomes of a call. Its effect has happened.
+/// The outcome of a call. Its effect has happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiscordSimOutcome {
-    /// This is told.
+    /// It gets this response.
     Answer(DiscordResponse),
-    /// Nobody hears of it.
+    /// Its connection is cut.
     Cut,
-    /// Nobody hears of it until the stop is lifted.
+    /// It gets no response until the fault is lifted.
     Hang,
 }
 
@@ -40,12 +41,12 @@ pub enum DiscordSimOutcome {
 pub struct DiscordSimState {
     /// The limits.
     pub limits: DiscordLimits,
-    /// Who gets in.
+    /// The rate limiter.
     pub limiter: RateLimiter,
-    /// Where it stops.
+    /// The injected fault.
     pub stop: FaultSwitch,
     guilds: BTreeMap<u64, Guild>,
-    /// The guild of each channel that ever was.
+    /// The guild of each channel that ever existed.
     places: HashMap<u64, u64>,
     ids: SnowflakeGenerator,
     log: GuildWriteLog,
@@ -57,7 +58,7 @@ pub struct DiscordSimState {
 }
 
 impl DiscordSimState {
-    /// One without guilds.
+    /// Creates a state without guilds.
     #[must_use]
     pub fn new(options: &DiscordSimOptions) -> Self {
         Self {
@@ -76,7 +77,7 @@ impl DiscordSimState {
         }
     }
 
-    /// A call comes in, and has its effect if it has one.
+    /// Handles a call and applies its effect, if it has one.
     pub fn handle(&mut self, arrival: &DiscordRequest, now: Time) -> DiscordSimOutcome {
         if self.stop.holds() {
             return DiscordSimOutcome::Hang;
@@ -97,7 +98,7 @@ impl DiscordSimState {
         fate
     }
 
-    /// What becomes of a call that is not banned, and whether a shared limit refused it.
+    /// Decides the outcome of a call that is not banned, and whether a shared limit refused it.
     fn decide(&mut self, arrival: &DiscordRequest, now: Time) -> (DiscordSimOutcome, bool) {
         let (target, actor) = match identify(arrival) {
             Ok(identified) => identified,
@@ -143,7 +144,7 @@ impl DiscordSimState {
         if self.stop.holds() { DiscordSimOutcome::Hang } else { DiscordSimOutcome::Cut }
     }
 
-    /// Does a call; `None` when it was stopped at.
+    /// Executes a call; `None` when a fault stopped it.
     fn run(
         &mut self,
         arrival: &DiscordRequest,
@@ -184,7 +185,8 @@ impl DiscordSimState {
         }
     }
 
-    /// The guild that a call is about; a guild is made when it is first named, and a bot is in it from its first call.
+    /// Returns the guild of a call. A guild is created when it is first named, and a bot joins it
+    /// with its first call.
     fn guild_of(&mut self, target: &RouteTarget, actor: Actor, now: Time) -> Result<u64, DiscordRefusal> {
         let named = target.guild.or_else(|| self.places.get(&target.channel?).copied());
         let id = named.ok_or(DiscordErrorCode::UnknownChannel)?;
@@ -220,7 +222,8 @@ impl DiscordSimState {
         });
     }
 
-    /// A change by hand, or a look: the same calls, and no limit, permission or fault in the way.
+    /// Executes a change or a read as the operator: the same calls, without limits, permissions or
+    /// faults.
     pub fn handle_as_operator(&mut self, arrival: &DiscordRequest, path: &str, now: Time) -> DiscordResponse {
         let done = RouteTarget::of(&arrival.method, path)
             .and_then(|target| self.run(arrival, target, Actor::Operator, now));
@@ -231,7 +234,7 @@ impl DiscordSimState {
         }
     }
 
-    /// What a bot's role in a guild may, and where it stands; of every bot in it.
+    /// Sets the permissions and the position of the roles of every bot in a guild.
     pub fn set_bots(&mut self, guild: u64, permissions: Option<u64>, position: Option<u64>) -> bool {
         let Some(guild) = self.guilds.get_mut(&guild) else { return false };
         for role in guild.roles.values_mut().filter(|role| role.bot.is_some()) {
@@ -241,26 +244,26 @@ impl DiscordSimState {
         true
     }
 
-    /// Everything in a guild.
+    /// Returns everything in a guild.
     #[must_use]
     pub fn dump(&self, guild: u64) -> Option<Value> {
         self.guilds.get(&guild).map(Guild::dump)
     }
 
-    /// The writes after one.
+    /// Returns the writes after a number.
     #[must_use]
     pub fn writes(&self, after: u64) -> Vec<&GuildWrite> {
         self.log.page(after)
     }
 
-    /// The counts.
+    /// Returns the counts.
     #[must_use]
     pub fn stats(&self) -> DiscordStats {
         self.stats.with(self.guilds.values())
     }
 }
 
-/// Which call it is, and whose.
+/// Returns the route of a call, and its caller.
 fn identify(arrival: &DiscordRequest) -> Result<(RouteTarget, Actor), DiscordRefusal> {
     if !arrival.has_agent {
         return Err(DiscordErrorCode::Blocked.into());

@@ -1,19 +1,19 @@
-//! Ids as Discord makes them: the time in them, larger for what came later, text on the wire.
+//! Ids as Discord generates them: they contain the time, grow with it, and are text on the wire.
 
 use serde_json::Value;
 use tidegate_core::Time;
 
-/// The first millisecond of 2015, where ids begin.
+/// The first millisecond of 2015, the epoch of ids.
 const EPOCH_MS: u64 = 1_420_070_400_000;
 
-/// Gives ids.
+/// Generates ids.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SnowflakeGenerator {
     last: u64,
 }
 
 impl SnowflakeGenerator {
-    /// One that nobody has.
+    /// Returns a unique id.
     pub fn next(&mut self, now: Time) -> u64 {
         let timed = now.as_millis().saturating_sub(EPOCH_MS) << 22;
         self.last = timed.max(self.last + 1);
@@ -21,20 +21,20 @@ impl SnowflakeGenerator {
     }
 }
 
-/// An id as it is written.
+/// Parses an id.
 #[must_use]
 pub fn parse(text: &str) -> Option<u64> {
     let digits = (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok().filter(|id| *id > 0) } else { None }
 }
 
-/// An id in JSON.
+/// Returns an id in JSON.
 #[must_use]
 pub fn to_json(id: u64) -> Value {
     Value::String(id.to_string())
 }
 
-/// A time as the API writes it.
+/// Formats a time as the API does.
 #[must_use]
 pub fn timestamp(time: Time) -> String {
     let (micros, seconds) = (time.as_micros() % 1_000_000, time.as_micros() / 1_000_000);
@@ -44,7 +44,7 @@ pub fn timestamp(time: Time) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+00:00")
 }
 
-/// The date of a day since 1970, by counting from a March so that the leap day comes last.
+/// Returns the date of a day since 1970, by counting from a March so that the leap day comes last.
 const fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

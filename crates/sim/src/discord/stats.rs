@@ -1,4 +1,4 @@
-//! What it counted: as every simulator tells it, and what only this one has.
+//! The counts of the simulator: those that every simulator has, and Discord's own.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,32 @@ use crate::stats::Stats;
 /// The counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiscordStats {
-    /// Of all guilds, as every simulator tells it. Duplicates are objects that are there twice now.
+    /// Counts of all guilds, as every simulator reports them. Duplicates are objects that exist
+    /// twice now.
     #[serde(flatten)]
     pub all: Stats,
     /// Refused calls that count towards a ban: 401, 403, and 429 that is not shared.
     pub invalid: u64,
     /// Bans that began.
     pub bans: u64,
-    /// Calls that were refused by a ban.
+    /// Calls refused by a ban.
     pub banned: u64,
-    /// Calls that failed or were cut by chance or by a stop.
+    /// Calls that failed or were cut at random or by an injected fault.
     pub faults: u64,
-    /// 429 by route, bans left out.
+    /// 429 responses by route, without bans.
     pub throttled_by_route: BTreeMap<String, u64>,
-    /// 429 by scope; `hidden` is a limit that no header tells of.
+    /// 429 responses by scope; `hidden` is a limit that no header announces.
     pub throttled_by_scope: BTreeMap<String, u64>,
-    /// Calls that were done, by route.
+    /// Calls that succeeded, by route.
     pub done_by_route: BTreeMap<String, u64>,
-    /// The ids of what is there twice, by guild and key.
+    /// The ids of duplicates, by guild and key.
     pub duplicates_by_key: BTreeMap<String, Vec<String>>,
-    /// Each guild.
+    /// Counts by guild.
     pub guilds: BTreeMap<String, GuildStats>,
 }
 
 impl DiscordStats {
-    /// With what is there now.
+    /// Adds the counts of what exists now.
     #[must_use]
     pub fn with<'a>(&self, guilds: impl Iterator<Item = &'a Guild>) -> Self {
         let mut stats = self.clone();
@@ -59,7 +60,7 @@ impl DiscordStats {
         stats
     }
 
-    /// Counts one that was told to wait.
+    /// Counts a throttled call.
     pub fn throttle(&mut self, route: String, scope: &str) {
         self.all.throttled += 1;
         self.all.overstepped += u64::from(scope != "shared");

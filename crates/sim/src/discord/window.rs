@@ -1,5 +1,5 @@
-//! A limit as Discord counts it: a window that begins with its first call and is fresh when it is over. It knows
-//! neither whose it is nor what a refusal looks like.
+//! A limit as Discord counts it: a window that begins with its first call and starts afresh when it
+//! is over. It knows neither whose it is nor what a refusal looks like.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 use tidegate_core::Time;
 use tidegate_core::time::millis_up;
 
-/// So many calls in so long.
+/// A number of calls per window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimit {
     /// Calls.
     pub calls: u64,
-    /// In this time.
+    /// The length of the window.
     pub window: Duration,
 }
 
 impl WindowLimit {
-    /// Calls in milliseconds.
+    /// Creates a limit from calls and milliseconds.
     #[must_use]
     pub const fn new(calls: u64, window_ms: u64) -> Self {
         Self { calls, window: Duration::from_millis(window_ms) }
@@ -35,28 +35,28 @@ impl Serialize for WindowLimit {
     }
 }
 
-/// What was used of a window.
+/// The usage of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowCounter {
     began: Time,
     used: u64,
 }
 
-/// What a call is told.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowDecision {
-    /// Whether it may go on.
+    /// Whether it is admitted.
     pub allowed: bool,
     /// The most calls.
     pub limit: u64,
-    /// What is left of them.
+    /// The calls left.
     pub remaining: u64,
-    /// When the window is over.
+    /// When the window ends.
     pub reset_after: Duration,
 }
 
 impl WindowCounter {
-    /// Takes one call if there is one. A refused call counts for nothing.
+    /// Takes one call if there is one. A refused call does not count.
     pub fn take(&mut self, figure: WindowLimit, now: Time) -> WindowDecision {
         if self.is_over(figure, now) {
             *self = Self { began: now, used: 0 };
@@ -71,13 +71,13 @@ impl WindowCounter {
         }
     }
 
-    /// What a call would be told, without one.
+    /// Returns the decision that a call would get, without taking one.
     #[must_use]
     pub fn peek(mut self, figure: WindowLimit, now: Time) -> WindowDecision {
         self.take(figure, now)
     }
 
-    /// Whether nothing is remembered of it any more.
+    /// Returns whether the window is over, so that it can be dropped.
     #[must_use]
     pub fn is_over(&self, figure: WindowLimit, now: Time) -> bool {
         self.used == 0 || self.began.after(figure.window) <= now
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// LIM-6: whatever comes when, no window grants more than its calls, the wait that is told is exact, and what
-        /// is left is what will be granted.
+        /// LIM-6: whatever comes when, no window grants more than its calls, the reported wait is
+        /// exact, and the reported remainder will be granted.
         #[test]
         fn lim_6_a_window_is_exact(calls in 1_u64..6, window in 1_u64..50, gaps in prop::collection::vec(0_u64..20, 1..80)) {
             let figure = WindowLimit::new(calls, window);
@@ -113,7 +113,8 @@ mod tests {
                     prop_assert!(state.peek(figure, open).allowed);
                 }
             }
-            // Twice the calls fit around the end of a window, and no more in any stretch of one window's length.
+            // Twice the calls fit around the end of a window, and no more in any stretch of one
+            // window's length.
             for (at, first) in granted.iter().enumerate() {
                 let inside = granted[at..].iter().filter(|time| time.since(*first) < figure.window).count() as u64;
                 prop_assert!(inside <= 2 * calls, "{inside}");

@@ -1,24 +1,24 @@
-//! The writes that happened, in order, in bounded memory: the oldest are dropped, and that is said.
+//! The log of writes, in order, in bounded memory: the oldest are dropped, and a page shows it.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
-/// Most writes that are kept.
+/// Most writes kept.
 pub const LOG_MAX: usize = 100_000;
-/// Most writes in one page.
+/// Most writes per page.
 pub const PAGE_MAX: usize = 10_000;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoggedWrite {
-    /// Its place in the order of writes; the first is 1.
+    /// Its number in the order of writes; the first is 1.
     pub n: u64,
-    /// How.
+    /// The HTTP method.
     pub method: String,
-    /// Where.
+    /// The path.
     pub path: String,
-    /// Its idempotency key, else the `id` of its body.
+    /// Its idempotency key, or else the `id` of its body.
     pub id: Option<String>,
     /// Whether it had happened before.
     pub duplicate: bool,
@@ -30,19 +30,19 @@ pub struct WriteLog {
     entries: VecDeque<LoggedWrite>,
 }
 
-/// Some of the writes.
+/// A page of the log.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct WriteLogPage<'a> {
-    /// In order.
+    /// The writes, in order.
     pub writes: Vec<&'a LoggedWrite>,
-    /// Ask for what comes after this.
+    /// The cursor of the next page.
     pub next: u64,
-    /// The oldest that is still kept; 0 when there is none.
+    /// The oldest write that is still kept; 0 when there is none.
     pub oldest: u64,
 }
 
 impl WriteLog {
-    /// One more.
+    /// Appends a write.
     pub fn push(&mut self, entry: LoggedWrite) {
         if self.entries.len() == LOG_MAX {
             self.entries.pop_front();
@@ -50,7 +50,7 @@ impl WriteLog {
         self.entries.push_back(entry);
     }
 
-    /// What came after the write number `after`.
+    /// Returns the writes after number `after`.
     #[must_use]
     pub fn page(&self, after: u64) -> WriteLogPage<'_> {
         let start = self.entries.partition_point(|entry| entry.n <= after);

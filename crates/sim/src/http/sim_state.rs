@@ -1,5 +1,5 @@
-//! What calls do to the simulated API: a plain state machine. The same calls at the same times from the same seed do
-//! the same.
+//! Applies calls to the simulated API: a plain state machine. The same calls at the same times from
+//! the same seed have the same results.
 
 use bytes::Bytes;
 use hyper::{Method, Request};
@@ -18,17 +18,17 @@ use crate::token_bucket::{BucketDecision, TokenBucket};
 /// Longest key or path that is kept, in bytes.
 const KEPT_LEN_MAX: usize = 1_024;
 
-/// A call as it came in.
+/// An incoming call.
 #[derive(Debug)]
 pub struct HttpSimRequest {
     method: Method,
     path: String,
-    /// The idempotency key, else the body's `id`.
+    /// The idempotency key, or else the body's `id`.
     key: Option<String>,
     body: Option<Box<RawValue>>,
 }
 
-/// What is answered to a call that went through.
+/// The response to a call that succeeded.
 #[derive(Debug, Serialize)]
 pub struct EchoBody<'a> {
     call: u64,
@@ -44,7 +44,7 @@ struct IdBody {
 }
 
 impl HttpSimRequest {
-    /// What matters of a request.
+    /// Reads the relevant parts of a request.
     #[must_use]
     pub fn of(request: &Request<Bytes>) -> Self {
         let header = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
@@ -61,7 +61,7 @@ impl HttpSimRequest {
         }
     }
 
-    /// The answer to it.
+    /// Returns the response to it.
     #[must_use]
     pub fn echo(&self, call: u64) -> EchoBody<'_> {
         let (method, path) = (self.method.as_str(), self.path.as_str());
@@ -73,16 +73,16 @@ impl HttpSimRequest {
     }
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpSimOutcome {
     /// It was beyond the limit: no effect.
     Throttled,
     /// It failed: no effect.
     Failed,
-    /// It had its effect and nobody hears of it.
+    /// It had its effect, but the connection is cut.
     Cut,
-    /// It went through, as this call.
+    /// It succeeded.
     Done {
         /// Its number.
         call: u64,
@@ -102,7 +102,7 @@ pub struct HttpSimState {
 }
 
 impl HttpSimState {
-    /// A fresh one.
+    /// Creates a fresh state.
     #[must_use]
     pub fn new(options: &HttpSimOptions) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl HttpSimState {
         }
     }
 
-    /// A call comes in, and has its effect if it has one.
+    /// Handles a call and applies its effect, if it has one.
     pub fn handle(
         &mut self,
         arrival: &HttpSimRequest,
@@ -156,13 +156,13 @@ impl HttpSimState {
         });
     }
 
-    /// The counts.
+    /// Returns the counts.
     #[must_use]
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The writes, in order.
+    /// Returns the log of writes.
     #[must_use]
     pub const fn log(&self) -> &WriteLog {
         &self.log

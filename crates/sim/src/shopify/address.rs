@@ -1,5 +1,6 @@
-//! Where a call goes: which shop, which version, and whether it is GraphQL or REST. A shop is named by the host, by the
-//! path or, when neither does, by the token; a call without a token is nobody's.
+//! Parses the address of a call: which shop, which version, and whether it is GraphQL or REST. A
+//! shop is named by the host, by the path or, when neither does, by the token; a call without a
+//! token belongs to no shop.
 
 use bytes::Bytes;
 use hyper::Request;
@@ -11,18 +12,18 @@ use super::version::Version;
 /// Longest name of a shop.
 const SHOP_LEN_MAX: usize = 100;
 
-/// Where a call goes.
+/// The address of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ApiAddress {
     /// The shop.
     pub shop: String,
-    /// The version that is asked for; `None` leaves it to the server.
+    /// The requested version; `None` leaves it to the server.
     pub version: Option<Version>,
-    /// What is called.
+    /// The API and resource.
     pub target: ApiTarget,
 }
 
-/// What is called.
+/// The API and resource of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ApiTarget {
     /// The GraphQL endpoint.
@@ -31,7 +32,7 @@ pub enum ApiTarget {
     Rest(String),
 }
 
-/// A call that goes nowhere.
+/// An invalid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressError {
     /// It has no token.
@@ -41,10 +42,10 @@ pub enum AddressError {
 }
 
 impl ApiAddress {
-    /// Of a request.
+    /// Parses the address of a request.
     ///
     /// # Errors
-    /// When it goes nowhere.
+    /// When the address is invalid.
     pub fn of(request: &Request<Bytes>) -> Result<Self, AddressError> {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
         let token = header("x-shopify-access-token").filter(|token| !token.trim().is_empty());
@@ -65,20 +66,20 @@ impl ApiAddress {
     }
 }
 
-/// A shop that has no name but its token, which stays secret.
+/// Derives the name of a shop that has none but its token, which stays secret.
 fn shop_of_token(token: &str) -> String {
     let hash = Fingerprint::of("sim shopify token").part(token.as_bytes()).short();
     format!("token-{:012x}", hash & 0xffff_ffff_ffff)
 }
 
-/// The name of a shop, however it is written.
+/// Normalizes the name of a shop.
 #[must_use]
 pub fn normalize_shop(shop: &str) -> String {
     let shop = shop.trim().to_ascii_lowercase();
     shop.strip_suffix(".myshopify.com").map_or(shop.clone(), str::to_owned)
 }
 
-/// Whether a shop may be called that.
+/// Returns whether a text is a valid shop name.
 #[must_use]
 pub fn is_shop(shop: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -1,4 +1,5 @@
-//! The bodies that are not data, in the shapes in which Shopify sends them: `tests/shopify/golden` holds each one.
+//! Bodies other than data, in the form in which Shopify sends them: `tests/shopify/golden` has each
+//! one.
 
 use serde_json::{Map, Value, json};
 
@@ -7,21 +8,21 @@ use super::points::PointStatus;
 
 const DOCUMENTATION: &str = "https://shopify.dev/api/usage/rate-limits";
 
-/// What an answer says of its cost.
+/// The cost that a response reports.
 #[derive(Clone, Copy, Debug)]
 pub struct CostExtension {
-    /// What was asked for.
+    /// The requested cost.
     pub requested: u64,
-    /// What was used; none when it did not run.
+    /// The actual cost; none when it did not run.
     pub actual: Option<u64>,
-    /// How the bucket stands.
+    /// The state of the bucket.
     pub status: PointStatus,
-    /// Whether figures are written as decimals. Both ways are seen.
+    /// Whether figures are written as decimals. Both forms occur.
     pub decimals: bool,
 }
 
 impl CostExtension {
-    /// As `extensions.cost`.
+    /// Returns it as `extensions.cost`.
     #[must_use]
     pub fn cost(&self) -> Value {
         let figure = |figure: u64| if self.decimals { json!(figure as f64) } else { json!(figure) };
@@ -37,7 +38,7 @@ impl CostExtension {
     }
 }
 
-/// A call that did not fit.
+/// Returns the body of a throttled call.
 #[must_use]
 pub fn throttled(bill: &CostExtension) -> Value {
     json!({
@@ -49,7 +50,7 @@ pub fn throttled(bill: &CostExtension) -> Value {
     })
 }
 
-/// A call that no shop may make.
+/// Returns the body of a call that exceeds the highest cost of any shop.
 #[must_use]
 pub fn too_costly(cost: u64) -> Value {
     let message =
@@ -64,7 +65,7 @@ pub fn too_costly(cost: u64) -> Value {
     })
 }
 
-/// Data, and errors beside it, with its cost.
+/// Returns data, with the errors next to it and its cost.
 #[must_use]
 pub fn data_body(data: &Map<String, Value>, errors: Vec<Value>, bill: &CostExtension) -> Value {
     let mut body = json!({ "data": data, "extensions": {"cost": bill.cost()} });
@@ -74,13 +75,13 @@ pub fn data_body(data: &Map<String, Value>, errors: Vec<Value>, bill: &CostExten
     body
 }
 
-/// A document that makes no sense; it costs nothing.
+/// Returns the body for an invalid document; it costs nothing.
 #[must_use]
 pub fn malformed(message: &str) -> Value {
     json!({ "errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}] })
 }
 
-/// A directive that the version does not have.
+/// Returns the body for a directive that the version does not have.
 #[must_use]
 pub fn unknown_directive(name: &str) -> Value {
     let message = format!("Directive @{name} is not defined");
@@ -89,14 +90,14 @@ pub fn unknown_directive(name: &str) -> Value {
     }] })
 }
 
-/// A directive on the operation, where only fields may have it.
+/// Returns the body for a directive on the operation that only fields may have.
 #[must_use]
 pub fn misplaced_directive(name: &str) -> Value {
     let message = format!("'@{name}' can't be applied to mutations (allowed: fields)");
     json!({ "errors": [{"message": message, "extensions": {"code": "directiveCannotBeApplied", "name": name}}] })
 }
 
-/// A mutation that must have a key and has none.
+/// Returns the body for a mutation that requires a key and has none.
 #[must_use]
 pub fn key_required(field: &str) -> Value {
     json!({
@@ -106,19 +107,19 @@ pub fn key_required(field: &str) -> Value {
     })
 }
 
-/// A failure inside a mutation's answer.
+/// Returns an error inside a mutation's response.
 #[must_use]
 pub fn user_error(code: &str, message: &str) -> Value {
     json!({ "field": null, "code": code, "message": message })
 }
 
-/// No token.
+/// Returns the body of a call without a token.
 #[must_use]
 pub fn unauthorized() -> Value {
     json!({ "errors": "[API] Invalid API key or access token (unrecognized login or wrong password)" })
 }
 
-/// A REST call that did not fit.
+/// Returns the body of a throttled REST call.
 #[must_use]
 pub fn rest_limited(per_s: u64) -> Value {
     let message = format!(
@@ -127,7 +128,7 @@ pub fn rest_limited(per_s: u64) -> Value {
     json!({ "errors": message })
 }
 
-/// Too many bulk operations at once.
+/// Returns the body when too many bulk operations are running.
 #[must_use]
 pub fn in_progress(kind: &str, running: &[String]) -> Value {
     let running = running.join(", ");

@@ -1,5 +1,5 @@
-//! The bulk operations of one shop: begun, run and completed by the clock, as many at once as allowed. What they return
-//! is in `rows`.
+//! The bulk operations of one shop: started, run and completed by the clock, as many at once as
+//! allowed. Their results are in `rows`.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tidegate_core::Time;
 
-/// Most operations of a shop that are remembered; the oldest are forgotten.
+/// Most operations remembered per shop; the oldest are dropped.
 const BULKS_MAX: usize = 1_000;
 
-/// What is run in bulk.
+/// The kind of document that is run in bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkKind {
     /// A query.
@@ -19,18 +19,18 @@ pub enum BulkKind {
     Mutation,
 }
 
-/// How far an operation is.
+/// The stage of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkStage {
     /// Accepted.
     Created,
-    /// At work.
+    /// Running.
     Running,
-    /// Done; the result is there.
+    /// Completed; the result is available.
     Completed,
-    /// Told to stop.
+    /// Being canceled.
     Canceling,
-    /// Stopped.
+    /// Canceled.
     Canceled,
 }
 
@@ -39,7 +39,7 @@ pub enum BulkStage {
 pub struct BulkRun {
     /// Its number.
     pub number: u64,
-    /// What it runs.
+    /// Its kind.
     pub kind: BulkKind,
     /// The document.
     pub text: String,
@@ -48,7 +48,7 @@ pub struct BulkRun {
     cancelled: Option<Time>,
 }
 
-/// How long an operation takes and what it returns.
+/// The duration of an operation and the size of its result.
 #[derive(Clone, Copy, Debug)]
 pub struct BulkSize {
     /// How long it takes.
@@ -59,7 +59,7 @@ pub struct BulkSize {
     pub roots: u64,
 }
 
-/// All of a shop.
+/// All operations of a shop.
 #[derive(Debug, Default)]
 pub struct BulkRuns {
     all: VecDeque<BulkRun>,
@@ -67,7 +67,7 @@ pub struct BulkRuns {
 }
 
 impl BulkKind {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl BulkKind {
 }
 
 impl BulkStage {
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -96,13 +96,13 @@ impl BulkStage {
 }
 
 impl BulkRun {
-    /// Its global id.
+    /// Returns its global id.
     #[must_use]
     pub fn id(&self) -> String {
         format!("gid://shopify/BulkOperation/{}", self.number)
     }
 
-    /// How far it is. Accepting and stopping take a tenth of what running takes.
+    /// Returns its stage. Accepting and canceling take a tenth of what running takes.
     #[must_use]
     pub fn stage(&self, now: Time) -> BulkStage {
         if let Some(cancelled) = self.cancelled {
@@ -118,7 +118,7 @@ impl BulkRun {
         }
     }
 
-    /// All that is known of it. `url` is where its result is.
+    /// Returns all fields. `url` is that of its result.
     #[must_use]
     pub fn fields(&self, url: &str, now: Time) -> Map<String, Value> {
         let stage = self.stage(now);
@@ -148,14 +148,14 @@ impl BulkRun {
 }
 
 impl BulkRuns {
-    /// The ids of those of a kind that are not over.
+    /// Returns the ids of those of a kind that have not ended.
     #[must_use]
     pub fn running_ids(&self, kind: BulkKind, now: Time) -> Vec<String> {
         let busy = self.all.iter().filter(|bulk| bulk.kind == kind && !bulk.stage(now).is_over());
         busy.map(BulkRun::id).collect()
     }
 
-    /// Starts one.
+    /// Starts an operation.
     pub fn start(&mut self, number: u64, kind: BulkKind, text: &str, size: BulkSize, now: Time) -> &BulkRun {
         if self.all.len() == BULKS_MAX {
             self.all.pop_back();
@@ -166,7 +166,7 @@ impl BulkRuns {
         &self.all[0]
     }
 
-    /// Stops one that is not over; `None` when there is no such operation.
+    /// Cancels an operation that has not ended; `None` when there is no such operation.
     pub fn cancel(&mut self, id: &str, now: Time) -> Option<&BulkRun> {
         let bulk = self.all.iter_mut().find(|bulk| bulk.id() == id)?;
         if !bulk.stage(now).is_over() {
@@ -175,19 +175,20 @@ impl BulkRuns {
         Some(bulk)
     }
 
-    /// The one with this id.
+    /// Returns the operation with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&BulkRun> {
         self.all.iter().find(|bulk| bulk.id() == id)
     }
 
-    /// The newest of a kind.
+    /// Returns the newest operation of a kind.
     #[must_use]
     pub fn newest(&self, kind: BulkKind) -> Option<&BulkRun> {
         self.all.iter().find(|bulk| bulk.kind == kind)
     }
 
-    /// Those that fit a search such as `status:running operation_type:mutation`, newest first.
+    /// Returns those that match a search such as `status:running operation_type:mutation`, newest
+    /// first.
     pub fn search(&self, query: &str, now: Time) -> impl Iterator<Item = &BulkRun> {
         let terms: Vec<_> = query.split_whitespace().filter_map(|term| term.split_once(':')).collect();
         self.all.iter().filter(move |bulk| {
@@ -200,20 +201,20 @@ impl BulkRuns {
         })
     }
 
-    /// How many were started.
+    /// Returns how many were started.
     #[must_use]
     pub const fn started(&self) -> u64 {
         self.started
     }
 
-    /// How many are not over.
+    /// Returns how many have not ended.
     #[must_use]
     pub fn running(&self, now: Time) -> u64 {
         self.all.iter().filter(|bulk| !bulk.stage(now).is_over()).count() as u64
     }
 }
 
-/// A date for a time of the simulator, which begins with 2026 and has months of 28 days.
+/// Formats a time of the simulator as a date; its clock starts with 2026 and has months of 28 days.
 fn date(at: Time) -> String {
     let seconds = at.as_millis() / 1_000;
     let (day, hour, minute) = (1 + seconds / 86_400 % 28, seconds / 3_600 % 24, seconds / 60 % 60);
@@ -247,7 +248,8 @@ mod tests {
         assert!(bulks.cancel("gid://shopify/BulkOperation/8", at(0)).is_none());
     }
 
-    /// LIM-3: queries and mutations are counted apart, and what is over counts no more.
+    /// LIM-3: queries and mutations are counted separately, and operations that have ended no
+    /// longer count.
     #[test]
     fn lim_3_places_are_taken_until_an_operation_is_over() {
         let mut bulks = BulkRuns::default();

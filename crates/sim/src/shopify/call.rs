@@ -1,4 +1,4 @@
-//! A call as it came in, read before the world is locked: what it asks for, and what it costs.
+//! An incoming call, parsed before the state is locked: what it asks for, and what it costs.
 
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode};
@@ -16,25 +16,25 @@ use super::version::{IdempotencyRule, Version};
 /// A call.
 #[derive(Debug)]
 pub enum ShopifyCall {
-    /// A document, and what it asks for.
+    /// A GraphQL document and its requested cost.
     Graphql {
-        /// What is asked.
+        /// The document.
         document: Document,
-        /// The points that must be there.
+        /// The points that must be available.
         requested: u64,
     },
     /// A REST call.
     Rest {
-        /// How.
+        /// The HTTP method.
         method: Method,
-        /// What: a path such as `products/1`.
+        /// The resource: a path such as `products/1`.
         resource: String,
-        /// With what.
+        /// The body.
         body: Value,
-        /// Which page of a list, where its length is said.
+        /// The requested page of a list, where its length is given.
         page: Option<RestPage>,
     },
-    /// One that is answered at once and costs nothing.
+    /// A call that gets its response at once and costs nothing.
     Invalid(StatusCode, Value),
 }
 
@@ -48,7 +48,7 @@ struct Body {
 }
 
 impl ShopifyCall {
-    /// Of a request.
+    /// Parses a request.
     #[must_use]
     pub fn read(target: &ApiTarget, version: Version, request: &Request<Bytes>) -> Self {
         match target {

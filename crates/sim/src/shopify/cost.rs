@@ -1,6 +1,7 @@
-//! What a document costs, as Shopify documents it: scalars nothing, an object one, a mutation ten, a connection two and
-//! one for each object it may return, with what is asked for of each. Of the types an object may have, the dearest
-//! counts. The ten of a mutation pay for the objects of its answer as well.
+//! The cost of a document, as Shopify documents it: scalars cost nothing, an object one, a mutation
+//! ten, a connection two plus, for each object it may return, one and the cost of what is selected
+//! of it. Of the types an object may have, the most expensive counts. The ten of a mutation pay for
+//! the objects of its response as well.
 
 use super::document::{Document, Field, Selection};
 use super::shape::FieldShape;
@@ -11,21 +12,21 @@ pub const SINGLE_MAX: u64 = 1_000;
 const MUTATION: u64 = 10;
 const CONNECTION: u64 = 2;
 
-/// Which part of what may be returned is there, in thousandths.
+/// The share of the possible objects that is returned, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnedShare(u64);
 
 impl ReturnedShare {
-    /// Everything.
+    /// All of them.
     pub const ALL: Self = Self(1_000);
 
-    /// From a drawn number: three tenths to all of it.
+    /// Creates a share from a random number: three tenths to all.
     #[must_use]
     pub const fn drawn(number: u64) -> Self {
         Self(300 + number % 701)
     }
 
-    /// So many of `most`.
+    /// Returns this share of `most`.
     #[must_use]
     pub fn of(self, most: u64) -> u64 {
         // The product fits: a share is at most a thousand, and the quotient is at most `most`.
@@ -33,7 +34,8 @@ impl ReturnedShare {
     }
 }
 
-/// The cost when this share of all objects is returned; with [`ReturnedShare::ALL`], what is asked for.
+/// Returns the cost when this share of all objects is returned; with [`ReturnedShare::ALL`], the
+/// requested cost.
 #[must_use]
 pub fn cost(document: &Document, share: ReturnedShare) -> u64 {
     if !document.is_mutation {
@@ -74,7 +76,7 @@ fn of_field(field: &Field, share: ReturnedShare, object: u64) -> u64 {
     }
 }
 
-/// An edge is only the frame of its node.
+/// Returns the cost of edges; an edge is only the wrapper of its node.
 fn of_edges(selection: &Selection, share: ReturnedShare) -> u64 {
     let of = |field: &Field| match field.name.as_str() {
         "node" => of_selection(&field.selection, share, 1),
@@ -98,7 +100,7 @@ mod tests {
         cost(&document(text, &json!({})), ReturnedShare::ALL)
     }
 
-    /// LIM-1: the cost that must fit is the documented one.
+    /// LIM-1: the requested cost is the documented one.
     #[test]
     fn lim_1_the_documented_costs() {
         assert_eq!(asked("{ shop { name email } }"), 1);
@@ -139,7 +141,7 @@ mod tests {
         );
     }
 
-    /// A tree of fields: text of what is asked for, and its cost by hand.
+    /// Generates a tree of fields: the text of a selection, and its cost computed by hand.
     fn tree() -> impl Strategy<Value = (String, u64)> {
         let scalar = Just((" id".to_owned(), 0));
         scalar.prop_recursive(5, 40, 4, |inner| {
@@ -165,8 +167,8 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-1: any nesting costs what adding and multiplying by hand gives, in fragments too, and no call uses
-        /// more than it asked for.
+        /// LIM-1: any nesting costs what adding and multiplying by hand gives, in fragments too,
+        /// and no call uses more than it requested.
         #[test]
         fn lim_1_costs_add_and_multiply((text, expected) in tree(), drawn: u64) {
             let plain = document(&format!("{{{text} }}"), &json!({}));

@@ -1,5 +1,5 @@
-//! Answers that follow what is asked for: every field is there under its name in the answer, with a value that fits
-//! its name. What is known of an object is told as it is, the rest is made up.
+//! Generates data for a selection: every field is there under its response key, with a value that
+//! fits its name. Known fields of an object keep their values, the rest is made up.
 
 use serde_json::{Map, Value, json};
 
@@ -7,30 +7,30 @@ use super::cost::ReturnedShare;
 use super::document::{Field, Selection};
 use super::shape::FieldShape;
 
-/// Most objects in one answer: a document of the highest cost cannot ask for more.
+/// Most objects in one response: a document of the highest cost cannot ask for more.
 const OBJECTS_MAX: u64 = 1_000;
 
-/// What makes things up.
+/// Generates data.
 #[derive(Debug)]
 pub struct DataGenerator<'a> {
-    /// The number of the last thing.
+    /// The last number that was assigned.
     last: &'a mut u64,
     share: ReturnedShare,
 }
 
 impl<'a> DataGenerator<'a> {
-    /// One that numbers on from `last` and returns a share of what may be returned.
+    /// Creates a generator that numbers on from `last` and returns a share of the possible objects.
     pub const fn new(last: &'a mut u64, share: ReturnedShare) -> Self {
         Self { last, share }
     }
 
-    /// A fresh number.
+    /// Returns a fresh number.
     pub const fn number(&mut self) -> u64 {
         *self.last += 1;
         *self.last
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub fn field(&mut self, field: &Field, of: &str) -> Value {
         match FieldShape::of(field) {
             FieldShape::Scalar => self.scalar(&field.name, of),
@@ -52,9 +52,9 @@ impl<'a> DataGenerator<'a> {
         }
     }
 
-    /// An object of which some is known.
+    /// Returns an object with some known fields.
     pub fn object(&mut self, selection: &Selection, of: &str, known: &Map<String, Value>) -> Value {
-        // An object has one type: the one it is, else the first that is asked about.
+        // An object has one type: its own, or else the first one in the selection.
         let fitting = selection.types.iter().find(|(name, _)| name == of).or_else(|| selection.types.first());
         let of = fitting.map_or(of, |(name, _)| name);
         let fields = selection.fields.iter().chain(fitting.into_iter().flat_map(|(_, fields)| fields));
@@ -73,7 +73,7 @@ impl<'a> DataGenerator<'a> {
         Value::Object(object)
     }
 
-    /// A connection with these objects, of which some is known.
+    /// Returns a connection of objects with some known fields.
     pub fn connection(
         &mut self,
         selection: &Selection,
@@ -152,13 +152,13 @@ fn cursor(at: usize) -> String {
     format!("cursor-{at}")
 }
 
-/// The type in a global id: `gid://shopify/Product/1` is a `Product`.
+/// Returns the type in a global id: `gid://shopify/Product/1` is a `Product`.
 fn type_in(id: &str) -> Option<String> {
     let (of, _) = id.strip_prefix("gid://shopify/")?.split_once('/')?;
     Some(of.to_owned())
 }
 
-/// The type that a field's name suggests: `products` are each a `Product`.
+/// Returns the type that a field's name suggests: `products` are each a `Product`.
 #[must_use]
 pub fn type_of(name: &str) -> String {
     let single = match name {

@@ -1,5 +1,5 @@
-//! A GraphQL document as the simulator sees it: one operation, its fragments spread and its variables filled in. The
-//! only file that knows the parser. There is no schema: any field exists.
+//! A GraphQL document as the simulator sees it: one operation, with fragments expanded and
+//! variables filled in. The only file that knows the parser. There is no schema: any field exists.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use async_graphql_parser::types::{
 };
 use serde_json::{Map, Value};
 
-/// Most fields of a document, fragments spread.
+/// Most fields in a document, with fragments expanded.
 pub const FIELDS_MAX: usize = 10_000;
 /// Longest document, in bytes.
 pub const DOCUMENT_LEN_MAX: usize = 256 * 1024;
@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 64;
 pub struct Document {
     /// Whether it is a mutation.
     pub is_mutation: bool,
-    /// What it asks for.
+    /// What it selects.
     pub selection: Selection,
     /// The directives of its fields and fragments.
     pub directives: BTreeSet<String>,
@@ -29,12 +29,12 @@ pub struct Document {
     pub on_operation: BTreeSet<String>,
 }
 
-/// What is asked for of an object.
+/// A selection on an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Of any type.
+    /// Fields for any type.
     pub fields: Vec<Field>,
-    /// Only when it is of this type.
+    /// Fields for objects of one type only.
     pub types: Vec<(String, Vec<Field>)>,
 }
 
@@ -43,29 +43,29 @@ pub struct Selection {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Its name in the answer.
+    /// Its key in the response.
     pub key: String,
-    /// Its arguments, variables filled in.
+    /// Its arguments, with variables filled in.
     pub arguments: Map<String, Value>,
     /// The key of its `@idempotent`.
     pub idempotent: Option<String>,
-    /// What is asked for of it; empty for a scalar.
+    /// What is selected of it; empty for a scalar.
     pub selection: Selection,
 }
 
 impl Selection {
-    /// Whether nothing is asked for.
+    /// Returns whether nothing is selected.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.types.is_empty()
     }
 
-    /// All fields, of whatever type.
+    /// Yields all fields, of whatever type.
     pub fn all(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter().chain(self.types.iter().flat_map(|(_, fields)| fields))
     }
 
-    /// The first field of this name.
+    /// Returns the first field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.all().find(|field| field.name == name)
@@ -73,7 +73,7 @@ impl Selection {
 }
 
 impl Document {
-    /// Reads one.
+    /// Parses a document.
     ///
     /// # Errors
     /// A sentence about what is wrong with it.
@@ -209,7 +209,7 @@ impl Reader<'_> {
             }
         };
         let key = field.response_key().node.as_str();
-        // The same field twice is one field with what is asked for of both.
+        // The same field twice is one field with the selections of both.
         let at = match list.iter().position(|known| known.key == key) {
             Some(at) => at,
             None => {
@@ -237,7 +237,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A variable that is not there is null.
+    /// Resolves a value. A missing variable is null.
     fn value(&self, value: &async_graphql_value::Value) -> Value {
         let filled = value.clone().into_const_with(|name| {
             let value = self.variables.get(name.as_str()).cloned().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Idempotency keys of one shop: what the first call with a key was answered, for a day. In bounded memory.
+//! Idempotency keys of one shop: the response to the first call with a key, kept for a day. In
+//! bounded memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -9,12 +10,12 @@ use tidegate_core::fingerprint::Fingerprint;
 
 use super::document::Field;
 
-/// How long a key is known.
+/// How long a key is remembered.
 pub const KEY_TTL: Duration = Duration::from_hours(24);
-/// Most keys of a shop; beyond it the oldest is forgotten.
+/// Most keys per shop; beyond it the oldest is dropped.
 const KEYS_MAX: usize = 100_000;
 
-/// The mutations that are refused without a key, from the version on that insists on it.
+/// The mutations that are refused without a key, from the version on that requires it.
 const NEED_A_KEY: [&str; 17] = [
     "refundCreate",
     "inventoryAdjustQuantities",
@@ -48,25 +49,25 @@ struct StoredAnswer {
     answer: Value,
 }
 
-/// What a key says.
+/// The result of looking up a key.
 #[derive(Debug, PartialEq)]
 pub enum KeyLookup {
-    /// It was not there.
+    /// The key is new.
     Fresh,
-    /// It was there with the same parameters and this answer.
+    /// The key was used with the same parameters and got this response.
     Replay(Value),
-    /// It was there with other parameters.
+    /// The key was used with other parameters.
     Mismatch,
 }
 
-/// Whether a mutation is refused without a key.
+/// Returns whether a mutation is refused without a key.
 #[must_use]
 pub fn needs_a_key(mutation: &str) -> bool {
     NEED_A_KEY.contains(&mutation)
 }
 
 impl IdempotencyKeys {
-    /// What a key says of a mutation.
+    /// Looks up the key of a mutation.
     pub fn lookup(&mut self, key: &str, field: &Field, now: Time) -> KeyLookup {
         while self.order.front().is_some_and(|(at, _)| at.after(KEY_TTL) <= now) {
             self.forget();
@@ -78,7 +79,7 @@ impl IdempotencyKeys {
         }
     }
 
-    /// Keeps an answer.
+    /// Stores a response.
     pub fn store(&mut self, key: &str, field: &Field, answer: &Value, now: Time) {
         if self.order.len() == KEYS_MAX {
             self.forget();

@@ -1,4 +1,5 @@
-//! The REST bucket of one shop: each call is one drop in it, and it leaks evenly. A drop that does not fit is refused.
+//! The REST bucket of one shop: each call is one drop in it, and it leaks evenly. A drop that does
+//! not fit is refused.
 
 use tidegate_core::Time;
 use tidegate_core::bucket::Readiness;
@@ -9,23 +10,23 @@ use tidegate_core::operation::MICRO;
 #[derive(Debug)]
 pub struct LeakyBucket(Drip);
 
-/// How full it is.
+/// The fill level of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketFill {
-    /// Drops in it, begun ones counted.
+    /// Drops in it, including partial ones.
     pub used: u64,
     /// Drops it holds.
     pub size: u64,
 }
 
 impl LeakyBucket {
-    /// An empty one.
+    /// Creates an empty bucket.
     #[must_use]
     pub fn new(size: u64, per_s: u64, now: Time) -> Self {
         Self(Drip::full(size.saturating_mul(MICRO), per_s.saturating_mul(MICRO), 0, now))
     }
 
-    /// One more drop; false when it does not fit.
+    /// Adds a drop; false when it does not fit.
     pub fn add(&mut self, now: Time) -> bool {
         if self.0.ready(MICRO, now) != Readiness::Now {
             return false;
@@ -34,12 +35,12 @@ impl LeakyBucket {
         true
     }
 
-    /// Other figures from now on.
+    /// Changes size and rate from now on.
     pub fn reshape(&mut self, size: u64, per_s: u64, now: Time) {
         self.0 = self.0.reshaped(size.saturating_mul(MICRO), per_s.saturating_mul(MICRO), 0, now);
     }
 
-    /// How full it is.
+    /// Returns the fill level.
     #[must_use]
     pub fn fill(&self, now: Time) -> BucketFill {
         let fresh = self.0.refreshed(now);
@@ -51,7 +52,7 @@ impl LeakyBucket {
 mod tests {
     use super::*;
 
-    /// LIM-6: forty at once, then two a second.
+    /// LIM-6: forty at once, then two per second.
     #[test]
     fn lim_6_the_bucket_leaks_evenly() {
         let at = Time::from_millis;

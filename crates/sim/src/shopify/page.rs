@@ -1,11 +1,11 @@
-//! Pages of a REST list, by cursor: each answer links to the pages beside it, and only the links
-//! know where they are.
+//! Pages of a REST list, by cursor: each response links to the adjacent pages, and only the links
+//! have their positions.
 
 use std::ops::Range;
 
-/// How many things every list has whose page length is said.
+/// The length of every list that is requested in pages.
 pub const LIST_LEN: u64 = 120;
-/// Most things on one page.
+/// Most items per page.
 const LIMIT_MAX: u64 = 250;
 
 /// A page of a list.
@@ -16,7 +16,7 @@ pub struct RestPage {
 }
 
 impl RestPage {
-    /// Of a query; `None` when it does not say how long a page is.
+    /// Parses a query; `None` when it does not give the page length.
     #[must_use]
     pub fn of(query: &str) -> Option<Self> {
         let value = |name: &str| {
@@ -27,13 +27,13 @@ impl RestPage {
         Some(Self { limit: limit.clamp(1, LIMIT_MAX), offset: cursor.unwrap_or(0).min(LIST_LEN) })
     }
 
-    /// The ids of what is on it.
+    /// Returns the ids on the page.
     #[must_use]
     pub fn ids(self) -> Range<u64> {
         self.offset + 1..(self.offset + self.limit).min(LIST_LEN) + 1
     }
 
-    /// The `Link` header of a list at this URL; `None` when there is no other page.
+    /// Returns the `Link` header of a list at this URL; `None` when there is no other page.
     #[must_use]
     pub fn links(self, url: &str) -> Option<String> {
         let Self { limit, offset } = self;

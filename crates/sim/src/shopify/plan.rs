@@ -1,4 +1,5 @@
-//! What a shop may do: the figures of its plan, and figures that are set for one shop while calls run.
+//! The limits of a shop: the figures of its plan, and figures that are set for one shop while calls
+//! run.
 
 use std::str::FromStr;
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShopPlan {
-    /// 100 points a second, 2,000 at most; 2 REST calls a second, 40 at once.
+    /// 100 points per second, 2,000 at most; 2 REST calls per second, 40 at once.
     #[default]
     Standard,
     /// Twice that.
@@ -21,19 +22,19 @@ pub enum ShopPlan {
 /// The limits of one shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ShopLimits {
-    /// Points that come back each second.
+    /// Points restored per second.
     pub restore_per_s: u64,
-    /// The most points that are held.
+    /// The capacity in points.
     pub maximum: u64,
-    /// REST calls that leak out of the bucket each second.
+    /// REST calls that leak out of the bucket per second.
     pub rest_per_s: u64,
     /// REST calls that the bucket holds.
     pub rest_bucket: u64,
-    /// Bulk operations of one kind at once; `None` is as many as the version of the call allows.
+    /// Bulk operations of one kind at once; `None` for as many as the version of the call allows.
     pub bulk_at_once: Option<u64>,
 }
 
-/// Other figures for some of them.
+/// New figures for some limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShopLimitsChange {
@@ -44,11 +45,11 @@ pub struct ShopLimitsChange {
     bulk_at_once: Option<u64>,
 }
 
-/// The largest figure that is taken.
+/// The largest figure accepted.
 const FIGURE_MAX: u64 = 1_000_000_000;
 
 impl ShopPlan {
-    /// Its limits.
+    /// Returns its limits.
     #[must_use]
     pub const fn limits(self) -> ShopLimits {
         let times = match self {
@@ -76,13 +77,13 @@ impl FromStr for ShopPlan {
             "advanced" => Ok(Self::Advanced),
             "plus" => Ok(Self::Plus),
             "enterprise" => Ok(Self::Enterprise),
-            _ => Err(format!("{text:?} is no plan: there are standard, advanced, plus and enterprise")),
+            _ => Err(format!("{text:?} is not a plan: use standard, advanced, plus or enterprise")),
         }
     }
 }
 
 impl ShopLimitsChange {
-    /// These figures with the change in them; `None` when one of them is absurd.
+    /// Applies the change to these figures; `None` when one of them is out of range.
     #[must_use]
     pub fn apply_to(self, figures: ShopLimits) -> Option<ShopLimits> {
         let changed = ShopLimits {

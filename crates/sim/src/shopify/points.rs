@@ -1,5 +1,5 @@
-//! The points of one shop: what a query asks for must be there, what it did not use comes back when it is answered.
-//! Exact, by the simulator's clock.
+//! The points of one shop: the requested cost must be available, and the unused part returns with
+//! the response. Exact, by the simulator's clock.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use tidegate_core::bucket::Readiness;
 use tidegate_core::bucket::drip::Drip;
 use tidegate_core::operation::MICRO;
 
-/// The bucket, and the books of it.
+/// The bucket, and its accounts.
 #[derive(Debug)]
 pub struct PointBucket {
     drip: Drip,
-    /// What comes back, and when, earliest first: answers all take equally long.
+    /// The unused parts and when they return, earliest first: all responses take equally long.
     unused: VecDeque<(Time, u64)>,
     granted: u64,
     first: Option<Time>,
@@ -21,30 +21,30 @@ pub struct PointBucket {
     counted: Time,
 }
 
-/// How it stands, in whole points.
+/// The state of the bucket, in whole points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointStatus {
-    /// The most it holds.
+    /// The capacity.
     pub maximum: u64,
-    /// What is there.
+    /// What is available.
     pub available: u64,
-    /// What comes back each second.
+    /// What is restored per second.
     pub restore_per_s: u64,
 }
 
-/// What a call asks for, and what it turns out to use at which time.
+/// The requested and the actual cost of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct PointUse {
-    /// What must be there.
+    /// What must be available.
     pub requested: u64,
     /// What is used.
     pub actual: u64,
-    /// When the rest comes back.
+    /// When the rest returns.
     pub until: Time,
 }
 
 impl PointBucket {
-    /// A full one.
+    /// Creates a full bucket.
     #[must_use]
     pub fn new(maximum: u64, restore_per_s: u64, now: Time) -> Self {
         Self {
@@ -57,8 +57,8 @@ impl PointBucket {
         }
     }
 
-    /// Takes what is asked for, and gives back the unused part in time; false, and nothing taken, when there is too
-    /// little.
+    /// Takes the requested cost, and returns the unused part in time; false, and nothing taken,
+    /// when there is too little.
     pub fn take(&mut self, wanted: PointUse, now: Time) -> bool {
         self.refresh(now);
         self.first.get_or_insert(now);
@@ -73,13 +73,13 @@ impl PointBucket {
         true
     }
 
-    /// Other figures from now on; what is above a smaller maximum is lost.
+    /// Changes the figures from now on; what is above a smaller maximum is lost.
     pub fn reshape(&mut self, maximum: u64, restore_per_s: u64, now: Time) {
         self.refresh(now);
         self.drip = self.drip.reshaped(micro(maximum), micro(restore_per_s), 0, now);
     }
 
-    /// How it stands.
+    /// Returns its state.
     pub fn status(&mut self, now: Time) -> PointStatus {
         self.refresh(now);
         PointStatus {
@@ -89,19 +89,20 @@ impl PointBucket {
         }
     }
 
-    /// All that was used.
+    /// Returns all points used.
     #[must_use]
     pub const fn granted(&self) -> u64 {
         self.granted
     }
 
-    /// When the first call came.
+    /// Returns when the first call came.
     #[must_use]
     pub const fn first(&self) -> Option<Time> {
         self.first
     }
 
-    /// What came back, or would have with room for it, since the first call; what was there at first is not in it.
+    /// Returns what was restored since the first call, or would have been with room for it, without
+    /// the initial balance.
     pub fn restorable(&mut self, now: Time) -> u64 {
         self.refresh(now);
         u64::try_from(self.restorable / u128::from(MICRO)).unwrap_or(u64::MAX)
@@ -143,7 +144,8 @@ mod tests {
         PointUse { requested, actual, until: now }
     }
 
-    /// LIM-1: what is asked for must fit, though less is used; the rest is there again when the call is answered.
+    /// LIM-1: the requested cost must fit, though less is used; the rest is available again with
+    /// the response.
     #[test]
     fn lim_1_the_requested_cost_must_fit_and_the_rest_comes_back() {
         let mut points = PointBucket::new(1_000, 50, at(0));
@@ -160,7 +162,7 @@ mod tests {
         assert_eq!((points.granted(), points.restorable(at(2_000))), (100, 100));
     }
 
-    /// LIM-9: more than it can ever hold never fits.
+    /// LIM-9: more than the capacity never fits.
     #[test]
     fn lim_9_more_than_the_maximum_never_fits() {
         let mut points = PointBucket::new(40, 2, at(0));
@@ -182,7 +184,8 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-6: whatever is asked for when, no more is used than the maximum and what came back.
+        /// LIM-6: whatever is requested when, no more is used than the capacity and what was
+        /// restored.
         #[test]
         fn lim_6_no_more_is_granted_than_capacity_and_refill(
             maximum in 1_u64..3_000,

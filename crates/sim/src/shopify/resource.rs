@@ -1,25 +1,26 @@
-//! REST answers: a resource is told by its path. Writes are counted and echoed with an id, reads are made up.
+//! REST responses: the path names the resource. Writes are counted and echoed with an id, reads are
+//! made up.
 
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::page::RestPage;
 
-/// What a REST call does and is answered.
+/// The effect of a REST call and its response.
 #[derive(Debug, PartialEq)]
 pub struct SimRestResponse {
-    /// How it went.
+    /// The status.
     pub status: StatusCode,
-    /// The answer.
+    /// The body.
     pub body: Value,
     /// Whether it has an effect.
     pub is_write: bool,
-    /// What names the effect of a POST: doing it twice makes two.
+    /// The key of a POST's effect: doing it twice creates two.
     pub key: Option<String>,
 }
 
-/// Answers a call; `number` is what a new thing gets. A list whose page is said has as many things as any shop; any other
-/// has one.
+/// Responds to a call; `number` is the id of a new object. A list with a given page has as many
+/// items as in any shop; any other has one.
 #[must_use]
 pub fn respond(
     method: &Method,

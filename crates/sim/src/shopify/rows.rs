@@ -1,5 +1,5 @@
-//! The result of a bulk operation: lines of JSON, made while they are sent, so that a result of any size takes no
-//! memory. Objects of an inner connection follow their parent and name it.
+//! The result of a bulk operation: lines of JSON, generated while they are sent, so that a result
+//! of any size takes no memory. Objects of an inner connection follow their parent and refer to it.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::cost::ReturnedShare;
 use super::data::{DataGenerator, type_of};
 use super::document::{Document, Field, Selection};
 
-/// Lines in one piece.
+/// Lines per chunk.
 const PIECE: u64 = 128;
 /// Inner objects after each outer one.
 const CHILDREN: u64 = 3;
@@ -20,7 +20,7 @@ pub struct BulkRows {
     form: RowShape,
     at: u64,
     rows: u64,
-    /// Numbers what is made up, the same in each download.
+    /// Numbers the generated objects, the same in each download.
     last: u64,
     parent: String,
 }
@@ -38,7 +38,7 @@ struct RowObject {
 }
 
 impl BulkRows {
-    /// The lines of a document that was run in bulk.
+    /// Creates the lines of a document that was run in bulk.
     ///
     /// # Errors
     /// A sentence about what is wrong with the document.
@@ -59,7 +59,7 @@ impl BulkRows {
         Ok(Self { form, at: 0, rows, last: 0, parent: String::new() })
     }
 
-    /// How many lines stand for themselves, with no parent.
+    /// Returns how many lines have no parent.
     #[must_use]
     pub const fn roots(&self) -> u64 {
         match self.form {
@@ -114,14 +114,14 @@ fn connection(selection: &Selection) -> Option<&Field> {
     selection.all().find(|field| field.selection.all().any(frame))
 }
 
-/// What is asked for of each object of a connection.
+/// Returns the selection on each object of a connection.
 fn objects(connection: &Field) -> Selection {
     let node = connection.selection.field("edges").and_then(|edges| edges.selection.field("node"));
     let objects = node.or_else(|| connection.selection.field("nodes"));
     objects.map(|objects| objects.selection.clone()).unwrap_or_default()
 }
 
-/// Objects of inner connections have lines of their own.
+/// Returns the row of an object without its inner connections, whose objects have their own lines.
 fn part(field: &Field, objects: Selection) -> RowObject {
     let mut own = Selection { fields: objects.fields, types: objects.types };
     let is_inner =

@@ -1,5 +1,5 @@
-//! Runs a document that fits: each field of it is answered, and mutations have their effect. What is no bulk operation
-//! and not remembered is made up.
+//! Runs a document that was admitted: every field gets a value, and mutations have their effect.
+//! Data other than bulk operations and remembered objects is made up.
 
 mod bulk;
 mod write;
@@ -20,7 +20,7 @@ use super::version::{IdempotencyRule, Version};
 use crate::effect_history::EffectHistory;
 use crate::stats::Stats;
 
-/// What a run needs.
+/// The context of a run.
 #[derive(Debug)]
 pub struct DocumentRun<'a> {
     /// The shop's name.
@@ -31,28 +31,28 @@ pub struct DocumentRun<'a> {
     pub stats: &'a mut Stats,
     /// The effects of all shops.
     pub history: &'a mut EffectHistory,
-    /// The number of the last thing.
+    /// The last number that was assigned.
     pub last: &'a mut u64,
-    /// The version that answers.
+    /// The version that responds.
     pub version: Version,
-    /// Which part of what may be returned is there.
+    /// The share of the possible objects that is returned.
     pub share: ReturnedShare,
-    /// Where results are: `http://…`.
+    /// The base URL of results: `http://…`.
     pub base: &'a str,
     /// How long a bulk operation takes.
     pub bulk_takes: Duration,
     /// How many lines its result has.
     pub bulk_rows: u64,
-    /// When.
+    /// The time.
     pub now: Time,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 pub struct DocumentOutcome {
     /// The data.
     pub data: Map<String, Value>,
-    /// Errors beside it.
+    /// Errors next to it.
     pub errors: Vec<Value>,
 }
 
@@ -95,7 +95,7 @@ impl DocumentRun<'_> {
         }
     }
 
-    /// A mutation, unless its key says that it has happened.
+    /// Runs a mutation, unless its key shows that it has happened.
     fn mutate_once(&mut self, field: &Field) -> Value {
         let Some(key) = &field.idempotent else { return self.mutate(field) };
         match self.shop.keys.lookup(key, field, self.now) {
@@ -128,7 +128,7 @@ impl DocumentRun<'_> {
         }
     }
 
-    /// A mutation's answer with an error in it and nothing else.
+    /// Returns a mutation's response with only an error in it.
     fn refused(&mut self, field: &Field, error: &Value) -> Value {
         let mut answer = Map::new();
         for inner in field.selection.all() {

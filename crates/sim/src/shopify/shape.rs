@@ -1,11 +1,11 @@
-//! What a field is, told from how it is asked for, since there is no schema: a connection has edges or nodes, a list
-//! has a size, an object has fields, and the rest are scalars.
+//! Infers what a field is from how it is selected, since there is no schema: a connection has edges
+//! or nodes, a list has a size, an object has fields, and the rest are scalars.
 
 use serde_json::Value;
 
 use super::document::{Field, Selection};
 
-/// What a field is.
+/// The shape of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldShape {
     /// A scalar or an enum.
@@ -19,7 +19,8 @@ pub enum FieldShape {
 }
 
 impl FieldShape {
-    /// Of a field. A connection without a size has none of anything; [`unsized_connection`] finds it.
+    /// Infers the shape of a field. A connection without a size has no objects;
+    /// [`unsized_connection`] finds it.
     #[must_use]
     pub fn of(field: &Field) -> Self {
         if field.selection.is_empty() {
@@ -36,7 +37,7 @@ impl FieldShape {
     }
 }
 
-/// The first connection that says neither `first` nor `last`.
+/// Returns the first connection with neither `first` nor `last`.
 #[must_use]
 pub fn unsized_connection(selection: &Selection) -> Option<&Field> {
     selection.all().find_map(|field| {

@@ -1,4 +1,4 @@
-//! One shop: its limits, and what it remembers. It is made when it is first called.
+//! One shop: its limits, and its state. It is created with its first call.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::leaky_bucket::LeakyBucket;
 use super::plan::ShopLimits;
 use super::points::PointBucket;
 
-/// Most inventory levels that a shop remembers.
+/// Most inventory levels remembered per shop.
 const LEVELS_MAX: usize = 100_000;
 
 /// The state of a shop.
@@ -27,56 +27,57 @@ pub struct Shop {
     pub bulks: BulkRuns,
     /// Its idempotency keys.
     pub keys: IdempotencyKeys,
-    /// What it counted.
+    /// Its counts.
     pub counts: ShopCounts,
     levels: BTreeMap<(String, String), i64>,
 }
 
-/// Plain counts of a shop.
+/// The plain counts of a shop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShopCounts {
     /// Every call.
     pub calls: u64,
-    /// Calls to REST.
+    /// REST calls.
     pub rest_calls: u64,
-    /// Calls that were told to wait.
+    /// Calls that were throttled.
     pub throttled: u64,
-    /// Calls beyond what a limit allowed.
+    /// Calls beyond a limit.
     pub overstepped: u64,
 }
 
-/// What is told of a shop at `/_sim/stats`.
+/// The statistics of a shop at `/_sim/stats`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShopStats {
-    /// Every call, refused ones included.
+    /// Every call, including refused ones.
     pub calls: u64,
-    /// Calls that were told to wait: `THROTTLED`, or a 429.
+    /// Calls that were throttled: `THROTTLED`, or a 429.
     pub throttled: u64,
-    /// Calls beyond a limit: those, documents above the highest cost, and bulk operations beyond the places.
+    /// Calls beyond a limit: those, documents above the highest cost, and bulk operations beyond
+    /// the slots.
     pub overstepped: u64,
-    /// Points that calls used; what was given back is not in it.
+    /// Points that calls used, without those returned.
     pub points_granted: u64,
-    /// Points that came back since the first call until now, or would have with room for them. What was there at
-    /// first is not in it.
+    /// Points restored since the first call until now, or that would have been with room for them.
+    /// Without the initial balance.
     pub points_restorable_since_first: u64,
-    /// How long ago the first GraphQL call came.
+    /// Milliseconds since the first GraphQL call.
     pub since_first_ms: u64,
-    /// Points that are there now.
+    /// Points available now.
     pub available: u64,
-    /// The most points it holds now.
+    /// The capacity in points now.
     pub maximum: u64,
-    /// Points that come back each second now.
+    /// Points restored per second now.
     pub restore_per_s: u64,
-    /// Calls to REST.
+    /// REST calls.
     pub rest_calls: u64,
-    /// Bulk operations that are not over.
+    /// Bulk operations that have not ended.
     pub bulk_running: u64,
     /// Bulk operations that were started.
     pub bulk_started: u64,
 }
 
 impl Shop {
-    /// A fresh one with full buckets.
+    /// Creates a shop with full buckets.
     #[must_use]
     pub fn new(figures: ShopLimits, now: Time) -> Self {
         Self {
@@ -90,20 +91,20 @@ impl Shop {
         }
     }
 
-    /// Other limits from now on.
+    /// Changes the limits from now on.
     pub fn reshape(&mut self, figures: ShopLimits, now: Time) {
         self.limits = figures;
         self.points.reshape(figures.maximum, figures.restore_per_s, now);
         self.rest.reshape(figures.rest_bucket, figures.rest_per_s, now);
     }
 
-    /// Counts a call that was told to wait.
+    /// Counts a throttled call.
     pub const fn count_throttled(&mut self) {
         self.counts.throttled += 1;
         self.counts.overstepped += 1;
     }
 
-    /// Changes an inventory level, and says what it is then.
+    /// Changes an inventory level, and returns the new level.
     pub fn adjust(&mut self, item: &str, location: &str, delta: i64) -> i64 {
         let place = (item.to_owned(), location.to_owned());
         if self.levels.len() >= LEVELS_MAX && !self.levels.contains_key(&place) {
@@ -114,7 +115,7 @@ impl Shop {
         *level
     }
 
-    /// What is told of it.
+    /// Returns its statistics.
     pub fn stats(&mut self, now: Time) -> ShopStats {
         let status = self.points.status(now);
         ShopStats {

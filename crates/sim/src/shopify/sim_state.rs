@@ -1,4 +1,5 @@
-//! What calls do to the shops: a plain state machine. The same calls at the same times from the same seed do the same.
+//! Applies calls to the shops: a plain state machine. The same calls at the same times from the
+//! same seed have the same results.
 
 use std::collections::BTreeMap;
 
@@ -30,37 +31,37 @@ use crate::stats::Stats;
 /// Most shops.
 pub const SHOPS_MAX: usize = 10_000;
 
-/// What it counted, in all and by shop.
+/// The counts, in all and by shop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShopifyStats {
-    /// Of all shops, as every simulator tells it.
+    /// Counts of all shops, as every simulator reports them.
     #[serde(flatten)]
     pub all: Stats,
-    /// Of each shop.
+    /// Counts by shop.
     pub shops: BTreeMap<String, ShopStats>,
 }
 
-/// What becomes of a call. Its effect has happened; what is told is told later.
+/// The outcome of a call. Its effect has happened; the response follows later.
 #[derive(Debug)]
 pub enum ShopifySimOutcome {
-    /// It had its effect and nobody hears of it.
+    /// It had its effect, but the connection is cut.
     Cut,
-    /// This, as it is.
+    /// A plain response.
     Plain(StatusCode, Value),
-    /// A REST answer, with how full the bucket is.
+    /// A REST response, with the fill level of the bucket.
     Rest(StatusCode, Value, BucketFill),
-    /// It did not fit.
+    /// It was throttled.
     Throttled {
-        /// What it asked for.
+        /// The requested cost.
         requested: u64,
     },
     /// It ran.
     Done {
-        /// What it asked for.
+        /// The requested cost.
         requested: u64,
-        /// What it used.
+        /// The actual cost.
         actual: u64,
-        /// What came of it.
+        /// The outcome of the document.
         outcome: DocumentOutcome,
     },
 }
@@ -72,7 +73,7 @@ pub struct ShopifySimState {
     stats: Stats,
     history: EffectHistory,
     rng: SeededRng,
-    /// The number of the last thing that was made.
+    /// The last number that was assigned.
     last: u64,
     bills: u64,
     limits: ShopLimits,
@@ -80,7 +81,7 @@ pub struct ShopifySimState {
 }
 
 impl ShopifySimState {
-    /// One without shops.
+    /// Creates a state without shops.
     #[must_use]
     pub fn new(options: &ShopifySimOptions) -> Self {
         Self {
@@ -95,7 +96,8 @@ impl ShopifySimState {
         }
     }
 
-    /// A call comes in, and has its effect if it has one. `base` is where results of bulk operations are.
+    /// Handles a call and applies its effect, if it has one. `base` is the base URL for results of
+    /// bulk operations.
     pub fn handle(
         &mut self,
         address: &ApiAddress,
@@ -203,7 +205,7 @@ impl ShopifySimState {
         }
     }
 
-    /// What is told of a call when its time has come.
+    /// Builds the response to a call once its latency has passed.
     pub fn respond(&mut self, shop: &str, fate: ShopifySimOutcome, now: Time) -> Option<(StatusCode, Value)> {
         let mut bill = |requested, actual| {
             self.bills += 1;
@@ -225,7 +227,8 @@ impl ShopifySimState {
         }
     }
 
-    /// Changes the limits of a shop, which is made if it is not there; `None` when a figure is absurd.
+    /// Changes the limits of a shop, which is created if it does not exist; `None` when a figure is
+    /// out of range.
     pub fn change_limits(&mut self, name: &str, change: ShopLimitsChange, now: Time) -> Option<ShopLimits> {
         let shop = self.shops.entry(name.to_owned()).or_insert_with(|| Shop::new(self.limits, now));
         let figures = change.apply_to(shop.limits)?;
@@ -233,7 +236,7 @@ impl ShopifySimState {
         Some(figures)
     }
 
-    /// The result of a bulk operation that is done.
+    /// Returns the result of a bulk operation that has completed.
     #[must_use]
     pub fn rows(&self, shop: &str, number: &str, now: Time) -> Option<BulkRows> {
         let bulk = self.shops.get(shop)?.bulks.get(&format!("gid://shopify/BulkOperation/{number}"))?;
@@ -241,13 +244,13 @@ impl ShopifySimState {
         done.then(|| BulkRows::new(bulk.kind, &bulk.text, self.options.bulk_rows).ok()).flatten()
     }
 
-    /// The counts.
+    /// Returns the counts.
     pub fn stats(&mut self, now: Time) -> ShopifyStats {
         let shops = self.shops.iter_mut().map(|(name, shop)| (name.clone(), shop.stats(now)));
         ShopifyStats { shops: shops.collect(), all: self.stats.clone() }
     }
 
-    /// How many calls came.
+    /// Returns how many calls arrived.
     #[must_use]
     pub const fn calls(&self) -> u64 {
         self.stats.calls
@@ -258,7 +261,7 @@ fn not_found() -> ShopifySimOutcome {
     ShopifySimOutcome::Plain(StatusCode::NOT_FOUND, json!({ "errors": "Not Found" }))
 }
 
-/// A failure without effect, of one kind or another.
+/// Returns a failure without effect, of one kind or another.
 fn failure(chance: &mut SeededRng) -> ShopifySimOutcome {
     let (status, words) = match chance.next() % 3 {
         0 => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),

@@ -1,5 +1,5 @@
-//! Versions of the API: which one a call is served by, and which rules it brings. No version is ever refused for its
-//! age: one that is too old falls forward without a word, as Shopify does it.
+//! Versions of the API: which one serves a call, and its rules. No version is ever refused for its
+//! age: one that is too old silently falls forward, as at Shopify.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,34 +11,34 @@ pub struct Version {
     month: u8,
 }
 
-/// What `@idempotent` is in a version.
+/// The role of `@idempotent` in a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdempotencyRule {
-    /// No such directive.
+    /// The directive does not exist.
     Unknown,
-    /// It is heeded where it stands.
+    /// It is honored where it is used.
     Optional,
     /// Some mutations are refused without it.
     Required,
 }
 
-/// The first version that knows `@idempotent` and runs five bulk operations at once.
+/// The first version that has `@idempotent` and runs five bulk operations at once.
 const JANUARY_2026: Version = Version { year: 2026, month: 1 };
-/// The first version that insists on `@idempotent`.
+/// The first version that requires `@idempotent`.
 const APRIL_2026: Version = Version { year: 2026, month: 4 };
 const UNSTABLE: Version = Version { year: u16::MAX, month: 12 };
 
 impl Version {
-    /// What is served instead of anything older, unless it is set otherwise.
+    /// The version that serves anything older, by default.
     pub const OLDEST: Self = Self { year: 2025, month: 1 };
 
-    /// The version that answers when this one is asked for.
+    /// Returns the version that responds when this one is requested.
     #[must_use]
     pub fn served(self, oldest: Self) -> Self {
         self.max(oldest)
     }
 
-    /// What `@idempotent` is here.
+    /// Returns the role of `@idempotent` in this version.
     #[must_use]
     pub fn idempotency(self) -> IdempotencyRule {
         if self >= APRIL_2026 {
@@ -50,7 +50,7 @@ impl Version {
         }
     }
 
-    /// How many bulk operations of one kind a shop runs at once.
+    /// Returns how many bulk operations of one kind a shop runs at once.
     #[must_use]
     pub fn bulk_at_once(self) -> u64 {
         if self >= JANUARY_2026 { 5 } else { 1 }
@@ -70,7 +70,7 @@ impl FromStr for Version {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no version: they are quarters such as 2026-04, or unstable");
+        let wrong = || format!("{text:?} is not a version: use a quarter such as 2026-04, or unstable");
         if text == "unstable" {
             return Ok(UNSTABLE);
         }

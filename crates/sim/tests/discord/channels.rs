@@ -1,4 +1,4 @@
-//! Channels and overwrites: names, places, categories, bounds, permissions.
+//! Channels and overwrites: names, positions, categories, bounds, permissions.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,8 @@ fn channels() -> String {
     format!("/guilds/{GUILD}/channels")
 }
 
-/// OPS-13: the names of text and announcement channels are changed, others are trimmed; the answer tells which.
+/// OPS-13: the names of text and announcement channels are normalized, others are trimmed; the
+/// response has the result.
 #[tokio::test]
 async fn ops_13_names_are_made_as_discord_makes_them() {
     let rig = Rig::start(open()).await;
@@ -44,7 +45,8 @@ async fn ops_13_names_are_made_as_discord_makes_them() {
     }
 }
 
-/// A channel is made with all it has in one call, changed field by field, and shown when it is removed.
+/// A channel is created with everything in one call, changed field by field, and shown when it is
+/// removed.
 #[tokio::test]
 async fn a_channel_is_made_changed_and_removed() {
     let rig = Rig::start(open()).await;
@@ -72,8 +74,8 @@ async fn a_channel_is_made_changed_and_removed() {
     }
 }
 
-/// A channel without overwrites has its category's, and follows it until it has its own; without the category it
-/// stays.
+/// A channel without overwrites has its category's, and follows it until it has its own; without
+/// the category it stays.
 #[tokio::test]
 async fn a_channel_follows_its_category() {
     let rig = Rig::start(open()).await;
@@ -97,7 +99,7 @@ async fn a_channel_follows_its_category() {
     assert_eq!(rig.get(&format!("/channels/{follows}")).await.body()["parent_id"], Value::Null);
 }
 
-/// Overwrites are put, replaced and removed one by one.
+/// Overwrites are created, replaced and removed one by one.
 #[tokio::test]
 async fn overwrites_are_put_and_removed() {
     let rig = Rig::start(open()).await;
@@ -121,7 +123,7 @@ async fn overwrites_are_put_and_removed() {
     assert_eq!(strange.refusal(), (400, 50_028));
 }
 
-/// What a bot does not hold it cannot give in a channel, and what it cannot see it cannot change.
+/// A bot cannot grant in a channel what it does not hold, and cannot change what it cannot see.
 #[tokio::test]
 async fn overwrites_need_what_they_give() {
     let rig = Rig::start(open()).await;
@@ -170,7 +172,7 @@ async fn ops_19_bounds_of_channels() {
     assert_eq!(full.refusal(), (400, 30_013));
 }
 
-/// Places are set in one call, in which one channel at most goes to another category.
+/// Positions are set in one call, in which at most one channel moves to another category.
 #[tokio::test]
 async fn channels_are_put_in_order() {
     let rig = Rig::start(open()).await;

@@ -1,11 +1,11 @@
-//! What is told and changed from outside: counts, duplicates, limits, and guilds by hand.
+//! The control interface: counts, duplicates, limits, and manual changes of guilds.
 
 use serde_json::json;
 
 use crate::rig::{GUILD, Rig, open};
 
-/// OPS-19: objects can be renamed, edited and removed by hand, past all limits and permissions; that is no write of the
-/// caller's.
+/// OPS-19: objects can be renamed, edited and removed by hand, past all limits and permissions;
+/// that is no write of the caller's.
 #[tokio::test]
 async fn ops_19_guilds_are_changed_by_hand() {
     let mut options = open();
@@ -36,7 +36,7 @@ async fn ops_19_guilds_are_changed_by_hand() {
     assert_eq!((&by_hand["route"], &by_hand["by_hand"]), (&json!("PATCH /channels/{channel}"), &json!(true)));
 }
 
-/// OPS-15: objects that are there twice are told with their ids.
+/// OPS-15: duplicate objects are reported with their ids.
 #[tokio::test]
 async fn ops_15_duplicates_are_told() {
     let rig = Rig::start(open()).await;
@@ -56,13 +56,13 @@ async fn ops_15_duplicates_are_told() {
     assert_eq!(stats, serde_json::to_value(rig.sim.stats()).unwrap());
     assert_eq!(stats["duplicates"], 3);
     assert_eq!(stats["duplicates_by_key"]["guild 4242 role 〚SSO〛〔desk〕"], json!(ids[..2]));
-    assert!(!stats.to_string().contains("rules"), "what a message says is not told");
+    assert!(!stats.to_string().contains("rules"), "the text of a message is not reported");
     assert_eq!(stats["objects"], json!({"roles": 5, "channels": 4, "messages": 2, "overwrites": 0}));
     assert_eq!(stats["guilds"]["4242"], json!({"roles": 5, "channels": 4, "messages": 2, "overwrites": 0}));
     assert_eq!((&stats["calls"], &stats["writes"]), (&json!(9), &json!(9)));
 }
 
-/// Limits are told and changed while calls run; what makes no sense is refused.
+/// Limits are reported and changed while calls run; invalid figures are refused.
 #[tokio::test]
 async fn limits_are_changed_while_calls_run() {
     let rig = Rig::start(open()).await;

@@ -1,4 +1,4 @@
-//! Faults: failures, cuts and stops, and what is there after them.
+//! Faults: failures, cuts and stops, and the state after them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn reached(rig: &Rig) {
     }
 }
 
-/// OPS-23: a cut comes after the effect, and a failure without one; a seed gives the same ones again.
+/// OPS-23: a cut comes after the effect, and a failure without one; a seed reproduces them.
 #[tokio::test]
 async fn ops_23_faults_are_seeded() {
     let mut histories = Vec::new();
@@ -49,8 +49,8 @@ async fn ops_23_faults_are_seeded() {
     assert_eq!(kinds, BTreeSet::from([None, Some(200), Some(500), Some(502), Some(503)]));
 }
 
-/// OPS-15: a stop before a write leaves no effect, one after it leaves the effect; nothing goes on meanwhile, and what
-/// hung is cut when the stop is lifted.
+/// OPS-15: a stop before a write leaves no effect, one after it leaves the effect; nothing proceeds
+/// meanwhile, and hanging calls are cut when the stop is lifted.
 #[tokio::test]
 async fn ops_15_a_stop_holds_at_its_write() {
     for (when, left) in [("before", 1), ("after", 2)] {
@@ -66,7 +66,7 @@ async fn ops_15_a_stop_holds_at_its_write() {
             reached(&rig).await;
             assert_eq!(count(&rig).await, left, "{when}");
             let late = rig.try_call(Method::GET, "/users/@me", None);
-            assert!(tokio::time::timeout(Duration::from_millis(50), late).await.is_err(), "nothing goes on");
+            assert!(tokio::time::timeout(Duration::from_millis(50), late).await.is_err(), "nothing proceeds");
             assert_eq!(rig.delete("/_sim/stop").await.body()["reached"], true);
         };
         assert!(tokio::join!(held, lifted).0.is_none(), "it is cut");
@@ -76,7 +76,7 @@ async fn ops_15_a_stop_holds_at_its_write() {
     }
 }
 
-/// OPS-23: a stop can cut at once, and then all goes on.
+/// OPS-23: a stop can cut at once, and then everything proceeds.
 #[tokio::test]
 async fn ops_23_a_stop_can_cut() {
     for (when, left) in [("before", 0), ("after", 1)] {
@@ -89,7 +89,7 @@ async fn ops_23_a_stop_can_cut() {
     }
 }
 
-/// A nonce and a hidden limit forget a write that was stopped before.
+/// A nonce and a hidden limit do not count a write that was stopped before its effect.
 #[tokio::test]
 async fn what_was_stopped_before_did_not_happen() {
     let mut options = open();
@@ -109,7 +109,7 @@ async fn what_was_stopped_before_did_not_happen() {
     assert_eq!(rig.sim.stats().guilds["4242"].messages, 1);
 }
 
-/// An answer takes as long as it is told to.
+/// A response takes the configured latency.
 #[tokio::test]
 async fn latency_is_kept() {
     let latency = Duration::from_millis(40);

@@ -1,5 +1,5 @@
-//! Limits: told and hidden ones, the global one, shared ones, and the ban. The simulator's clock is moved, not waited
-//! for.
+//! Limits: announced and hidden ones, the global one, shared ones, and the ban. The simulator's
+//! clock is advanced, not waited for.
 
 use serde_json::json;
 use tidegate_sim::DiscordSimOptions;
@@ -14,7 +14,8 @@ fn with(limits: &[(&str, u64, u64)]) -> DiscordSimOptions {
     options
 }
 
-/// LIM-8: each route tells its limit in headers and keeps it, by guild; the hash is the same in every guild.
+/// LIM-8: each route reports its limit in headers and enforces it, per guild; the hash is the same
+/// in every guild.
 #[tokio::test]
 async fn lim_8_routes_have_buckets_by_guild() {
     let rig = Rig::start(with(&[("role-create", 3, 3_600_000)])).await;
@@ -47,7 +48,7 @@ async fn lim_8_routes_have_buckets_by_guild() {
     assert_eq!((stats.all.throttled, stats.invalid, stats.all.writes), (1, 1, 7));
 }
 
-/// LIM-8: some routes count together and show one hash; some show one hash and count apart.
+/// LIM-8: some routes count together and show one hash; some show one hash and count separately.
 #[tokio::test]
 async fn lim_8_a_hash_is_a_hint() {
     let rig = Rig::start(with(&[("role-edit", 2, 3_600_000), ("roles-list", 1, 3_600_000)])).await;
@@ -68,7 +69,7 @@ async fn lim_8_a_hash_is_a_hint() {
     assert_eq!(rig.get("/gateway").await.header("x-ratelimit-bucket"), None, "some routes have no limit");
 }
 
-/// LIM-12: the global limit is told without a bucket, and is each bot's own.
+/// LIM-12: the global limit is reported without a bucket, and each bot has its own.
 #[tokio::test]
 async fn lim_12_the_global_limit() {
     let rig = Rig::start(with(&[("global", 4, 3_600_000)])).await;
@@ -86,8 +87,8 @@ async fn lim_12_the_global_limit() {
     assert_eq!(other.get("/users/@me").await.status, 200);
 }
 
-/// LIM-12: everything can be shut for a while, and a shared limit can be spent by others; that one is no fault of the
-/// caller's.
+/// LIM-12: all calls can be refused for a while, and a shared limit can be spent by others; that
+/// one is not the caller's fault.
 #[tokio::test]
 async fn lim_12_limits_from_outside() {
     let rig = Rig::start(open()).await;
@@ -108,7 +109,8 @@ async fn lim_12_limits_from_outside() {
     assert_eq!(rig.post("/_sim/shared", json!({"limit": "x", "for_ms": 1})).await.status, 400);
 }
 
-/// LIM-8: names and topics of a channel, and roles of a guild, have limits that no header tells of.
+/// LIM-8: names and topics of a channel, and roles of a guild, have limits that no header
+/// announces.
 #[tokio::test]
 async fn lim_8_hidden_limits() {
     let rig = Rig::start(with(&[("renames", 2, 600_000), ("role-creates", 2, 172_800_000)])).await;
@@ -137,8 +139,8 @@ async fn lim_8_hidden_limits() {
     assert_eq!(rig.sim.stats().throttled_by_scope, [("hidden".to_owned(), 2)].into());
 }
 
-/// LIM-25: an address with too many refused calls is shut out for long, in HTML and with no header that helps; shared
-/// refusals do not count, and other addresses go on.
+/// LIM-25: an address with too many refused calls is banned for long, in HTML and with no header
+/// that helps; shared refusals do not count, and other addresses are not affected.
 #[tokio::test]
 async fn lim_25_the_ban() {
     let rig = Rig::start(with(&[("invalid", 4, 600_000), ("me", 1, 60_000)])).await;
@@ -166,7 +168,7 @@ async fn lim_25_the_ban() {
     assert_eq!((stats.invalid, stats.bans, stats.banned), (4, 1, 1));
 }
 
-/// Who does not say what it is is refused.
+/// A caller without a user agent is refused.
 #[tokio::test]
 async fn a_caller_says_what_it_is() {
     let rig = Rig::start(open()).await;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{GUILD, Rig, open};
 
-/// OPS-20: with `enforce_nonce`, a nonce is one message for some minutes; a removed one is not made again.
+/// OPS-20: with `enforce_nonce`, a nonce is one message for some minutes; a removed one is not
+/// posted again.
 #[tokio::test]
 async fn ops_20_a_nonce_is_one_message() {
     let rig = Rig::start(open()).await;
@@ -25,7 +26,7 @@ async fn ops_20_a_nonce_is_one_message() {
     assert_eq!(rig.post(&path, body("five")).await.refusal(), (404, 10_008));
 }
 
-/// A message is written, listed, changed and removed, by whom it may be.
+/// A message is posted, listed, edited and removed, by those who may.
 #[tokio::test]
 async fn messages_are_listed_changed_and_removed() {
     let rig = Rig::start(open()).await;
@@ -62,7 +63,7 @@ async fn messages_are_listed_changed_and_removed() {
     }
 }
 
-/// What cannot be written.
+/// Messages that are refused.
 #[tokio::test]
 async fn messages_are_refused_by_code() {
     let rig = Rig::start(open()).await;

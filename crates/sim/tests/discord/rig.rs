@@ -11,14 +11,14 @@ use tidegate_sim::{DiscordSim, DiscordSimOptions};
 /// The guild that most tests call.
 pub(crate) const GUILD: u64 = 4_242;
 
-/// A simulator and who calls it.
+/// A simulator and its caller.
 pub(crate) struct Rig {
     pub sim: DiscordSim,
     pub client: Client,
     pub token: Option<&'static str>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct TestResponse {
     pub status: u16,
@@ -31,12 +31,12 @@ impl TestResponse {
         serde_json::from_str(&self.text).unwrap_or(Value::Null)
     }
 
-    /// The id of what was made.
+    /// Returns the id of the created object.
     pub(crate) fn id(&self) -> String {
         self.body()["id"].as_str().unwrap().to_owned()
     }
 
-    /// The status and the code.
+    /// Returns the status and the code.
     pub(crate) fn refusal(&self) -> (u16, u64) {
         (self.status, self.body()["code"].as_u64().unwrap_or_default())
     }
@@ -46,7 +46,7 @@ impl TestResponse {
     }
 }
 
-/// One whose routes let everything through.
+/// Returns options whose routes have no effective limits.
 pub(crate) fn open() -> DiscordSimOptions {
     let mut limits = DiscordLimits::default();
     for name in ["routes", "global", "renames", "role-creates"] {
@@ -71,7 +71,7 @@ impl Rig {
         Self { sim, client: client_from(1), token: Some("t") }
     }
 
-    /// A call that may be cut.
+    /// Makes a call that may be cut.
     pub(crate) async fn try_call(
         &self,
         method: Method,
@@ -123,12 +123,12 @@ impl Rig {
         self.post(&format!("/guilds/{GUILD}/channels"), body).await.id()
     }
 
-    /// Moves the simulator's clock.
+    /// Advances the simulator's clock.
     pub(crate) async fn forward(&self, ms: u64) {
         assert_eq!(self.post("/_sim/clock", json!({"for_ms": ms})).await.status, 200);
     }
 
-    /// What the bot may from now on.
+    /// Sets the bot's permissions from now on.
     pub(crate) async fn permit(&self, permissions: u64) {
         self.get(&format!("/guilds/{GUILD}")).await;
         let body = json!({"bot_permissions": permissions.to_string()});

@@ -1,4 +1,4 @@
-//! Roles: shapes, places, permissions, hierarchy, bounds.
+//! Roles: shapes, positions, permissions, hierarchy, bounds.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn names(places: &[(u64, String)]) -> Vec<&str> {
     places.iter().map(|(_, name)| name.as_str()).filter(|name| !name.starts_with("bot-")).collect()
 }
 
-/// A guild is there when it is first named: @everyone, and the bot's own role on top.
+/// A guild exists once it is first named: @everyone, and the bot's own role on top.
 #[tokio::test]
 async fn a_guild_is_made_on_first_sight() {
     let rig = Rig::start(open()).await;
@@ -38,7 +38,8 @@ async fn a_guild_is_made_on_first_sight() {
     assert_eq!(rig.get("/gateway/bot").await.body()["shards"], 1);
 }
 
-/// A role is made, shown, changed and removed; what is left out at first is @everyone's, and kept later.
+/// A role is created, shown, edited and removed; omitted permissions are @everyone's at first, and
+/// kept later.
 #[tokio::test]
 async fn a_role_is_made_changed_and_removed() {
     let rig = Rig::start(open()).await;
@@ -63,7 +64,7 @@ async fn a_role_is_made_changed_and_removed() {
     }
 }
 
-/// A new role comes in at the bottom; one call puts all in order.
+/// A new role enters at the bottom; one call puts all in order.
 #[tokio::test]
 async fn roles_come_in_at_the_bottom_and_are_put_in_order() {
     let rig = Rig::start(open()).await;
@@ -73,7 +74,7 @@ async fn roles_come_in_at_the_bottom_and_are_put_in_order() {
     }
     let before = places(&rig).await;
     assert_eq!(names(&before), ["@everyone", "c", "b", "a"]);
-    assert_eq!(before[4].0, 4, "the bot's stands above");
+    assert_eq!(before[4].0, 4, "the bot's role is above");
     let order =
         json!([{"id": ids[0], "position": 1}, {"id": ids[1], "position": 2}, {"id": ids[2], "position": 3}]);
     let told = rig.patch(&format!("/guilds/{GUILD}/roles"), order).await;
@@ -86,7 +87,7 @@ async fn roles_come_in_at_the_bottom_and_are_put_in_order() {
     assert_eq!(wrong.body()["errors"]["0"]["id"]["_errors"][0]["code"], "BASE_TYPE_REQUIRED");
 }
 
-/// What stands at or above the bot's own role is out of its reach, for administrators too.
+/// Roles at or above the bot's own are out of its reach, for administrators too.
 #[tokio::test]
 async fn hierarchy_holds() {
     let rig = Rig::start(open()).await;
@@ -104,7 +105,7 @@ async fn hierarchy_holds() {
     assert_eq!(rig.patch(&at("4242"), json!({"permissions": "0"})).await.status, 200);
 }
 
-/// A bot gives only what it holds, and needs the permission to manage roles.
+/// A bot grants only what it holds, and needs the permission to manage roles.
 #[tokio::test]
 async fn permissions_hold() {
     let rig = Rig::start(open()).await;
@@ -146,7 +147,7 @@ async fn ops_19_bounds_of_roles() {
     );
 }
 
-/// What is not there, and what is not JSON.
+/// Unknown routes and versions, and bodies that are not JSON.
 #[tokio::test]
 async fn unknown_routes_versions_and_bodies() {
     let rig = Rig::start(open()).await;

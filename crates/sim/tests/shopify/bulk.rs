@@ -21,7 +21,7 @@ async fn instant(rows: u64) -> Caller {
     Caller::start(options).await
 }
 
-/// LIM-3, LIM-29: five at once from 2026-01 on, one before, and as many as are set.
+/// LIM-3, LIM-29: five at once from 2026-01 on, one before, and as many as configured.
 #[tokio::test]
 async fn lim_3_lim_29_places_by_version_and_by_setting() {
     let slow = || ShopifySimOptions { bulk_takes: Duration::from_secs(600), ..ShopifySimOptions::default() };
@@ -45,7 +45,8 @@ async fn lim_3_lim_29_places_by_version_and_by_setting() {
     }
 }
 
-/// LIM-17: an operation that is done has a URL with a line for each object; children name their parent.
+/// LIM-17: a completed operation has a URL with a line for each object; children refer to their
+/// parent.
 #[tokio::test]
 async fn lim_17_a_result_is_read_line_by_line() {
     let caller = instant(1_001).await;
@@ -73,7 +74,7 @@ async fn lim_17_a_result_is_read_line_by_line() {
     assert_eq!(missing.status(), 404);
 }
 
-/// LIM-17: a result of any size begins to come at once; nobody holds all of it.
+/// LIM-17: a result of any size starts at once; no one holds all of it.
 #[tokio::test]
 async fn lim_17_a_huge_result_is_made_while_it_is_read() {
     let caller = instant(u64::MAX).await;
@@ -87,7 +88,7 @@ async fn lim_17_a_huge_result_is_made_while_it_is_read() {
     }
 }
 
-/// LIM-29: running ones are found by search, and a cancelled one frees its place.
+/// LIM-29: running operations are found by search, and a canceled one frees its slot.
 #[tokio::test]
 async fn lim_29_running_ones_are_found_and_cancelled() {
     let options = ShopifySimOptions { bulk_takes: Duration::from_secs(600), ..ShopifySimOptions::default() };
@@ -114,7 +115,7 @@ async fn lim_29_running_ones_are_found_and_cancelled() {
     );
 }
 
-/// A bulk mutation needs its file, then answers a line for each row of it.
+/// A bulk mutation needs its file, then returns a line for each row of it.
 #[tokio::test]
 async fn a_bulk_mutation_needs_its_file() {
     let caller = instant(2).await;

@@ -20,7 +20,8 @@ impl Caller {
         Self { client: client.build().unwrap(), url: format!("http://{}", sim.addr()), sim }
     }
 
-    /// A simulator whose buckets do not refill within a test: `maximum` points and `rest` calls for each shop.
+    /// Starts a simulator whose buckets do not refill within a test: `maximum` points and `rest`
+    /// calls for each shop.
     pub(crate) async fn dry(maximum: u64, rest: u64) -> Self {
         // Nor does a bulk operation end.
         let bulk_takes = Duration::from_secs(600);
@@ -44,7 +45,7 @@ impl Caller {
         read(self.send(version, &json!({ "query": query })).await.unwrap()).await
     }
 
-    /// A call in the version that has every rule.
+    /// Makes a call in the version that has every rule.
     pub(crate) async fn ask(&self, query: &str) -> Value {
         self.graphql("2026-04", query).await
     }

@@ -9,7 +9,7 @@ use crate::caller::Caller;
 
 const WRITE: &str = r#"mutation { productCreate(product: {title: "Lamp"}) { product { id } } }"#;
 
-/// OPS-23: the caller of a cut call hears nothing, and the write is there, once for each call.
+/// OPS-23: the caller of a cut call gets no response, and the write is there, once for each call.
 #[tokio::test]
 async fn ops_23_a_cut_comes_after_the_effect() {
     let caller = Caller::start(ShopifySimOptions { cut_rate: 1.0, ..ShopifySimOptions::default() }).await;
@@ -21,7 +21,7 @@ async fn ops_23_a_cut_comes_after_the_effect() {
     assert_eq!((stats.all.calls, stats.all.writes, stats.all.duplicates), (2, 2, 1));
 }
 
-/// A failure has no effect, and what it took is given back.
+/// A failure has no effect, and its cost is returned.
 #[tokio::test]
 async fn a_failure_has_no_effect() {
     let caller = Caller::start(ShopifySimOptions { fail_rate: 1.0, ..ShopifySimOptions::default() }).await;
@@ -57,7 +57,7 @@ async fn a_seed_gives_its_faults_again() {
     }
 }
 
-/// What a call asked for is held until it is answered, even when its caller went away.
+/// The requested cost of a call is held until its response, even when its caller has disconnected.
 #[tokio::test]
 async fn points_are_held_while_a_call_runs() {
     let latency = Duration::from_secs(600);
@@ -74,7 +74,7 @@ async fn points_are_held_while_a_call_runs() {
     calls.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// Options that make no sense are refused.
+/// Invalid options are refused.
 #[tokio::test]
 async fn options_are_checked() {
     for rate in [1.1, -0.1, f64::NAN] {

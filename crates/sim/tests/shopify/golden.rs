@@ -1,4 +1,4 @@
-//! The recorded bodies: each file of `golden` is one body, word for word, with its decimals.
+//! The recorded bodies: each file of `golden` is one exact body, with its decimals.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn recorded(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// LIM-1: a call that does not fit is told so inside a 200, with no data and what is there.
+/// LIM-1: a throttled call is reported inside a 200, with no data and the available points.
 #[tokio::test]
 async fn lim_1_a_throttled_call() {
     let caller = Caller::dry(666, 40).await;
@@ -32,7 +32,7 @@ async fn lim_9_a_document_that_is_too_costly() {
     );
 }
 
-/// LIM-8: every answer says what it cost and how the bucket stands.
+/// LIM-8: every response reports its cost and the state of the bucket.
 #[tokio::test]
 async fn lim_8_an_answer() {
     let caller = Caller::dry(2_000, 40).await;
@@ -81,7 +81,7 @@ async fn directives_that_are_wrong() {
     assert_eq!(body["errors"][0]["extensions"]["code"], "directiveCannotBeApplied");
 }
 
-/// LIM-3: one bulk operation too many is told the ones that run, inside a 200, and costs ten.
+/// LIM-3: one bulk operation too many gets the running ones, inside a 200, and costs ten.
 #[tokio::test]
 async fn lim_3_a_bulk_operation_too_many() {
     let caller = Caller::dry(2_000, 40).await;

@@ -1,4 +1,4 @@
-//! Points over HTTP: shops apart, versions, limits that change while calls run.
+//! Points over HTTP: separate shops, versions, limits that change while calls run.
 
 use serde_json::{Value, json};
 use tidegate_sim::ShopifySimOptions;
@@ -14,7 +14,8 @@ fn is_throttled(body: &Value) -> bool {
     body["errors"][0]["extensions"]["code"] == "THROTTLED"
 }
 
-/// LIM-6: many at once get no more than the bucket holds, and each call beyond it is counted.
+/// LIM-6: many concurrent calls get no more than the bucket holds, and each call beyond it is
+/// counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_6_many_at_once_get_no_more_than_there_is() {
     let caller = Caller::dry(100, 40).await;
@@ -39,7 +40,8 @@ async fn lim_6_many_at_once_get_no_more_than_there_is() {
     }
 }
 
-/// LIM-8, LIM-23: a connection returns less than it may and uses less than it asked for; the rest is given back.
+/// LIM-8, LIM-23: a connection returns less than it may and uses less than it requested; the rest
+/// is returned.
 #[tokio::test]
 async fn lim_8_lim_23_what_is_not_used_is_given_back() {
     let caller = Caller::dry(1_000, 40).await;
@@ -56,7 +58,7 @@ async fn lim_8_lim_23_what_is_not_used_is_given_back() {
     assert!(fewer > 0);
 }
 
-/// LIM-13: shops are apart: by host, by path and by token.
+/// LIM-13: shops are separate: by host, by path and by token.
 #[tokio::test]
 async fn lim_13_one_shop_takes_nothing_from_another() {
     let caller = Caller::dry(10, 40).await;
@@ -76,7 +78,7 @@ async fn lim_13_one_shop_takes_nothing_from_another() {
     assert!(!stats.to_string().contains("secret-token"));
 }
 
-/// LIM-8: a limit that is cut while calls run is enforced and told from the next call on.
+/// LIM-8: a limit that is lowered while calls run is enforced and reported from the next call on.
 #[tokio::test]
 async fn lim_8_limits_change_while_calls_run() {
     let caller =
@@ -102,7 +104,7 @@ async fn lim_8_limits_change_while_calls_run() {
     assert_eq!(caller.change("a_b", &json!({})).await.status(), 404);
 }
 
-/// A version that is too old falls forward, and the answer says to which.
+/// A version that is too old falls forward, and the response says to which.
 #[tokio::test]
 async fn versions_fall_forward() {
     let caller = Caller::dry(1_000, 40).await;
@@ -115,7 +117,7 @@ async fn versions_fall_forward() {
     assert_eq!(caller.send("2026-05", &body).await.unwrap().status(), 404);
 }
 
-/// What cannot be run costs nothing.
+/// A call that cannot run costs nothing.
 #[tokio::test]
 async fn what_makes_no_sense_costs_nothing() {
     let caller = Caller::dry(1_000, 40).await;

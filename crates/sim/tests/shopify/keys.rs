@@ -1,4 +1,4 @@
-//! Writes over HTTP: what happens twice is counted, and a key keeps it from happening twice.
+//! Writes over HTTP: duplicates are counted, and a key prevents them.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ fn code(body: &Value) -> &Value {
     &body["data"]["inventoryAdjustQuantities"]["userErrors"][0]["code"]
 }
 
-/// The same key is one effect and one answer; other parameters with it are refused; each shop has its own keys.
+/// The same key has one effect and one response; other parameters with it are refused; each shop
+/// has its own keys.
 #[tokio::test]
 async fn a_key_happens_once() {
     let caller = Caller::dry(2_000, 40).await;
@@ -55,7 +56,8 @@ async fn versions_say_whether_a_key_must_be_there() {
     assert_eq!(caller.stats().await["writes"], 4);
 }
 
-/// A product that is made twice is a duplicate, and a mutation that is not remembered is a write.
+/// A product that is created twice is a duplicate, and a mutation that is not remembered is a
+/// write.
 #[tokio::test]
 async fn duplicates_are_counted() {
     let caller = Caller::dry(2_000, 40).await;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::caller::{Caller, read};
 
-/// LIM-4: REST has a bucket of its own, told in each answer; what does not fit has no effect.
+/// LIM-4: REST has a bucket of its own, reported in each response; a call that does not fit has no
+/// effect.
 #[tokio::test]
 async fn lim_4_rest_has_its_own_bucket() {
     let caller = Caller::dry(0, 3).await;
@@ -28,7 +29,7 @@ async fn lim_4_rest_has_its_own_bucket() {
     assert_eq!(stats["shops"]["acme"]["rest_calls"], 5);
 }
 
-/// A read is answered by its path, and needs a token as well.
+/// The path decides the response to a read, which needs a token as well.
 #[tokio::test]
 async fn reads_are_answered_by_path() {
     let caller = Caller::dry(0, 40).await;

@@ -1,5 +1,6 @@
-//! The load of `bench operations` on effectum: producers that wait for each add, a runner that does nothing, a SQLite
-//! file. It prints one JSON object. A program of its own, because its SQLite cannot be linked beside ours.
+//! The load of `bench operations` on effectum: producers that wait for each add, a runner that does
+//! nothing, a SQLite file. It prints one JSON object. A separate program, because its SQLite cannot
+//! be linked next to ours.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use effectum::{Job, JobRunner, Queue, RunningJob, Worker};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What the jobs have done so far.
+/// Progress of the jobs.
 #[derive(Debug, Default)]
 struct Runs {
     started: AtomicU64,
@@ -107,7 +108,7 @@ async fn handle(_job: RunningJob, runs: Arc<Runs>) -> Result<(), effectum::Error
     Ok(())
 }
 
-/// Adds jobs until the time is over; gives what each add took, in microseconds.
+/// Adds jobs until the time is over; returns the duration of each add, in microseconds.
 async fn produce(
     load: Arc<Load>,
     queue: Arc<Queue>,

@@ -1,5 +1,6 @@
-//! The service of the example behind somebody else's idempotency: axum-idempotent on its store in memory, or a middleware
-//! of a few lines on Redis. It says on one line where it serves, and ends with whoever started it.
+//! The example service behind another implementation of idempotency: axum-idempotent with its
+//! in-memory store, or a middleware of a few lines on Redis. It prints its address on one line, and
+//! exits with its parent.
 
 // The same source, not the same crate: the example's other dependencies are not wanted here.
 #[path = "../../../../../examples/intake/src/lib.rs"]
@@ -15,11 +16,12 @@ use intake::{ItemStore, router};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// As in the program it is compared with.
+/// The same allocator as in the program it is compared with.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Where the Redis is told. A variable, because arguments show in the list of processes, and passwords with them.
+/// The variable with the Redis URL. A variable, because arguments show in the list of processes,
+/// and passwords with them.
 const STORE_VAR: &str = "TIDEGATE_PEER_STORE";
 
 #[tokio::main]
@@ -35,7 +37,7 @@ async fn main() -> Result<(), String> {
         }
         other => return Err(format!("{other:?} is nobody here")),
     };
-    // Beside the service and not behind what is measured.
+    // Outside the layer that is measured.
     let count = get(async move || shelf.count().to_string());
     let service = Router::new().route("/count", count).merge(service);
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| error.to_string())?;
@@ -48,7 +50,7 @@ async fn main() -> Result<(), String> {
     }
 }
 
-/// Whom to be, and for how many seconds an answer is kept.
+/// Returns which implementation to serve, and for how many seconds a response is kept.
 fn asked() -> Result<(String, u64), String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [who, keep_s] = args.as_slice() else { return Err("two arguments: who, and seconds to keep".into()) };
@@ -60,7 +62,7 @@ fn asked() -> Result<(String, u64), String> {
 fn parent_gone() -> oneshot::Receiver<()> {
     let (tell, gone) = oneshot::channel();
     std::thread::spawn(move || {
-        // Nothing is ever sent: the end is the message, and so is an error.
+        // Nothing is ever sent: the end of input is the signal, and so is an error.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         let _ = tell.send(());
     });

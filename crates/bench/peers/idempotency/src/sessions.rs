@@ -1,5 +1,6 @@
-//! axum-idempotent on its store in memory. It keeps answers in a session that a cookie names, and each write looks through
-//! the whole session: the load gives every key a session of its own, which is kindest to it.
+//! axum-idempotent with its in-memory store. It keeps responses in a session that a cookie names,
+//! and each write scans the whole session: the load gives every key a session of its own, which is
+//! its best case.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use ruts::store::moka::MokaStore;
 use ruts::{CookieOptions, SessionLayer};
 use tower_cookies::CookieManagerLayer;
 
-/// Sessions that are kept: more than a run has, so that none is dropped and every repeat is a repeat.
+/// Most sessions kept: more than a run has, so that none is dropped and every replay is a replay.
 const SESSIONS_MAX: u64 = 50_000_000;
 
 pub(crate) fn layered(service: Router, keep_s: u64) -> Router {

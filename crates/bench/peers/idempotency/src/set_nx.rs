@@ -1,5 +1,6 @@
-//! The least that makes a POST happen once on Redis: a claim with `SET NX`, the handler, the answer with `SET`. No
-//! fingerprint, no lease that is renewed, no headers kept: a floor, and nothing to use.
+//! The minimum that makes a POST happen once on Redis: a claim with `SET NX`, the handler, the
+//! response with `SET`. No fingerprint, no lease renewal, no stored headers: a lower bound for
+//! comparison, not for use.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -9,19 +10,19 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use redis::aio::MultiplexedConnection;
 
-/// Bytes of the largest answer.
+/// Bytes of the largest response.
 const ANSWER_MAX: usize = 1 << 20;
 
 #[derive(Clone)]
 struct Claims {
     redis: MultiplexedConnection,
     keep_ms: u64,
-    /// Nobody else's keys are met.
+    /// Keeps its keys apart from all others.
     prefix: String,
 }
 
 pub(crate) async fn layered(service: Router, url: &str, keep_s: u64) -> Result<Router, String> {
-    // What the driver says may hold the URL, and that a password.
+    // The driver's message may contain the URL, and with it a password.
     let client = redis::Client::open(url).map_err(|_| "the store's URL is none that Redis has")?;
     let redis = client.get_multiplexed_async_connection().await.map_err(|error| error.to_string())?;
     let claims =
@@ -70,7 +71,7 @@ impl Claims {
     }
 }
 
-/// The answer that was kept; `None` while there is none yet.
+/// Returns the stored response; `None` while there is none yet.
 fn repeated(kept: &[u8]) -> Option<Response> {
     let (status, body) = kept.split_first_chunk::<2>()?;
     let status = StatusCode::from_u16(u16::from_be_bytes(*status)).ok()?;

@@ -25,7 +25,7 @@ export class Peer {
   }
 
   worker(finished, failed) {
-    // A worker waits for jobs as long as it takes, so the library wants a connection that does too.
+    // A worker waits for jobs as long as it takes, so the library needs a connection that does too.
     const connection = connect(this.url, { maxRetriesPerRequest: null });
     return bullmq.worker({ connection, prefix: this.space }, this.load.workers, undefined, finished, failed);
   }

@@ -1,12 +1,12 @@
-// BullMQ, whatever it runs on: one queue without groups, which only its paid version has. Finished jobs are removed at
-// once.
+// BullMQ, on any server: one queue without groups, which only its paid version has. Finished jobs
+// are removed at once.
 
 import { Queue, Worker } from 'bullmq';
 
 const QUEUE = 'bench';
 const REMOVED = { removeOnComplete: true, removeOnFail: true };
 
-/** What adds jobs. */
+/** Adds jobs. */
 export async function producer(options, backend) {
   const queue = new Queue(QUEUE, { ...options, defaultJobOptions: REMOVED }, backend);
   queue.on('error', () => {});
@@ -17,7 +17,7 @@ export async function producer(options, backend) {
   };
 }
 
-/** What handles them. A job counts when its end is in the store. */
+/** Handles jobs. A job counts when its end is in the store. */
 export async function worker(options, concurrency, backend, finished, failed) {
   const one = new Worker(QUEUE, async () => {}, { ...options, ...REMOVED, concurrency }, backend);
   one.on('completed', () => finished(1));

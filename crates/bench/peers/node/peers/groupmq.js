@@ -1,5 +1,6 @@
-// groupmq on Redis: jobs of a group in their order, one at a time. Finished jobs are removed at once, which is its
-// default; adds are not batched, since a batched add is answered before Redis has it.
+// groupmq on Redis: jobs of a group in their order, one at a time. Finished jobs are removed at
+// once, which is its default; adds are not batched, since a batched add is confirmed before Redis
+// has it.
 
 import { Queue, Worker } from 'groupmq';
 

@@ -1,5 +1,6 @@
-// pg-boss on PostgreSQL with the policy key_strict_fifo: jobs of a key in their order, one at a time. Workers are woken
-// by a notice and fetch whole batches for as long as these come back full. Finished jobs stay, as it keeps them for days.
+// pg-boss on PostgreSQL with the policy key_strict_fifo: jobs of a key in their order, one at a
+// time. Workers are woken by a notification and fetch whole batches as long as these are full.
+// Finished jobs stay, as it keeps them for days.
 
 import { setTimeout as wait } from 'node:timers/promises';
 
@@ -8,7 +9,7 @@ import { PgBoss } from 'pg-boss';
 import { POOL_MAX, bringToRest, dropSchema, withClient } from '../postgres.js';
 
 const QUEUE = 'bench';
-/** The shortest that it allows. */
+/** The shortest interval that it allows. */
 const POLL_S = 0.5;
 /** How long the last batch may take to be completed. */
 const SETTLED_MS = 60_000;
@@ -58,7 +59,7 @@ export class Peer {
     return boss.start();
   }
 
-  /** A batch is counted when it is handled and completed a moment later, so the end is asked for. */
+  /** A batch is counted when it is handled and completed a moment later, so the end is queried. */
   async #settled(jobs) {
     const count = `SELECT count(*)::int AS jobs FROM "${this.space}".job WHERE name = $1 AND state = 'completed'`;
     await withClient(this.url, async (client) => {

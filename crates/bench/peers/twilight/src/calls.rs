@@ -1,14 +1,15 @@
-//! What to call, as the benchmark tells it: ids that are not known yet stand as names in path and body.
+//! The calls to make, as the benchmark sends them: ids that are not known yet are names in path and
+//! body.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is read from stdin.
+/// The input on stdin.
 #[derive(Deserialize)]
 pub struct Told {
-    /// Where Discord is: host and port.
+    /// Host and port of Discord.
     pub at: String,
     pub token: String,
     pub calls: Vec<Call>,
@@ -18,17 +19,17 @@ pub struct Told {
 #[derive(Deserialize)]
 pub struct Call {
     pub method: String,
-    /// Below the version: `/guilds/…`
+    /// The path below the version: `/guilds/…`
     path: String,
     body: Value,
-    /// The name of what it makes.
+    /// The name of the object it creates.
     pub makes: Option<String>,
-    /// The names of what must be there before.
+    /// The names of the objects that must exist before.
     pub needs: Vec<String>,
 }
 
 impl Call {
-    /// Path, without its first slash, and body, with ids for names.
+    /// Returns the path, without its first slash, and the body, with names replaced by ids.
     pub fn with(&self, ids: &HashMap<String, String>) -> (String, Value) {
         let path = self.path.trim_start_matches('/').split('/');
         let path: Vec<&str> = path.map(|part| ids.get(part).map_or(part, String::as_str)).collect();

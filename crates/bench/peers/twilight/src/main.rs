@@ -1,5 +1,6 @@
-//! The calls of `bench discord` through twilight-http, each as soon as what it needs is there. Limits are left to the library,
-//! whose settings are as they come. What to do is read from stdin; how long it took is printed.
+//! The calls of `bench discord` through twilight-http, each as soon as its dependencies exist.
+//! Limits are left to the library, with its default settings. Reads the calls from stdin and prints
+//! how long they took.
 
 mod calls;
 
@@ -17,7 +18,7 @@ use calls::{Call, Told};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// The ids of what is made, by name, as they become known.
+/// The ids of created objects, by name, as they become known.
 type Made = HashMap<String, watch::Sender<Option<String>>>;
 
 #[derive(Deserialize)]
@@ -43,7 +44,7 @@ async fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// One call, when what it needs is there.
+/// Makes one call, once its dependencies exist.
 async fn carry(call: Call, client: Arc<Client>, made: Arc<Made>) -> Result<(), Failed> {
     let mut ids = HashMap::new();
     for name in &call.needs {

@@ -1,5 +1,5 @@
-//! What ours is compared with: `governor`, whose state is one number that is swapped, and the bucket that anybody would
-//! write. Neither can be settled later.
+//! The baselines: `governor`, whose state is one number that is swapped atomically, and a naive
+//! bucket. Neither can be settled later.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ pub(super) fn governor(buckets: usize) -> Result<Decision, String> {
     Ok(Box::new(move || limiters.iter().all(|limiter| matches!(limiter.check_n(cost), Ok(Ok(()))))))
 }
 
-/// Tokens as a float, and when that was true.
+/// Tokens as a float, and the time of that value.
 struct NaiveBucket {
     tokens: f64,
     at: Time,

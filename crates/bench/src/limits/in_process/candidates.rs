@@ -1,5 +1,5 @@
-//! Our own decisions, from the arithmetic alone to the library over a store in memory. All are all-or-nothing; each is
-//! measured alone and with its settlement.
+//! Our own decisions, from the arithmetic alone to the library over an in-memory store. All are
+//! all-or-nothing; each is measured alone and with its settlement.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,11 +14,11 @@ use tidegate_store::{Clock, SharedState, WallClock};
 
 use super::{ACTUAL, CAPACITY, COST, Decision, REFILL};
 
-/// Of one family, so that they are taken together anywhere.
+/// Of one family, so that any store can take them together.
 const NAMES: [&str; 2] = ["within/one", "within/two"];
 const SETTLEMENT: Settlement = Settlement { reserved: COST * MICRO, actual: ACTUAL * MICRO };
 
-/// Each way, with its name.
+/// Returns all contenders with their names.
 pub(super) fn contenders(
     store: &Arc<dyn SharedState>,
     buckets: usize,
@@ -40,7 +40,7 @@ fn wanted(buckets: usize) -> Vec<ReservationRequest> {
     NAMES.iter().take(buckets).map(want).collect()
 }
 
-/// The pure functions, their state behind a mutex.
+/// The pure functions, with their state behind a mutex.
 fn arithmetic(buckets: usize, settles: bool) -> Decision {
     let wanted = wanted(buckets);
     let states = Mutex::new(vec![None::<Level>; buckets]);
@@ -64,7 +64,8 @@ fn arithmetic(buckets: usize, settles: bool) -> Decision {
     })
 }
 
-/// The buckets of the queue, which also know what is on its way. An owner holds them alone; here a mutex does.
+/// The buckets of the queue, which also track what is in flight. An owner holds them alone; here a
+/// mutex does.
 fn queue(buckets: usize) -> Result<Decision, String> {
     let shape = LimitShape::Drip { capacity: CAPACITY * MICRO, refill_per_s: REFILL * MICRO, margin: 0 };
     let one = || Budget::new(shape, WallClock.now()).ok_or("a drip is a bucket");
@@ -92,7 +93,7 @@ fn queue(buckets: usize) -> Result<Decision, String> {
     }))
 }
 
-/// The store's verbs.
+/// The store's operations.
 fn port(store: &Arc<dyn SharedState>, buckets: usize, settles: bool) -> Decision {
     let (store, wanted) = (Arc::clone(store), wanted(buckets));
     Box::new(move || {
@@ -126,7 +127,7 @@ fn library(store: &Arc<dyn SharedState>, buckets: usize, settles: bool) -> Resul
     }))
 }
 
-/// What an answer is that needs nobody to wait for it.
+/// Returns the result of a future that is ready at once.
 fn at_once<T>(answer: impl Future<Output = T>) -> Option<T> {
     match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),

@@ -1,5 +1,5 @@
-//! Processes of the peer: each is told what to do in one line, says when it is ready, begins with the next line, and ends
-//! when its input does.
+//! Processes of the peer: each reads its task from one line, prints when it is ready, starts with
+//! the next line, and exits when its input ends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-/// What one says when it has learned from every shop.
+/// What one prints when it has learned from every shop.
 const READY: &str = "ready";
 
-/// Some of them. Dropping it ends them.
+/// Several processes. Dropping it kills them.
 pub(super) struct Processes(Vec<Child>);
 
 impl Processes {
@@ -28,12 +28,12 @@ impl Processes {
         started.await.map_err(|error| error.to_string())?
     }
 
-    /// Lets the load begin.
+    /// Starts the load.
     pub(super) fn go(&mut self) -> Result<(), String> {
         self.0.iter_mut().try_for_each(|child| write_line(child, "go"))
     }
 
-    /// It is no measurement if one of them has ended.
+    /// Checks that all are running: otherwise it is no measurement.
     pub(super) fn check_running(&mut self) -> Result<(), String> {
         for child in &mut self.0 {
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
@@ -47,7 +47,7 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // It may have ended by itself; either way nothing is left behind.
+            // It may have exited on its own; either way nothing is left behind.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -68,12 +68,13 @@ fn spawn(main: &Path, told: &Value) -> Result<Child, String> {
 
 fn write_line(child: &mut Child, line: &str) -> Result<(), String> {
     let input = child.stdin.as_mut().ok_or("a process of the peer has no input")?;
-    writeln!(input, "{line}").map_err(|error| format!("a process of the peer does not listen: {error}"))
+    writeln!(input, "{line}")
+        .map_err(|error| format!("a process of the peer does not accept its input: {error}"))
 }
 
 fn wait_until_ready(child: &mut Child) -> Result<(), String> {
     let output = child.stdout.take().ok_or("a process of the peer has no output")?;
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
-    if line.trim() == READY { Ok(()) } else { Err(format!("a process of the peer said {line:?}")) }
+    if line.trim() == READY { Ok(()) } else { Err(format!("a process of the peer printed {line:?}")) }
 }

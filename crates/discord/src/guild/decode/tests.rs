@@ -1,4 +1,4 @@
-//! What others write as Discord does is read as it was meant.
+//! Guilds in Discord's format are decoded correctly.
 
 use serde_json::json;
 use twilight_model::guild as theirs;
@@ -27,7 +27,8 @@ fn channel() -> serde_json::Value {
     })
 }
 
-/// OPS-14: the fields that decide are read from a guild as Discord lists it; unknown types and fields do no harm.
+/// OPS-14: the relevant fields are decoded from a guild as Discord lists it; unknown types and
+/// fields do no harm.
 #[test]
 fn ops_14_a_guild_is_read() {
     let channels =
@@ -45,7 +46,7 @@ fn ops_14_a_guild_is_read() {
     assert_eq!(guild.channel(Id(22)).unwrap().kind, 77);
 }
 
-/// OPS-14: a library that speaks to Discord every day reads the same out of the same text.
+/// OPS-14: an established Discord library decodes the same from the same text.
 #[test]
 fn ops_14_others_read_the_same() {
     let guild = Guild::decode(Id(1), &bytes(&json!([role()])), &bytes(&json!([channel()]))).unwrap();
@@ -62,7 +63,7 @@ fn ops_14_others_read_the_same() {
     assert_eq!(Some(channel.overwrites.len()), their_channel.permission_overwrites.map(|list| list.len()));
 }
 
-/// OPS-20: only what the bot wrote counts, and a page that overlaps the last one counts once.
+/// OPS-20: only the bot's messages count, and a page that overlaps the last one counts once.
 #[test]
 fn ops_20_only_own_messages_count() {
     let mut guild = Guild::decode(Id(1), b"[]", b"[]").unwrap();
@@ -74,7 +75,7 @@ fn ops_20_only_own_messages_count() {
     assert_eq!(ids, [30, 31]);
 }
 
-/// OPS-22: an answer that cannot be read is told without what was in it.
+/// OPS-22: the error for an unreadable response reveals nothing of its content.
 #[test]
 fn ops_22_nothing_of_a_broken_answer_is_told() {
     let error = Guild::decode(Id(1), br#"{"message": "secret"}"#, b"[]").unwrap_err();

@@ -1,5 +1,5 @@
-//! Overwrites as one field: they are sent as a whole, so they are compared as a whole. What people added by hand on a
-//! managed channel differs, and is taken away again.
+//! Overwrites as one field: they are sent as a whole, so they are compared as a whole. Overwrites
+//! that people added by hand on a managed channel are a difference, and are removed again.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::plan::wire::{ObjectRef, UnresolvedJson};
 use crate::template::{OverwriteSpec, OverwriteTarget};
 use crate::{Id, ObjectKind};
 
-/// Whom it is about, in the order in which it is shown and sent, and what it says.
+/// Target, in the order in which it is shown and sent, and its allowed and denied permissions.
 type OverwriteSet = BTreeMap<(ObjectRef, bool), (Permissions, Permissions)>;
 
 pub(super) fn field(
@@ -34,7 +34,7 @@ pub(super) fn field(
             ((handle, false), (overwrite.allow, overwrite.deny))
         })
         .collect();
-    // One that says nothing does nothing, and is no reason for a call.
+    // An empty overwrite does nothing, and is no reason for a call.
     let says = |overwrite: &&guild::Overwrite| !overwrite.allow.union(overwrite.deny).is_empty();
     let is = live.map(|live| -> OverwriteSet {
         let entry = |o: &guild::Overwrite| ((ObjectRef::Known(o.id), o.of_member), (o.allow, o.deny));
@@ -59,7 +59,7 @@ fn wire(handle: &ObjectRef, (allow, deny): (Permissions, Permissions)) -> Unreso
     ])
 }
 
-/// For people. Two sets read alike only if they are: each entry has its id.
+/// Describes a set for people. Two sets read alike only if they are equal: each entry has its id.
 fn describe_set(set: &OverwriteSet, guild: &Guild, journal: &GuildJournal) -> String {
     if set.is_empty() {
         return "none".to_owned();

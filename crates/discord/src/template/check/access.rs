@@ -1,4 +1,4 @@
-//! Overwrites: about roles that are there, each once, saying something, and not in a circle.
+//! Checks overwrites: they refer to existing roles, each once, are not empty, and form no cycle.
 
 use super::{Findings, references};
 use crate::bounds::OVERWRITES_MAX;
@@ -23,7 +23,7 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
                 let at = at.field("same_overwrites_as");
                 references::check_reference(ObjectKind::Channel, key, &channels, at.clone(), findings);
                 if let Some(circle) = overwrite_cycle(template, channel) {
-                    findings.push((at, format!("this goes in a circle: {circle}.")));
+                    findings.push((at, format!("this is a cycle: {circle}.")));
                 }
             }
         }
@@ -38,7 +38,7 @@ fn check_overwrites(
 ) {
     if overwrites.len() > OVERWRITES_MAX {
         let count = overwrites.len();
-        findings.push((at.clone(), format!("{count} overwrites; Discord takes at most {OVERWRITES_MAX}.")));
+        findings.push((at.clone(), format!("{count} overwrites; Discord accepts at most {OVERWRITES_MAX}.")));
     }
     for (index, overwrite) in overwrites.iter().enumerate() {
         let at = at.item(index);
@@ -50,23 +50,23 @@ fn check_overwrites(
             }
         };
         if overwrites[..index].iter().any(|before| before.target == overwrite.target) {
-            findings.push((
-                at.field("role"),
-                format!("there are two overwrites for {whom} here; make them one."),
-            ));
+            findings.push((at.field("role"), format!("there are two overwrites for {whom}; merge them.")));
         }
         let both = overwrite.allow.intersection(overwrite.deny);
         if !both.is_empty() {
             findings.push((at.clone(), format!("{both} is both allowed and denied for {whom}.")));
         }
         if overwrite.allow.union(overwrite.deny).is_empty() {
-            findings
-                .push((at, format!("this says nothing about {whom}: name something under allow or deny.")));
+            findings.push((
+                at,
+                format!("this overwrite for {whom} is empty: list permissions under allow or deny."),
+            ));
         }
     }
 }
 
-/// The circle that a channel is on, told once: by its first channel in the template.
+/// Returns the cycle that a channel is part of, reported once: at its first channel in the
+/// template.
 fn overwrite_cycle(template: &Template, channel: &ChannelSpec) -> Option<String> {
     let place = |key: &ObjectKey| template.channels.iter().position(|known| known.key == *key);
     let start = place(&channel.key)?;
@@ -78,7 +78,7 @@ fn overwrite_cycle(template: &Template, channel: &ChannelSpec) -> Option<String>
             let keys = way.iter().chain([&start]).map(|index| template.channels[*index].key.as_str());
             return Some(keys.collect::<Vec<_>>().join(" → "));
         }
-        // Behind the first one, or on a circle that this channel only leads to.
+        // After the first one, or on a cycle that this channel only leads to.
         if next < start || way.contains(&next) {
             return None;
         }

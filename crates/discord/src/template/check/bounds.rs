@@ -1,4 +1,5 @@
-//! Counts and lengths, with everything that makes a name managed and a message findable.
+//! Checks counts and lengths, including everything that makes a name managed and a message
+//! findable.
 
 use super::Findings;
 use crate::bounds::{
@@ -11,7 +12,7 @@ use crate::template::{ChannelSpec, ChannelType, Template, TemplatePath};
 pub(super) fn check(template: &Template, findings: &mut Findings) {
     if !name::is_prefix(&template.prefix) {
         let message =
-            format!("{:?} is no prefix: 1 to {PREFIX_MAX} letters, digits, _ or -.", template.prefix);
+            format!("{:?} is not a prefix: 1 to {PREFIX_MAX} letters, digits, _ or -.", template.prefix);
         findings.push((TemplatePath::of("prefix"), message));
     }
     counts(template, findings);
@@ -60,16 +61,17 @@ fn counts(template: &Template, findings: &mut Findings) {
 fn display_name(display: &str, made: &str, at: &TemplatePath, findings: &mut Findings) {
     let at = at.field("name");
     if name::normalize_display_name(display).is_empty() {
-        // One that is missing was told already, at the same place.
+        // A missing one was reported already, at the same path.
         findings.push((at, "the name is empty.".into()));
         return;
     }
     if let Some(bad) = display.chars().find(|c| c.is_control() || BRACKETS.contains(c)) {
-        findings.push((at.clone(), format!("{bad:?} cannot be in a name.")));
+        findings.push((at.clone(), format!("{bad:?} is not allowed in a name.")));
     }
     let length = length(made);
     if length > NAME_MAX {
-        findings.push((at, format!("{made:?} is {length} characters; Discord takes at most {NAME_MAX}.")));
+        findings
+            .push((at, format!("{made:?} is {length} characters long; Discord accepts at most {NAME_MAX}.")));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys: none twice among its kind, and each reference leads to something that is there.
+//! Checks keys: unique within their kind, and every reference leads to an existing object.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
     }
 }
 
-/// Two keys that read alike where they are used: in a channel's name case and `-` are gone.
+/// Reports two keys that read alike where they are used: a channel's name has no case and no `-`.
 fn check_duplicate_keys<'a>(
     kind: ObjectKind,
     list: &'static str,
@@ -48,7 +48,7 @@ fn check_duplicate_keys<'a>(
         findings.push((
             at,
             if *other == key {
-                format!("the {kind} {key} is there twice; the first is {before}.")
+                format!("the {kind} {key} is defined twice; the first is {before}.")
             } else {
                 format!("{key} and {other} ({before}) are both {:?} in a channel's name.", form(key))
             },
@@ -56,7 +56,7 @@ fn check_duplicate_keys<'a>(
     }
 }
 
-/// A reference that leads nowhere. Keys that could not be read were told already.
+/// Reports a reference to a missing object. Keys that could not be read were reported already.
 pub(super) fn check_reference(
     kind: ObjectKind,
     key: &ObjectKey,

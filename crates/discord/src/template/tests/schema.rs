@@ -1,4 +1,4 @@
-//! The JSON Schema for editors agrees with what is read here.
+//! The JSON Schema for editors agrees with the reader.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn schema() -> Value {
     serde_json::from_str(include_str!("../../../../../examples/guilds/template.schema.json")).unwrap()
 }
 
-/// YAML as the editor's validator sees it.
+/// Converts YAML to JSON as the editor's validator sees it.
 fn json(node: &Node) -> Value {
     match &node.value {
         Yaml::List(items) => Value::Array(items.iter().map(json).collect()),
@@ -25,7 +25,8 @@ fn is_valid(text: &str) -> bool {
     validator.is_valid(&json(&node::read(text).unwrap()))
 }
 
-/// OPS-19: the schema has the fields that are read, and no others; the same types and permissions too.
+/// OPS-19: the schema has exactly the fields that the reader knows, and the same types and
+/// permissions.
 #[test]
 fn ops_19_the_schema_has_the_fields_that_are_read() {
     let schema = schema();
@@ -44,7 +45,8 @@ fn ops_19_the_schema_has_the_fields_that_are_read() {
     assert_eq!(schema["$defs"]["permission"]["enum"], json!(names));
 }
 
-/// OPS-19: the examples are valid by the schema and for the reader; what is unknown or wrong is valid for neither.
+/// OPS-19: the examples are valid for the schema and the reader; unknown or wrong fields are valid
+/// for neither.
 #[test]
 fn ops_19_schema_and_reader_agree() {
     for good in [

@@ -1,10 +1,10 @@
-//! Lines out of pieces, however they are cut.
+//! Lines from chunks, however they are split.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// All lines of these pieces.
+/// Returns all lines of these chunks.
 fn lines(pieces: &[&[u8]], line_max: usize) -> Result<Vec<String>> {
     let mut split = LineSplitter::new(line_max);
     let mut pieces = pieces.iter();
@@ -31,14 +31,13 @@ fn empty_lines_and_a_missing_end_are_no_trouble() {
 fn a_line_that_is_too_long_is_an_error_and_no_larger_buffer() {
     for pieces in [&[&b"ok\n0123456789\n"[..]][..], &[b"ok\n01234", b"56789"], &[b"ok\n", b"0123456789"]] {
         let error = lines(pieces, 9).unwrap_err();
-        let said =
-            "What came cannot be read: line 2 of the result is longer than the 9 bytes that are taken.";
+        let said = "The response cannot be read: line 2 of the result is longer than the limit of 9 bytes.";
         assert_eq!(error.to_string(), said);
     }
     assert_eq!(lines(&[b"01234", b"5678\n"], 9).unwrap(), ["012345678"]);
 }
 
-/// LIM-17: a million lines are read in constant memory: what is held at once is a line and a piece.
+/// LIM-17: a million lines are read in constant memory: a line and a chunk at a time.
 #[test]
 fn lim_17_a_million_lines_are_read_in_constant_memory() {
     const PIECE: usize = 8 * 1024;
@@ -69,7 +68,7 @@ fn lim_17_a_million_lines_are_read_in_constant_memory() {
 }
 
 proptest! {
-    /// However a result is cut into pieces, its lines are the same.
+    /// However a result is split into chunks, its lines are the same.
     #[test]
     fn lines_do_not_depend_on_the_pieces(text in "[ab\n]{0,60}", cuts in proptest::collection::vec(0_usize..60, 0..8)) {
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();

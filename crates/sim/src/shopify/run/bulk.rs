@@ -1,4 +1,4 @@
-//! Bulk operations as calls see them: started while there is a place, looked up, cancelled.
+//! Calls on bulk operations: start while a slot is free, look up, cancel.
 
 use serde_json::{Value, json};
 

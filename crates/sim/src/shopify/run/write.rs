@@ -1,4 +1,4 @@
-//! Mutations that are remembered, so that what happens twice is counted.
+//! Mutations whose effects are remembered, so that duplicates are counted.
 
 use serde_json::{Map, Value, json};
 
@@ -50,7 +50,7 @@ impl DocumentRun<'_> {
         self.made_up(field, "Payload", json!({ "inventoryAdjustmentGroup": {"changes": told} }))
     }
 
-    /// An effect that had happened before, by what names it.
+    /// Counts an effect that had happened before, by its key.
     pub(super) fn count_duplicate(&mut self, field: &Field, key: Option<&str>) {
         let Some(key) = key else { return };
         let again = self.history.record(&format!("{}/{}", self.name, field.name), key);

@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of the requests that a layer passes on and of the responses that it returns.
-pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub type LayerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Boxes a body without buffering it.
-pub(crate) fn box_body<B>(body: B) -> Body
+pub(crate) fn box_body<B>(body: B) -> LayerBody
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -124,7 +124,7 @@ struct ChannelBody {
 }
 
 /// Creates a body whose frames are sent through a channel.
-pub(crate) fn channel_body() -> (ResponseFrameSender, Body) {
+pub(crate) fn channel_body() -> (ResponseFrameSender, LayerBody) {
     let (hand, queue) = mpsc::unbounded_channel();
     (hand, ChannelBody { queue, rest: None }.boxed_unsync())
 }

@@ -26,10 +26,10 @@ const UNPROTECTED: HeaderName = HeaderName::from_static("idempotency-unprotected
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// The client that waits for the response, if it still does.
-pub(crate) type ResponseSender<E> = oneshot::Sender<Result<Response<Body>, E>>;
+pub(crate) type ResponseSender<E> = oneshot::Sender<Result<Response<LayerBody>, E>>;
 
 /// The handler's pending response.
-pub(crate) type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
+pub(crate) type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<LayerBody>, E>> + Send>>;
 
 /// The handler, called at most once.
 pub(crate) type Handler<E> = Box<dyn FnOnce(Request<LayerBody>) -> ResponseFuture<E> + Send>;

@@ -105,7 +105,7 @@ impl ReverseProxy {
     }
 
     /// The response when the upstream did not respond in time.
-    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<Body> {
+    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
         let limit = self.upstream.answer_timeout;
         if was_sent {
             self.note_availability(None);

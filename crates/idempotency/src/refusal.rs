@@ -157,7 +157,7 @@ impl Refusal {
     }
 
     /// Builds the response to a request with this key.
-    pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<Body> {
+    pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<LayerBody> {
         let status = self.status(dialect);
         let (kind, body) = match dialect {
             RefusalDialect::Tidegate => ("application/json", self.plain(key)),

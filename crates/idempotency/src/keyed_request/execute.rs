@@ -124,7 +124,7 @@ impl ClaimSettler {
 
     /// Reads and saves a response of known length, and then sends it. If it breaks off, nothing was
     /// sent yet, so the client gets a complete error response instead.
-    async fn relay_buffered(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+    async fn relay_buffered(self, response: Response<LayerBody>, tell: impl FnOnce(Response<LayerBody>)) {
         let (parts, mut body) = response.into_parts();
         let mut pieces = CollectedBody::default();
         while let Some(frame) = body.frame().await {
@@ -150,7 +150,7 @@ impl ClaimSettler {
 
     /// Relays a response of unknown length as it comes; only its end waits until all of it is
     /// saved.
-    async fn relay_streamed(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+    async fn relay_streamed(self, response: Response<LayerBody>, tell: impl FnOnce(Response<LayerBody>)) {
         let (parts, mut body) = response.into_parts();
         let (hand, handed) = channel_body();
         let (mut told, _) = Response::new(()).into_parts();

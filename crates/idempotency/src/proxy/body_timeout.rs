@@ -84,7 +84,7 @@ impl LastActivity {
     }
 
     /// Wraps a body so that every piece read from it counts as activity.
-    pub(super) fn track(&self, body: Body) -> Body {
+    pub(super) fn track(&self, body: LayerBody) -> LayerBody {
         if http_body::Body::is_end_stream(&body) {
             return body;
         }

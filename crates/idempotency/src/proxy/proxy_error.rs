@@ -131,7 +131,7 @@ impl ProxyError {
 
     /// Builds the response to a request with this key, with what is known of the request in its
     /// extensions.
-    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<Body> {
+    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
         let (detail, code) = (Value::from(self.detail()), self.code());
         let key = key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key.as_str())));
         let key = key.unwrap_or_default();

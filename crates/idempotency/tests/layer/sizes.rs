@@ -20,7 +20,7 @@ fn data(text: &'static str) -> Piece {
 }
 
 /// A body of unknown length.
-fn streamed(pieces: Vec<Piece>) -> Body {
+fn streamed(pieces: Vec<Piece>) -> LayerBody {
     StreamBody::new(stream::iter(pieces)).boxed_unsync()
 }
 

@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
 /// A complete body.
-pub(crate) fn full(text: impl Into<Bytes>) -> Body {
+pub(crate) fn full(text: impl Into<Bytes>) -> LayerBody {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 

@@ -22,7 +22,7 @@ const PIECES: usize = 512;
 const ON_THE_WAY_MAX: usize = 200;
 
 /// A body that counts the pieces that were read from it.
-fn counted(count: Count) -> Body {
+fn counted(count: Count) -> LayerBody {
     let pieces = stream::unfold(0, move |n| {
         let count = count.clone();
         async move {

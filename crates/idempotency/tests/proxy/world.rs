@@ -80,12 +80,12 @@ impl World {
     }
 
     /// Sends a request and returns as soon as the head of the response is there.
-    pub(crate) async fn begin(&self, request: http::request::Builder, body: Body) -> Response<Incoming> {
+    pub(crate) async fn begin(&self, request: http::request::Builder, body: LayerBody) -> Response<Incoming> {
         self.client.request(request.body(body).unwrap()).await.unwrap()
     }
 
     /// Returns whether the client sees that the response broke off.
-    pub(crate) async fn breaks(&self, request: http::request::Builder, body: Body) -> bool {
+    pub(crate) async fn breaks(&self, request: http::request::Builder, body: LayerBody) -> bool {
         match self.client.request(request.body(body).unwrap()).await {
             Ok(answer) => answer.into_body().collect().await.is_err(),
             Err(_) => true,

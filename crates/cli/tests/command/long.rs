@@ -42,7 +42,8 @@ impl Drop for RunningCommand {
     }
 }
 
-/// OPS-8: `serve` says where it is, keeps what it accepted over a stop, and ends with 0 when it is asked to.
+/// OPS-8: `serve` says where it is, keeps what it accepted over a stop, and ends with 0 when it is
+/// asked to.
 #[test]
 fn ops_8_serve_stops_in_order_and_keeps_what_it_accepted() {
     let dir = tempfile::tempdir().unwrap();
@@ -82,7 +83,7 @@ async fn a_second_signal_ends_it_at_once() {
         command.env("TIDEGATE_SERVER", address).args(["op", "submit", "GET", "/", "--upstream", "echo"]);
         run(command).expect_success();
         server.signal("-TERM");
-        server.address("calls under way may finish");
+        server.address("calls in flight may finish");
         assert!(server.0.try_wait().unwrap().is_none(), "it did not wait for the call");
         assert_eq!(server.stop("-TERM"), Some(1));
     })
@@ -152,7 +153,10 @@ fn the_demo_ends_by_itself_and_says_what_it_did() {
     let ran = run(command);
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     let last = ran.err.lines().last().unwrap();
-    assert!(last.starts_with("done: ") && last.ends_with(" repeated because an answer was cut."), "{ran:?}");
+    assert!(
+        last.starts_with("done: ") && last.ends_with(" repeated because a response was lost."),
+        "{ran:?}"
+    );
     let succeeded: u64 = last.split(' ').nth(1).unwrap().parse().unwrap();
     assert!(succeeded > 50, "{last}");
 }

@@ -1,4 +1,5 @@
-//! Two clients of Discord's, as they come, behind the paced proxy: limits that they would run into do not reach them.
+//! Two clients of Discord's, as they come, behind the paced proxy: limits that they would run into
+//! do not reach them.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ struct DiscordSetup {
 }
 
 impl DiscordSetup {
-    /// With limits that 32 calls at once run into, each of them soon over, and one that others have spent.
+    /// With limits that 32 calls at once run into, each of them soon over, and one that others have
+    /// spent.
     async fn new() -> Self {
         let latency = Duration::from_millis(20);
         let sim =
@@ -55,7 +57,8 @@ impl DiscordSetup {
         Self { sim, server, channel, _dir: dir }
     }
 
-    /// Each call was done once, none was refused but by what others spent, and it took no longer than limits ask for.
+    /// Each call was done once, none was refused but by what others spent, and it took no longer
+    /// than limits ask for.
     fn check(&self, took: Duration) {
         let stats = self.sim.stats();
         let done: u64 = stats.done_by_route.values().sum();
@@ -67,7 +70,8 @@ impl DiscordSetup {
     }
 }
 
-/// LIM-28, OPS-21: discord.js's REST client, with nothing changed but its base URL, makes 32 calls at once and sees no 429.
+/// LIM-28, OPS-21: discord.js's REST client, with nothing changed but its base URL, makes 32 calls
+/// at once and sees no 429.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_ops_21_discord_js_is_paced() {
     let _alone = ALONE.lock().await;
@@ -86,7 +90,8 @@ async fn lim_28_ops_21_discord_js_is_paced() {
     stage.check(since.elapsed());
 }
 
-/// LIM-28, OPS-21: twilight's client, with nothing changed but where Discord is, makes 32 calls at once and sees no 429.
+/// LIM-28, OPS-21: twilight's client, with nothing changed but where Discord is, makes 32 calls at
+/// once and sees no 429.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_ops_21_twilight_is_paced() {
     let _alone = ALONE.lock().await;

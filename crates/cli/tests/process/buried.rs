@@ -34,7 +34,8 @@ async fn counted(caller: &Caller, state: &str) -> usize {
     page["operations"].as_array().unwrap().len()
 }
 
-/// OPS-23: unknown outcomes are shown by the API, the command and the page, however many operations came after them.
+/// OPS-23: unknown outcomes are shown by the API, the command and the page, however many operations
+/// came after them.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_23_unknown_outcomes_are_not_buried() {
     let _alone = ALONE.lock().await;

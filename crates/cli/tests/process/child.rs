@@ -1,5 +1,5 @@
-//! `tidegate serve` or `tidegate proxy` as a child of the test: started in a folder of its own, listened to, and ended
-//! with its handle.
+//! `tidegate serve` or `tidegate proxy` as a child of the test: started in a folder of its own,
+//! listened to, and ended with its handle.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -53,7 +53,8 @@ pub(crate) fn upstream(name: &str, sim: &HttpSim, limit: Option<(u64, f64)>) -> 
     format!("[[upstream]]\nname = \"{name}\"\nbase_url = \"http://{}\"\n{limit}", sim.addr())
 }
 
-/// A proxy in front of a service, on any free ports, with its keys in this store; its callers are one.
+/// A proxy in front of a service, on any free ports, with its keys in this store; its callers are
+/// one.
 pub(crate) fn proxy(dir: &Path, upstream: &str, store: &str) -> Command {
     let mut command = tidegate();
     command.args(["proxy", "--unscoped", "--log-level", "warn", "--listen", "127.0.0.1:0"]);

@@ -12,7 +12,8 @@ use crate::arrivals::arrivals;
 const MEMBERS: usize = 100;
 const GROUPS: usize = 25;
 
-/// OPS-4: every member is accepted and answered in its place, and each group is carried once, in the batch's order.
+/// OPS-4: every member is accepted and answered in its place, and each group is carried once, in
+/// the batch's order.
 async fn over_all_partitions(store: Store) {
     let nodes = Nodes::start(4, store).await;
     let group = |n: usize| format!("batch{}", n % GROUPS);

@@ -11,8 +11,8 @@ use crate::pace::{RUNS, SOON, STILL, batch, span_of};
 const EACH: usize = 100;
 const NODES: usize = 4;
 
-/// LIM-14, LIM-6: with more work than fits, handed in at every node at once, at least 98 % of what the upstream permits is
-/// used, and not one call is refused.
+/// LIM-14, LIM-6: with more work than fits, handed in at every node at once, at least 98 % of what
+/// the upstream permits is used, and not one call is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_14_lim_6_nodes_use_nearly_all_of_a_limit_together() {
     let _alone = ALONE.lock().await;

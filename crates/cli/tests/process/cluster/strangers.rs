@@ -1,5 +1,6 @@
-//! Nodes that do not go with the others: with another secret, at an address where they are not, at another's address, and
-//! with another rule for where operations have their place. Each takes nothing, says why, and goes on when it is mended.
+//! Nodes that do not go with the others: with another secret, at an address where they are not, at
+//! another's address, and with another rule for where operations have their place. Each takes
+//! nothing, says why, and goes on when it is mended.
 
 use std::time::Duration;
 
@@ -119,7 +120,8 @@ impl Node {
         assert!(settled.is_ok(), "it sees {last:?} instead of {shares:?}");
     }
 
-    /// That it takes nothing, while the first node has everything and is ready; and that it says so once.
+    /// That it takes nothing, while the first node has everything and is ready; and that it says so
+    /// once.
     async fn stays_apart(self, first: &Self) {
         sleep(STILL).await;
         first.wait_for_shares(&[PARTITIONS]).await;
@@ -157,7 +159,8 @@ async fn pass_on(listener: TcpListener, to: String) {
     }
 }
 
-/// Another secret, another's address and an address where nobody answers; the last is mended while it runs.
+/// Another secret, another's address and an address where nobody answers; the last is mended while
+/// it runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_the_others_cannot_talk_to_takes_nothing() {
     let _alone = ALONE.lock().await;
@@ -202,8 +205,8 @@ async fn a_node_that_the_others_cannot_talk_to_takes_nothing() {
     assert!(!said.contains(ROOM), "{said}");
 }
 
-/// OPS-7: a node that places operations differently takes nothing and accepts nothing until the others have gone; one
-/// with other limits is only warned of.
+/// OPS-7: a node that places operations differently takes nothing and accepts nothing until the
+/// others have gone; one with other limits is only warned of.
 async fn another_rule(store: Store) {
     let place = ClusterSetup::new(store).await;
     let first = place.start("first", DEFAULT_NODE);

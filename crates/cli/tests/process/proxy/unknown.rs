@@ -22,8 +22,8 @@ fn greeting(proxy: &Proxy) -> String {
     }
 }
 
-/// IDM-18, IDM-22: after a gateway's 504 a held key is not sent again, and its client gets the answer
-/// that an operator recorded.
+/// IDM-18, IDM-22: after a gateway's 504 a held key is not sent again, and its client gets the
+/// answer that an operator recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_18_idm_22_an_operator_records_what_happened() {
     let service = Service::failing_first(504).await;

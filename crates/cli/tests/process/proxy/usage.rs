@@ -1,4 +1,5 @@
-//! How `tidegate proxy` refuses what it was told: with a sentence that names the flag or the variable.
+//! How `tidegate proxy` refuses what it was told: with a sentence that names the flag or the
+//! variable.
 
 use std::net::TcpListener;
 
@@ -73,7 +74,7 @@ fn ops_22_a_file_of_the_proxy_is_checked() {
     let good = "[proxy]\nupstream = \"http://127.0.0.1:1\"\nunscoped = true\n";
     let (exit, said) = check(good);
     let told =
-        "p.toml: good: a proxy for http://127.0.0.1:1, 0 routes; listens on 127.0.0.1:7402, keeps file:";
+        "p.toml: valid: a proxy for http://127.0.0.1:1, 0 routes; listens on 127.0.0.1:7402, stores in file:";
     assert!(exit == Some(0) && said.contains(told), "{said}");
     let (exit, said) = check(&format!("{good}ttll = \"1h\"\n"));
     assert!(exit == Some(1) && said.contains("p.toml:4:1: proxy.ttll: There is no such key"), "{said}");

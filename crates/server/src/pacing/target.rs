@@ -1,17 +1,18 @@
-//! Where a proxied call goes: `/proxy/{upstream}/…`, with everything after the name as the client wrote it.
+//! The target of a proxied call: `/proxy/{upstream}/…`, with everything after the name as the client
+//! wrote it.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// What everything begins with that is passed on.
+/// The path prefix of proxied calls.
 pub(crate) const PREFIX: &str = "/proxy/";
 
-/// An upstream, and where below it.
+/// An upstream, and the path below it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProxyTarget<'a> {
     pub upstream: Cow<'a, str>,
-    /// Path and query; begins with a slash.
+    /// Path and query; starts with a slash.
     pub path: Cow<'a, str>,
 }
 

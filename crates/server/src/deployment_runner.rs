@@ -167,5 +167,5 @@ impl DeploymentRunner {
 }
 
 fn stopping() -> Error {
-    tidegate::Error::new(ErrorCode::Stopping, "The server is about to stop.").into()
+    tidegate::Error::new(ErrorCode::Stopping, "The server is shutting down.").into()
 }

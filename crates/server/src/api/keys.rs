@@ -1,5 +1,5 @@
-//! Idempotency keys for operators: listed, looked into without bodies, released, expired, completed.
-//! It needs the keys and the caller's name, and nothing else of a server.
+//! Idempotency keys for operators: list, show without bodies, release, expire, complete. It needs the
+//! keys and the caller's name, and nothing else of a server.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use crate::wire::error::ambiguous_response;
 use crate::wire::key::{FreedKeyOut, KeyNameOut, KeyOut, KeysOut, STATES, read_answer, state};
 use crate::wire::object::truncate_name;
 
-/// How long the answer that an operator records may take to arrive.
+/// How long the response that an operator records may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
-/// Pages that are read for one page of keys in one state.
+/// How many pages are read for one page of keys in one state.
 const READS_MAX: usize = 20;
-/// Keys of the same text that are looked for at once.
+/// How many keys with the same text are searched at once.
 const SAME_MAX: usize = 1_000;
-/// Of those, how many are told.
+/// How many of those are listed.
 const CANDIDATES_SHOWN_MAX: usize = 20;
 
 pub(super) async fn list(State(keys): State<KeyAdmin>, mut query: Query) -> HandlerResult {
@@ -158,7 +158,7 @@ enum KeyMatch {
     Several(Vec<RecordName>),
 }
 
-/// The one key that a call is about: by all its parts at once, or by looking through the keys for the only one that fits.
+/// Finds the key of a request: by all its parts, or by searching for the only one that matches.
 async fn find_key(keys: &KeyAdmin, text: &str, mut query: Query) -> Result<KeyMatch> {
     let key = parse_key(text, "key")?;
     let scope = query.read("scope", parse_scope);
@@ -205,7 +205,8 @@ fn parse_key(text: &str, field: &str) -> Result<IdempotencyKey> {
         .ok_or_else(|| bad_parameter(field, "must be 1 to 255 printable ASCII characters"))
 }
 
-/// A scope by its name, or as lists show it: `-` for everybody, `~` and digits for one that is kept as a hash.
+/// Parses a scope by its name, or as lists show it: `-` for all callers, `~` and digits for one that is
+/// stored as a hash.
 fn parse_scope(text: &str) -> Result<CallerScope> {
     if text != "-" && !text.starts_with('~') {
         return Ok(CallerScope::named(text));

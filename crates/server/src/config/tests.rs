@@ -87,15 +87,15 @@ base_url = "http://127.0.0.1:1"
 [clutser]
 "#;
     assert_snapshot!(wrong(text), @r"
-    tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; here may stand at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; here may stand cluster, idempotency, on_failure, pacing, server, store, token, upstream.
+    tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: cluster, idempotency, on_failure, pacing, server, store, token, upstream.
     ");
 }
 
 #[test]
 fn what_later_versions_know_is_told_apart() {
     assert_snapshot!(wrong("[[model]]\n[store]\nurl = \"mysql://x\""), @r"
-    tidegate.toml:1:3: model: This is not in this version.
+    tidegate.toml:1:3: model: This version does not support this key.
     tidegate.toml:3:7: store.url: It must be file:DIR, memory:, redis://… or postgres://…, not mysql:….
     ");
 }
@@ -155,7 +155,7 @@ refill_per_s = true
     tidegate.toml:3:8: upstream[0].name: A name is 1 to 64 letters, digits, '-', '_' or '.'.
     tidegate.toml:4:11: upstream[0].dialect: The dialect "carrier pigeon" is not known; there are "http", "shopify" and "discord".
     tidegate.toml:5:12: upstream[0].base_url: It must start with http:// or https://.
-    tidegate.toml:6:14: upstream[0].timeout_ms: It must be a whole number, not a number with a point.
+    tidegate.toml:6:14: upstream[0].timeout_ms: It must be a whole number, not a decimal number.
     tidegate.toml:9:12: upstream[0].limit[0].capacity: It must be 1 to 1000000000000, not 0.
     tidegate.toml:10:16: upstream[0].limit[0].refill_per_s: It must be 0.000001 to 1000000000000, not nan.
     tidegate.toml:11:1: upstream[0].limit[1]: A limit needs either capacity and refill_per_s, or at_once.
@@ -255,7 +255,7 @@ fn ops_25_rules_for_failures_are_read() {
     tidegate.toml:3:1: on_failure[1]: The key then is missing.
     tidegate.toml:4:9: on_failure[1].group: One * at its end stands for all groups that begin so.
     tidegate.toml:6:8: on_failure[2].kind: It must be 1 to 64 bytes long.
-    tidegate.toml:8:1: on_failure[2].when: There is no such key; here may stand group, kind, then.
+    tidegate.toml:8:1: on_failure[2].when: There is no such key; known keys: group, kind, then.
     "#);
 }
 
@@ -347,10 +347,10 @@ scopes = []
     let told = wrong(text);
     assert!(!told.contains("hunter2"));
     assert_snapshot!(told, @r#"
-    tidegate.toml:5:1: upstream[0].token: A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.
+    tidegate.toml:5:1: upstream[0].token: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
     tidegate.toml:9:13: upstream[1].token_env: The variable NOT_SET is not set.
     tidegate.toml:10:1: token[0]: A token needs either hash or value_env.
-    tidegate.toml:12:1: token[0].value: A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.
+    tidegate.toml:12:1: token[0].value: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
     tidegate.toml:13:10: token[0].scopes: There is no scope "fly"; there are read, write, operate.
     tidegate.toml:16:8: token[1].hash: It must be sha256: and 64 hexadecimal digits.
     "#);
@@ -410,7 +410,7 @@ base_url = "http://127.0.0.1:1"
 spread = "all"
 "#;
     assert_snapshot!(wrong(text), @r#"
-    tidegate.toml:2:13: cluster.advertise: It must be a host and a port, as in node-1:7400.
+    tidegate.toml:2:13: cluster.advertise: It must be a host and a port, such as node-1:7400.
     tidegate.toml:3:14: cluster.partitions: It must be 1 to 1024, not 0.
     tidegate.toml:4:13: cluster.token_env: The variable TIDEGATE_ECHO is not set.
     tidegate.toml:8:10: upstream[0].spread: What is spread over partitions cannot have limits: they are kept in one place.
@@ -485,7 +485,7 @@ fn idm_12_what_is_wrong_about_keys_is_told() {
     tidegate.toml:2:9: idempotency.ttl_s: It must be 1 to 7776000, not 0.
     tidegate.toml:3:13: idempotency.in_flight: It must be one of reject, wait.
     tidegate.toml:4:22: idempotency.keep_client_errors: It must be true or false, not a number.
-    tidegate.toml:5:1: idempotency.ttl: There is no such key; here may stand answer_max, dialect, fingerprint, in_flight, keep_client_errors, keep_server_errors, key_alphabet, lease_s, on_unknown, route, seal_key_env, store_away, ttl_s, wait_ms.
+    tidegate.toml:5:1: idempotency.ttl: There is no such key; known keys: answer_max, dialect, fingerprint, in_flight, keep_client_errors, keep_server_errors, key_alphabet, lease_s, on_unknown, route, seal_key_env, store_away, ttl_s, wait_ms.
     tidegate.toml:6:16: idempotency.seal_key_env: It cannot be used: key 1 in `ECHO_TOKEN` must be 64 hexadecimal digits (32 bytes).
     ");
 }

@@ -31,7 +31,7 @@ impl<'a> ProxyTarget<'a> {
 mod tests {
     use super::*;
 
-    /// LIM-28: nothing behind the upstream's name is touched.
+    /// LIM-28: nothing after the upstream's name is changed.
     #[test]
     fn lim_28_path_and_query_stay_as_they_are() {
         let table = [

@@ -31,7 +31,7 @@ pub(super) async fn metrics(State(front): State<Arc<RoutingState>>) -> Response 
 /// Ready means that the store is writable, this node has joined, and the others can reach it.
 pub(super) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
     if front.server.stopping.is_cancelled() {
-        return ApiError(Error::new(ErrorCode::Stopping, "The server is about to stop.")).into_response();
+        return ApiError(Error::new(ErrorCode::Stopping, "The server is shutting down.")).into_response();
     }
     if let Err(error) = front.server.store.health().await {
         return ApiError(error.into()).into_response();

@@ -25,7 +25,7 @@ fn ops_22_wrong_usage_of_the_proxy_names_the_flag() {
             "--ttl: It cannot be used: `ttl` must be between 1 second and 90 days, not 0s.",
         ),
         (&["--ttl", "100d"], "90 days, not 100d."),
-        (&["--listen", "7402"], "as in 127.0.0.1:7402 or localhost:7402"),
+        (&["--listen", "7402"], "such as 127.0.0.1:7402 or localhost:7402"),
         (
             &["--listen", "localhost:7409", "--admin", "127.0.0.1:7409"],
             "--admin: Requests and operators need",

@@ -103,7 +103,7 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
             "admin_listen = \"127.0.0.1:7402\"\n",
             "p.toml:4:16: proxy.admin_listen: Requests and operators need an address each",
         ),
-        ("listen = \"7402\"\n", "p.toml:4:10: proxy.listen: It must be an address and a port, as in"),
+        ("listen = \"7402\"\n", "p.toml:4:10: proxy.listen: It must be an address and a port, such as"),
         ("run_max = \"1m\"\n", "p.toml:4:11: proxy.run_max: run_max is 60s; it must be at least"),
         ("connect_timeout = \"1ms\"\n", "`connect_timeout` must be between 10 milliseconds and 5 minutes"),
     ] {

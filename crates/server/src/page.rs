@@ -111,7 +111,7 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
                     a href="/docs" { "API" }
                     @if is_live {
                         p #live role="status" { "as of this moment" }
-                        button #hold type="button" hidden { "Hold still" }
+                        button #hold type="button" hidden { "Pause" }
                     }
                 }
                 main #main { (content) }

@@ -1,4 +1,5 @@
-//! Starts the service with the layer on it. `INTAKE_LISTEN` says where, `INTAKE_DATA` where keys and answers are kept.
+//! Starts the service with the idempotency layer. `INTAKE_LISTEN` is the address, `INTAKE_DATA` the
+//! directory for keys and responses.
 
 use std::error::Error;
 use std::path::Path;

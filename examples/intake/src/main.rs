@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(sweep_periodically(store));
 
     let listener = tokio::net::TcpListener::bind(&listen).await?;
-    println!("taking items in at http://{}/api/v1/items", listener.local_addr()?);
+    println!("listening on http://{}/api/v1/items", listener.local_addr()?);
     let service = router(ItemStore::default()).layer(once);
     axum::serve(listener, service).with_graceful_shutdown(shutdown_signal()).await?;
     gate.drain().await;

@@ -70,8 +70,8 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-/// The routes that belong to no partition and that any node serves: from the store itself, or from its
-/// configuration.
+/// The routes that belong to no partition and that any node serves: from the store itself, or from
+/// its configuration.
 fn store_routes() -> Vec<Route<Arc<ServerState>>> {
     vec![
         get(Access::Open, "/openapi.json", openapi::document).without_query(),
@@ -104,8 +104,8 @@ pub(crate) fn key_routes() -> Vec<Route<KeyAdmin>> {
     ]
 }
 
-/// The operators' routes about idempotency keys, for a service that has its own keys. Everyone who can
-/// reach them may use them; `who` is logged with every change.
+/// The operators' routes about idempotency keys, for a service that has its own keys. Everyone who
+/// can reach them may use them; `who` is logged with every change.
 pub fn keys_router(keys: KeyAdmin, who: &str) -> Router {
     let router = key_routes().into_iter().fold(Router::new(), |all, route| all.route(route.path, route.call));
     router.layer(Extension(auth::Caller(Arc::from(who)))).with_state(keys)

@@ -1,6 +1,6 @@
-//! The configuration: one file over documented defaults, overridden by environment variables, all of
-//! it validated before anything starts. Problems are reported with line and column; no secret is ever
-//! in the file.
+//! The configuration: one file over documented defaults, overridden by environment variables, all
+//! of it validated before anything starts. Problems are reported with line and column; no secret is
+//! ever in the file.
 
 mod cluster;
 mod dialect;
@@ -136,7 +136,8 @@ impl ParseContext<'_> {
 }
 
 impl Config {
-    /// The number of limits besides the gates: those in the configuration and those that a dialect creates.
+    /// The number of limits besides the gates: those in the configuration and those that a dialect
+    /// creates.
     #[must_use]
     pub fn limit_count(&self) -> usize {
         crate::dialects::from_config(self)
@@ -145,7 +146,8 @@ impl Config {
             .sum()
     }
 
-    /// Loads the configuration of this process: from the file, if there is one, and the environment.
+    /// Loads the configuration of this process: from the file, if there is one, and the
+    /// environment.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -166,8 +168,8 @@ impl Config {
         Self::parse("defaults", "", env, over, &[])
     }
 
-    /// Parses a text; `name` is its name in messages. `set` are the variables that are set, which are
-    /// checked for misspelled names.
+    /// Parses a text; `name` is its name in messages. `set` are the variables that are set, which
+    /// are checked for misspelled names.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -181,7 +183,8 @@ impl Config {
         parse(SourceText { name, text }, DEFAULTS, env, set, |root, reading| read::read(root, reading, over))
     }
 
-    /// Returns why it is not safe to serve, if it is not: without tokens only this machine may call.
+    /// Returns why it is not safe to serve, if it is not: without tokens only this machine may
+    /// call.
     #[must_use]
     pub fn exposure_problem(&self) -> Option<String> {
         (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposure_message(self.listen))

@@ -1,6 +1,6 @@
 //! Runs deployments to guilds, next to the engine that executes their steps: started by a request,
-//! resumed when an engine opens, and left in the journal when it closes. The deployer decides what a
-//! deployment does.
+//! resumed when an engine opens, and left in the journal when it closes. The deployer decides what
+//! a deployment does.
 
 mod once_notifier;
 
@@ -48,7 +48,8 @@ impl DeploymentRunner {
         Self { engine, store, tasks: TaskTracker::new(), ending: CancellationToken::new() }
     }
 
-    /// Starts a deployment and returns as soon as it is in the journal; it continues in the background.
+    /// Starts a deployment and returns as soon as it is in the journal; it continues in the
+    /// background.
     ///
     /// # Errors
     /// Why it was not started.
@@ -119,8 +120,8 @@ impl DeploymentRunner {
         self.retry_until_done(&id, ended.map(drop)).await;
     }
 
-    /// Retries a deployment that failed for a temporary reason. If another process has the guild, it is
-    /// left to that process.
+    /// Retries a deployment that failed for a temporary reason. If another process has the guild,
+    /// it is left to that process.
     async fn retry_until_done(&self, id: &str, mut ended: Result<()>) {
         let mut pause = PAUSE;
         loop {
@@ -157,8 +158,8 @@ impl DeploymentRunner {
         });
     }
 
-    /// Stops running deployments and leaves them in the journal: the next process to open the engine
-    /// resumes them.
+    /// Stops running deployments and leaves them in the journal: the next process to open the
+    /// engine resumes them.
     pub(crate) async fn stop(&self) {
         self.ending.cancel();
         self.tasks.close();

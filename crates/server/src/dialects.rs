@@ -30,8 +30,8 @@ fn dialect(config: &Config, upstream: &UpstreamConfig) -> Arc<dyn Dialect> {
     Arc::new(PlainDialect::new(name, &upstream.limits))
 }
 
-/// The settings of a bot. Each bot belongs to one partition, wherever it is called from, so shares of
-/// the limits of their address need no common partition.
+/// The settings of a bot. Each bot belongs to one partition, wherever it is called from, so shares
+/// of the limits of their address need no common partition.
 fn discord_settings(config: &Config, bot: &DiscordConfig) -> DiscordSettings {
     let even = INVALID_MAX / config.discord.len().max(1) as u64;
     let (invalid_max, at_once) = (bot.invalid_max.unwrap_or(even), bot.at_once);

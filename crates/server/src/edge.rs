@@ -1,5 +1,5 @@
-//! The checks that every request passes before a handler sees it: authentication, origin, request id,
-//! size, and idempotency.
+//! The checks that every request passes before a handler sees it: authentication, origin, request
+//! id, size, and idempotency.
 
 pub(crate) mod auth;
 pub(crate) mod content;

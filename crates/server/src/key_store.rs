@@ -1,5 +1,5 @@
-//! Opens the store of idempotency keys, for the server's own routes and for the proxy. Responses are
-//! sealed if sealing keys are configured.
+//! Opens the store of idempotency keys, for the server's own routes and for the proxy. Responses
+//! are sealed if sealing keys are configured.
 
 use std::sync::Arc;
 

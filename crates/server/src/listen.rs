@@ -1,5 +1,6 @@
-//! Accepts connections up to a maximum, of which one address may not have all. An idle connection is
-//! evicted for a new one; when all are busy, a few more are accepted for health checks and operators.
+//! Accepts connections up to a maximum, of which one address may not have all. An idle connection
+//! is evicted for a new one; when all are busy, a few more are accepted for health checks and
+//! operators.
 
 mod connection;
 mod slots;

@@ -103,8 +103,8 @@ impl NodeRuntime {
         })))
     }
 
-    /// Waits until this node has joined, or logs why it has not. Other nodes must be able to reach it for
-    /// that.
+    /// Waits until this node has joined, or logs why it has not. Other nodes must be able to reach
+    /// it for that.
     pub(crate) async fn wait_until_joined(&self) {
         if let Self::Clustered(front) = self {
             front.cluster.wait_until_decided(JOIN_TIMEOUT).await;

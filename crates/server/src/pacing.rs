@@ -1,6 +1,6 @@
 //! The paced proxy: a client's own request becomes an operation, waits for its turn, and gets the
-//! upstream's response. This state is the same on every node; the call itself is made by the node that
-//! owns its partition.
+//! upstream's response. This state is the same on every node; the call itself is made by the node
+//! that owns its partition.
 
 pub(crate) mod body;
 pub(crate) mod links;
@@ -25,7 +25,8 @@ use crate::config::PacingConfig;
 use crate::dialects::Dialects;
 use target::ProxyTarget;
 
-/// How long a shutdown waits until requests that wait for their turn have canceled their operations.
+/// How long a shutdown waits until requests that wait for their turn have canceled their
+/// operations.
 const CALLED_OFF: Duration = Duration::from_secs(2);
 
 /// The state of the paced proxy in this process.
@@ -107,7 +108,8 @@ impl PacedProxy {
         let _ = tokio::time::timeout(CALLED_OFF, self.stop_lock.write()).await;
     }
 
-    /// The token in the header of the upstream's own credential, for clients that can send no other header.
+    /// The token in the header of the upstream's own credential, for clients that can send no other
+    /// header.
     pub(crate) fn credential(&self, path: &str, headers: &HeaderMap) -> Option<String> {
         let target = ProxyTarget::read(path)?;
         let (name, prefix) = self.upstream(&target.upstream)?.credential.as_ref()?;

@@ -1,5 +1,5 @@
-//! The status page, rendered on the server and refreshed by one small script. It is read-only, and it
-//! works without the script.
+//! The status page, rendered on the server and refreshed by one small script. It is read-only, and
+//! it works without the script.
 
 pub(crate) mod deployments;
 mod detail;
@@ -70,8 +70,8 @@ async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], bytes).into_response()
 }
 
-/// Adds security headers. Our own responses load nothing from other origins, and forbid type sniffing,
-/// frames and caching. An upstream's response is isolated from this server's pages.
+/// Adds security headers. Our own responses load nothing from other origins, and forbid type
+/// sniffing, frames and caching. An upstream's response is isolated from this server's pages.
 pub(crate) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if is_from_upstream(&response) {

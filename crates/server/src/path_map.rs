@@ -1,5 +1,5 @@
-//! Settings by path: the longest matching route wins. Paths are compared as a service would read them,
-//! so that no spelling of a path bypasses its route.
+//! Settings by path: the longest matching route wins. Paths are compared as a service would read
+//! them, so that no spelling of a path bypasses its route.
 
 use std::sync::Arc;
 

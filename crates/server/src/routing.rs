@@ -1,7 +1,7 @@
-//! Routing in a node that shares its store with others. Every node serves every request: it finds the
-//! partition of the request, serves it from its own engine, or forwards it once to the node that owns
-//! the partition. What a request means is decided in the partition's own router; routing reads no more
-//! than it needs to find the partition.
+//! Routing in a node that shares its store with others. Every node serves every request: it finds
+//! the partition of the request, serves it from its own engine, or forwards it once to the node
+//! that owns the partition. What a request means is decided in the partition's own router; routing
+//! reads no more than it needs to find the partition.
 
 mod batch;
 mod cursor;

@@ -1,4 +1,5 @@
-//! A running server: starts the store, the engines and the HTTP listener, and shuts them down in order.
+//! A running server: starts the store, the engines and the HTTP listener, and shuts them down in
+//! order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,8 +58,8 @@ impl Server {
     /// Opens the store, takes over its operations, alone or as a node of a cluster, and serves.
     ///
     /// # Errors
-    /// When the address is in use or would be open to everyone, or the store or an upstream cannot be
-    /// used.
+    /// When the address is in use or would be open to everyone, or the store or an upstream cannot
+    /// be used.
     pub async fn start(config: Config) -> Result<Self> {
         if let Some(message) = config.exposure_problem() {
             return Err(Error::new(ErrorCode::BadConfig, message));
@@ -124,14 +125,14 @@ impl Server {
         self.work.counts().await
     }
 
-    /// Lets calls in flight finish or returns them to the queue, and accepts nothing more. Requests still
-    /// get a response.
+    /// Lets calls in flight finish or returns them to the queue, and accepts nothing more. Requests
+    /// still get a response.
     pub async fn drain(&self) {
         self.work.drain().await;
     }
 
-    /// Stops accepting requests, lets calls in flight finish or returns them to the queue, and ends:
-    /// within the drain time plus five seconds, whatever the store does.
+    /// Stops accepting requests, lets calls in flight finish or returns them to the queue, and
+    /// ends: within the drain time plus five seconds, whatever the store does.
     pub async fn shutdown(self) {
         let end_by = Instant::now() + self.drain + SHUTDOWN_TIMEOUT;
         self.stopping.cancel();
@@ -144,8 +145,8 @@ impl Server {
         }
         self.closing.cancel();
         self.tasks.close();
-        // Neither a client that does not read its response nor a store that accepts no write may delay the
-        // shutdown.
+        // Neither a client that does not read its response nor a store that accepts no write may
+        // delay the shutdown.
         let answered = async { tokio::join!(self.tasks.wait(), self.gate.drain()) };
         let _ = tokio::time::timeout_at(end_by.min(Instant::now() + SHUTDOWN_TIMEOUT), answered).await;
         for task in &self.aborts {

@@ -1,5 +1,6 @@
-//! An engine without an HTTP server, for a command that executes operations and then ends. It owns the
-//! one partition that it needs; if a server owns that partition, the command has to use the server.
+//! An engine without an HTTP server, for a command that executes operations and then ends. It owns
+//! the one partition that it needs; if a server owns that partition, the command has to use the
+//! server.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -92,7 +92,8 @@ fn describe_keys() {
     ];
     for (name, what) in counters {
         metrics::describe_counter!(name, what);
-        // Registered at the start: a rate over a counter that appears with its first count misses that count.
+        // Registered at the start: a rate over a counter that appears with its first count misses
+        // that count.
         metrics::counter!(name).increment(0);
     }
     metrics::describe_counter!(
@@ -120,8 +121,8 @@ pub(crate) fn record_outbox_refused(error: &Error) {
     metrics::counter!("tidegate_outbox_refused_total", "code" => error.code.to_string()).increment(1);
 }
 
-/// Refreshes the gauges that are only read on a scrape, for every engine of this process. What cannot
-/// be read keeps its last value.
+/// Refreshes the gauges that are only read on a scrape, for every engine of this process. What
+/// cannot be read keeps its last value.
 pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
     let mut counts = Counts::default();
     let (mut all_read, mut opened) = (true, 0_u32);
@@ -131,7 +132,8 @@ pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
             Err(_) => all_read = false,
         }
         for limit in engine.limits().await.unwrap_or_default() {
-            // There are as many of these as routes and channels, and each gauge would live as long as the process.
+            // There are as many of these as routes and channels, and each gauge would live as long
+            // as the process.
             if limit.opened { opened += 1 } else { report_limit(&limit) }
         }
     }

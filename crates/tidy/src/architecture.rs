@@ -1,5 +1,5 @@
-//! Every crate has a row in ARCHITECTURE.md that says what it knows and what it never knows, with its
-//! layer.
+//! Every crate has a row in ARCHITECTURE.md that says what it knows and what it never knows, with
+//! its layer.
 
 use std::collections::BTreeMap;
 

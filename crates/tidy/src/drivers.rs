@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, assert_no_findings};
 
-/// Drivers, and the crates that may depend on them. If there are several, each is a server or a client
-/// of its own: the executor of calls and the reverse proxy are clients of upstreams, the command line
-/// is a client of the server, the simulators are servers, and the benchmarks are both.
+/// Drivers, and the crates that may depend on them. If there are several, each is a server or a
+/// client of its own: the executor of calls and the reverse proxy are clients of upstreams, the
+/// command line is a client of the server, the simulators are servers, and the benchmarks are both.
 const DRIVERS: [(&str, &[&str]); 16] = [
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),

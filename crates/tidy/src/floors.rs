@@ -1,5 +1,5 @@
-//! A crate may depend on lower layers (floors) only, and crates of one layer do not depend on each other.
-//! The table lists the layer of every crate; a crate that is not in it is an error.
+//! A crate may depend on lower layers (floors) only, and crates of one layer do not depend on each
+//! other. The table lists the layer of every crate; a crate that is not in it is an error.
 
 use std::collections::BTreeMap;
 

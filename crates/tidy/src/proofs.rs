@@ -1,5 +1,5 @@
-//! The tests of the workspace as text: the location of each, and the requirements it names in its own
-//! name or in the comment above it.
+//! The tests of the workspace as text: the location of each, and the requirements it names in its
+//! own name or in the comment above it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

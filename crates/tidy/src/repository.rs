@@ -1,5 +1,5 @@
-//! The repository as a list of text files, and the findings in them. Build output and files that only
-//! git or the benchmarks' peers need are skipped.
+//! The repository as a list of text files, and the findings in them. Build output and files that
+//! only git or the benchmarks' peers need are skipped.
 
 use std::fmt;
 use std::fs;

@@ -1,5 +1,5 @@
-//! docs/requirements.md lists every requirement once, with the tests that prove it or the word `later`.
-//! A test that is named there exists and names the requirement too.
+//! docs/requirements.md lists every requirement once, with the tests that prove it or the word
+//! `later`. A test that is named there exists and names the requirement too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Words that must not be in the tree: leftovers, disabled checks, and paths that exist on one machine
-//! only. The table is written in pieces, or it would find itself.
+//! Words that must not be in the tree: leftovers, disabled checks, and paths that exist on one
+//! machine only. The table is written in pieces, or it would find itself.
 
 use crate::repository::{File, Finding, assert_no_findings, files};
 

@@ -1,5 +1,5 @@
-//! A service that creates items. With the idempotency layer a client may repeat a request as often as
-//! it likes: the item is created once.
+//! A service that creates items. With the idempotency layer a client may repeat a request as often
+//! as it likes: the item is created once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

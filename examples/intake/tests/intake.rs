@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(service.count().await, 1);
     }
 
-    /// IDM-13, IDM-17: clients whose first attempt times out retry with the same key and get the one item.
+    /// IDM-13, IDM-17: clients whose first attempt times out retry with the same key and get the
+    /// one item.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_13_clients_repeat_after_a_time_out() {
         for client in clients() {
@@ -106,8 +107,8 @@ mod tests {
         }
     }
 
-    /// IDM-13: a client retries retryable errors with the same key, whatever the body, and does not treat
-    /// an error as success.
+    /// IDM-13: a client retries retryable errors with the same key, whatever the body, and does not
+    /// treat an error as success.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_13_clients_tell_a_refusal_from_an_answer() {
         for client in clients() {

@@ -1,6 +1,6 @@
-//! Stand-alone token buckets for any process: reserve tokens or learn when to retry, in one step, from
-//! one or several buckets. They belong to no owner and no upstream; the figures come with the request,
-//! and a request without figures uses those of the last one.
+//! Stand-alone token buckets for any process: reserve tokens or learn when to retry, in one step,
+//! from one or several buckets. They belong to no owner and no upstream; the figures come with the
+//! request, and a request without figures uses those of the last one.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Deployments to guilds: started on the node that has the upstream's partition, read from the journal
-//! by any node.
+//! Deployments to guilds: started on the node that has the upstream's partition, read from the
+//! journal by any node.
 
 use std::sync::Arc;
 
@@ -130,8 +130,8 @@ pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query
     Ok(Json(json!({ "deployments": deployments, "next_cursor": next_cursor })).into_response())
 }
 
-/// Lists deployments older than one of them, newest first, and returns whether there are no more. The
-/// journal is read from its end; a cursor that is deeper than that is refused.
+/// Lists deployments older than one of them, newest first, and returns whether there are no more.
+/// The journal is read from its end; a cursor that is deeper than that is refused.
 async fn list_newest(
     house: &ServerState,
     scope: Option<&str>,

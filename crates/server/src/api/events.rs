@@ -71,7 +71,8 @@ impl EventFilter {
         Ok(Self { group: query.take("group"), id, kind: query.take("kind"), results })
     }
 
-    /// Whether a change passes. A change that is not about an operation has neither an id nor a kind.
+    /// Whether a change passes. A change that is not about an operation has neither an id nor a
+    /// kind.
     fn passes(&self, change: &Change) -> bool {
         let (of_group, of_id, of_kind) = match change {
             Change::Operation { id, group, kind, .. } => (Some(group), Some(*id), Some(kind)),
@@ -121,7 +122,8 @@ impl EventStream {
             }
             _ => None,
         };
-        // An operation that was removed, or that this node no longer owns, comes without its result.
+        // An operation that was removed, or that this node no longer owns, comes without its
+        // result.
         let view = match ended {
             Some((engine, id)) => engine.get(id).await.ok(),
             None => None,

@@ -1,5 +1,5 @@
-//! Idempotency keys for operators: list, show without bodies, release, expire, complete. It needs the
-//! keys and the caller's name, and nothing else of a server.
+//! Idempotency keys for operators: list, show without bodies, release, expire, complete. It needs
+//! the keys and the caller's name, and nothing else of a server.
 
 use std::time::Duration;
 
@@ -205,8 +205,8 @@ fn parse_key(text: &str, field: &str) -> Result<IdempotencyKey> {
         .ok_or_else(|| bad_parameter(field, "must be 1 to 255 printable ASCII characters"))
 }
 
-/// Parses a scope by its name, or as lists show it: `-` for all callers, `~` and digits for one that is
-/// stored as a hash.
+/// Parses a scope by its name, or as lists show it: `-` for all callers, `~` and digits for one
+/// that is stored as a hash.
 fn parse_scope(text: &str) -> Result<CallerScope> {
     if text != "-" && !text.starts_with('~') {
         return Ok(CallerScope::named(text));

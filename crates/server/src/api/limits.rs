@@ -40,7 +40,8 @@ pub(crate) fn read_list(query: &mut Query) -> LimitPage {
 }
 
 impl LimitPage {
-    /// Selects the page from all limits, which are sorted by name, and returns the cursor of the next page.
+    /// Selects the page from all limits, which are sorted by name, and returns the cursor of the
+    /// next page.
     pub(crate) fn select<T>(self, all: Vec<T>, name: impl Fn(&T) -> &str) -> (Vec<T>, Option<String>) {
         let is_behind = |one: &T| self.after.as_deref().is_none_or(|after| name(one) > after);
         let mut wanted: Vec<T> = all.into_iter().filter(is_behind).collect();

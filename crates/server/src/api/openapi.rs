@@ -1,6 +1,6 @@
-//! The OpenAPI 3.1 description of the API. It is maintained by hand in `openapi.json`; tests compare it
-//! with the routes and with real responses. What is served is built from it and the configuration:
-//! which upstreams and kinds there are, and whether a token is needed.
+//! The OpenAPI 3.1 description of the API. It is maintained by hand in `openapi.json`; tests
+//! compare it with the routes and with real responses. What is served is built from it and the
+//! configuration: which upstreams and kinds there are, and whether a token is needed.
 
 use std::sync::{Arc, LazyLock};
 

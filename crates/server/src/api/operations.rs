@@ -1,4 +1,5 @@
-//! Reads operations: one, with or without waiting for its end; pages of them; why one is not running.
+//! Reads operations: one, with or without waiting for its end; pages of them; why one is not
+//! running.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The rows that wait in the store's outbox, and those that were moved aside because they cannot be
-//! accepted. Their content is not shown: it may contain secrets, and those who may read the table find
-//! it there.
+//! accepted. Their content is not shown: it may contain secrets, and those who may read the table
+//! find it there.
 
 use std::sync::Arc;
 

@@ -51,8 +51,8 @@ pub(super) async fn proxy_request(
     })
 }
 
-/// Builds the operation of a request. Its body is stored with it, or streamed if it is too large for
-/// that.
+/// Builds the operation of a request. Its body is stored with it, or streamed if it is too large
+/// for that.
 async fn build_submission(
     app: &SharedPartition,
     asked: ProxyRequest<'_>,
@@ -141,8 +141,8 @@ struct PendingResponse<'a> {
 }
 
 impl PendingResponse<'_> {
-    /// Waits for the end of the operation, or for the timeout. `unaware` delays a shutdown until this
-    /// request has handled it.
+    /// Waits for the end of the operation, or for the timeout. `unaware` delays a shutdown until
+    /// this request has handled it.
     async fn wait_for_response<T>(self, unaware: T) -> Response {
         let house = &self.app.server;
         let (id, wait) = (self.id, house.pacing.config.wait);
@@ -197,7 +197,8 @@ impl PendingResponse<'_> {
         }
     }
 
-    /// The response when the engine has stopped. In a cluster the operation continues on another node.
+    /// The response when the engine has stopped. In a cluster the operation continues on another
+    /// node.
     fn lost_response(&self, error: &Error) -> Response {
         if self.app.server.store.is_shared() {
             return response::moved_response(self.id);

@@ -45,7 +45,8 @@ pub(super) async fn submit_one(
     Ok((status, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
 }
 
-/// Waits for the operation to end, or for the timeout, and returns it. It is accepted in either case.
+/// Waits for the operation to end, or for the timeout, and returns it. It is accepted in either
+/// case.
 async fn wait_for_end(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
     let view = tokio::select! {
         view = app.engine.wait(receipt.id, wait.most) => view?,
@@ -128,7 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// A batch of which nothing could be stored fails as a whole; one with invalid members does not.
+    /// A batch of which nothing could be stored fails as a whole; one with invalid members does
+    /// not.
     #[test]
     fn a_batch_fails_as_a_whole_only_when_nothing_can_be_kept() {
         let failed = |code| Err(Error::new(code, "…"));

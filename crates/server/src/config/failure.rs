@@ -1,5 +1,5 @@
-//! The rules for failures of operations that do not say what follows: `[[on_failure]]`, by group, by
-//! kind, or by both.
+//! The rules for failures of operations that do not say what follows: `[[on_failure]]`, by group,
+//! by kind, or by both.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! The settings of `Idempotency-Key` on the server's own POST routes: `[idempotency]`. It only has the
-//! keys that make sense there: callers are authenticated already, and each route has its own maximum
-//! size of a request.
+//! The settings of `Idempotency-Key` on the server's own POST routes: `[idempotency]`. It only has
+//! the keys that make sense there: callers are authenticated already, and each route has its own
+//! maximum size of a request.
 
 use std::time::Duration;
 
@@ -53,8 +53,8 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Op
     Some(IdempotencyConfig { policy: usual.policy, routes, sealing })
 }
 
-/// The choices so far. The wait of a repeat is known even if repeats do not wait by default, for routes
-/// where they do.
+/// The choices so far. The wait of a repeat is known even if repeats do not wait by default, for
+/// routes where they do.
 struct PolicyChoices {
     policy: Policy,
     wait: Duration,

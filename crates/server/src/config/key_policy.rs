@@ -1,5 +1,5 @@
-//! Settings of idempotency keys that the server's own routes and the proxy share, with the same names
-//! and meanings. A key that is not set leaves the default.
+//! Settings of idempotency keys that the server's own routes and the proxy share, with the same
+//! names and meanings. A key that is not set leaves the default.
 
 use tidegate_idempotency::{
     BodyComparison, KeyAlphabet, Policy, RefusalDialect, StoreUnavailablePolicy, UnknownOutcomePolicy,

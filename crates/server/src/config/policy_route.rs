@@ -1,5 +1,5 @@
-//! Settings of idempotency keys by path: `[[proxy.route]]`, `[[idempotency.route]]`. Two routes for the
-//! same path, however it is spelled, are an error.
+//! Settings of idempotency keys by path: `[[proxy.route]]`, `[[idempotency.route]]`. Two routes for
+//! the same path, however it is spelled, are an error.
 
 use percent_encoding::percent_decode_str;
 use tidegate_idempotency::Policy;

@@ -74,7 +74,8 @@ pub struct ProxyOverrides {
 }
 
 impl ProxyConfig {
-    /// Loads the configuration of this process: from the file, if there is one, and the environment.
+    /// Loads the configuration of this process: from the file, if there is one, and the
+    /// environment.
     ///
     /// # Errors
     /// Everything that is wrong.

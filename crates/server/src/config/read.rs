@@ -146,8 +146,8 @@ pub(super) fn check_store(found: LocatedValue<String>, problems: &mut Vec<Config
         "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "postgres" | "postgresql" => {
             return Some(found.value);
         }
-        // The message quotes only the part before a colon, and only if it is a valid scheme: the rest may
-        // contain a password.
+        // The message quotes only the part before a colon, and only if it is a valid scheme: the
+        // rest may contain a password.
         _ if found.value.contains(':') && is_scheme(scheme) => {
             format!("It must be file:DIR, memory:, redis://… or postgres://…, not {scheme}:….")
         }

@@ -51,8 +51,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A problem at the location of a key: in the file, at the variable that sets it, or else at the
-    /// section.
+    /// A problem at the location of a key: in the file, at the variable that sets it, or else at
+    /// the section.
     pub(super) fn problem_at(&self, key: &str, message: impl Into<String>) -> ConfigProblem {
         let (place, message) = (self.key_path_of(key), message.into());
         if let Some((variable, _)) = self.environment_override(&place) {

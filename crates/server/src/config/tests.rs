@@ -323,8 +323,8 @@ fn a_misspelled_variable_is_refused() {
     assert!(Config::parse("f", echo, &env, &Overrides::default(), &set[3..]).is_ok());
 }
 
-/// OPS-22: a secret in the file is refused, and one that is missing in the environment is reported by
-/// its variable's name.
+/// OPS-22: a secret in the file is refused, and one that is missing in the environment is reported
+/// by its variable's name.
 #[test]
 fn ops_22_secrets_come_from_the_environment() {
     let text = r#"
@@ -390,7 +390,8 @@ fn a_node_that_can_be_reached_needs_a_name_and_a_secret() {
     assert!(parse(&shared.replace("redis://x", "memory:")).is_ok(), "alone it needs neither");
 }
 
-/// Problems of `[cluster]` are reported with their locations, and a spread upstream cannot have limits.
+/// Problems of `[cluster]` are reported with their locations, and a spread upstream cannot have
+/// limits.
 #[test]
 fn a_cluster_is_checked_too() {
     let text = r#"[cluster]
@@ -419,8 +420,8 @@ spread = "all"
     "#);
 }
 
-/// IDM-12, IDM-5: the keys of the server's own routes have the defaults of the layer, unless the file
-/// overrides them.
+/// IDM-12, IDM-5: the keys of the server's own routes have the defaults of the layer, unless the
+/// file overrides them.
 #[test]
 fn idm_12_how_keys_are_kept_is_configured() {
     use tidegate_idempotency::{InFlightPolicy, Policy, UnknownOutcomePolicy};
@@ -437,7 +438,8 @@ fn idm_12_how_keys_are_kept_is_configured() {
     assert_eq!(policy.check(), Ok(()));
 }
 
-/// IDM-5, IDM-16, IDM-21: the server's own routes have the proxy's settings, and each may override them.
+/// IDM-5, IDM-16, IDM-21: the server's own routes have the proxy's settings, and each may override
+/// them.
 #[test]
 fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
     use tidegate_idempotency::{

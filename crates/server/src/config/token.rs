@@ -1,4 +1,5 @@
-//! The tokens of the API: `[[token]]`. Only hashes are kept, so a memory dump or a log shows no token.
+//! The tokens of the API: `[[token]]`. Only hashes are kept, so a memory dump or a log shows no
+//! token.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,5 @@
-//! Values with a unit: times such as 90s or 1h, sizes such as 8MiB, and switches that are true or false.
+//! Values with a unit: times such as 90s or 1h, sizes such as 8MiB, and switches that are true or
+//! false.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Environment variables that start with our prefix and are unknown. A misspelled one would be ignored
-//! silently, so it is refused; variables that other programs set are left alone.
+//! Environment variables that start with our prefix and are unknown. A misspelled one would be
+//! ignored silently, so it is refused; variables that other programs set are left alone.
 
 use super::problem::{ConfigProblem, SourceLocation};
 use super::section::Environment;
@@ -27,8 +27,8 @@ pub(super) fn problems(set: &[String], asked: &[String], env: Environment<'_>) -
     set.iter().filter(strange).map(problem).collect()
 }
 
-/// Whether Kubernetes sets this variable, in every container next to a service whose name starts with
-/// tidegate.
+/// Whether Kubernetes sets this variable, in every container next to a service whose name starts
+/// with tidegate.
 fn is_service_link(name: &str, env: Environment<'_>) -> bool {
     let value = env(name).unwrap_or_default();
     let is_url = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));

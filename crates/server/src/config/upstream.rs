@@ -94,8 +94,8 @@ fn example() -> UpstreamConfig {
     UpstreamConfig::new("example", "http://localhost")
 }
 
-/// Validates with the dialect itself, so that no rule is written twice, and one part at a time, so that
-/// all problems are reported.
+/// Validates with the dialect itself, so that no rule is written twice, and one part at a time, so
+/// that all problems are reported.
 fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems: &mut Vec<ConfigProblem>) {
     let named = UpstreamConfig { name: config.name.clone(), ..example() };
     // The header is validated even if its token is missing.

@@ -1,6 +1,6 @@
-//! Authentication and authorization. Tokens are compared by their hashes in constant time; if none is
-//! configured, only this machine is served. A browser may send the token as the password of its login
-//! form, and a client of the paced proxy in the header of the upstream's own credential.
+//! Authentication and authorization. Tokens are compared by their hashes in constant time; if none
+//! is configured, only this machine is served. A browser may send the token as the password of its
+//! login form, and a client of the paced proxy in the header of the upstream's own credential.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -82,8 +82,8 @@ fn credential(headers: &HeaderMap) -> Option<String> {
     None
 }
 
-/// Finds the token of a credential. Every hash is compared in full, so the time reveals nothing about a
-/// near match.
+/// Finds the token of a credential. Every hash is compared in full, so the time reveals nothing
+/// about a near match.
 fn find<'a>(tokens: &'a [ApiToken], credential: &str) -> Option<&'a ApiToken> {
     let hash: [u8; 32] = Sha256::digest(credential.as_bytes()).into();
     let mut found = u64::MAX;

@@ -1,6 +1,6 @@
-//! The guard that every request passes before a handler sees it. Its checks are declared in the record
-//! of the route, and there is no other way to serve a route: one without checks cannot reach a
-//! listener.
+//! The guard that every request passes before a handler sees it. Its checks are declared in the
+//! record of the route, and there is no other way to serve a route: one without checks cannot reach
+//! a listener.
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ impl AccessRules {
 pub(crate) struct GuardedRouter(Router);
 
 impl GuardedRouter {
-    /// Wraps all paths of a service behind the proxy, which has its own authorization: Tidegate adds no
-    /// right to its clients' calls.
+    /// Wraps all paths of a service behind the proxy, which has its own authorization: Tidegate
+    /// adds no right to its clients' calls.
     pub(crate) fn without_checks(router: Router) -> Self {
         Self(router)
     }
@@ -84,8 +84,8 @@ impl GuardedRouterBuilder {
         Self { rules: Arc::new(AccessRules { callers, node_secret }), router: Router::new() }
     }
 
-    /// Adds routes, each with the checks that its record declares. A POST may have an idempotency key,
-    /// which is handled after its caller was admitted.
+    /// Adds routes, each with the checks that its record declares. A POST may have an idempotency
+    /// key, which is handled after its caller was admitted.
     pub(crate) fn add_routes<S: Clone + Send + Sync + 'static>(
         self,
         routes: impl IntoIterator<Item = Route<S>>,

@@ -1,6 +1,6 @@
-//! `Idempotency-Key` on the server's own POST routes. A request with a key is read whole, within the
-//! bounds of its route, and runs once; one without a key does not pass this layer. Its caller was
-//! authenticated before.
+//! `Idempotency-Key` on the server's own POST routes. A request with a key is read whole, within
+//! the bounds of its route, and runs once; one without a key does not pass this layer. Its caller
+//! was authenticated before.
 
 use std::convert::Infallible;
 use std::pin::Pin;

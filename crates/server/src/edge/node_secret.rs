@@ -71,8 +71,8 @@ impl NodeSecret {
         self.stored.is_none()
     }
 
-    /// Whether a caller sent it. A store that came back empty may have another secret by now, so on a
-    /// mismatch this node reads the store again.
+    /// Whether a caller sent it. A store that came back empty may have another secret by now, so on
+    /// a mismatch this node reads the store again.
     pub(crate) async fn is_presented_in(&self, headers: &HeaderMap) -> bool {
         let Some(given) = headers.get(AUTHORIZATION) else { return false };
         is_same(given, &self.header()) || {

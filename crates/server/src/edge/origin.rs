@@ -1,6 +1,7 @@
-//! Protects against other web sites: a browser on this machine can reach the API, and any page it shows
-//! may try. Requests that a browser sends for another site are refused, whatever their method; only a
-//! link to a page may be followed. Without tokens a host name that is not this machine is refused too.
+//! Protects against other web sites: a browser on this machine can reach the API, and any page it
+//! shows may try. Requests that a browser sends for another site are refused, whatever their
+//! method; only a link to a page may be followed. Without tokens a host name that is not this
+//! machine is refused too.
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;

@@ -1,5 +1,5 @@
-//! The id of a request: the caller's `X-Request-Id` if it is valid, else a generated one. It is stored
-//! with the operation and returned in the response.
+//! The id of a request: the caller's `X-Request-Id` if it is valid, else a generated one. It is
+//! stored with the operation and returned in the response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

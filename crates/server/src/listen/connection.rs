@@ -1,5 +1,5 @@
-//! One connection: bounds on its headers, on the time to its first request and on the time between two.
-//! It ends when the server shuts down or another connection needs its slot.
+//! One connection: bounds on its headers, on the time to its first request and on the time between
+//! two. It ends when the server shuts down or another connection needs its slot.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -30,10 +30,11 @@ const HEADERS_MAX: usize = 64;
 const HEAD_LEN_MAX: usize = 64 * 1024;
 /// The maximum number of concurrent streams of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 1_024;
-/// How long a connection may take to its first request, unless a shorter read timeout is configured.
+/// How long a connection may take to its first request, unless a shorter read timeout is
+/// configured.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
-/// How long a connection may be idle. Longer than nodes keep connections to each other, so that none is
-/// closed during a call. HTTP/1 has the read timeout of a head.
+/// How long a connection may be idle. Longer than nodes keep connections to each other, so that
+/// none is closed during a call. HTTP/1 has the read timeout of a head.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 /// The interval of HTTP/2 pings, and their timeout.
 const PING: Duration = Duration::from_secs(20);
@@ -44,8 +45,8 @@ const RESERVED_REQUEST_TIME: Duration = Duration::from_secs(4);
 /// How long a closing connection may take to finish its requests.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Marks a request on a connection that was accepted for health checks and operators while all others
-/// were busy.
+/// Marks a request on a connection that was accepted for health checks and operators while all
+/// others were busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReservedConnection;
 
@@ -91,7 +92,8 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
     let first_request = door.read_timeout.min(FIRST_REQUEST_MAX);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        // Requests in flight still get their responses: the server itself decides when that takes too long.
+        // Requests in flight still get their responses: the server itself decides when that takes
+        // too long.
         () = door.stopping.cancelled() => {
             connection.as_mut().graceful_shutdown();
             Some(connection.as_mut().await)
@@ -132,8 +134,8 @@ async fn wait_until_overdue(slot: &Slot, first_request: Duration) {
     }
 }
 
-/// Resolves when a closing connection must end. Its requests in flight get their responses first, unless
-/// it was accepted beyond the maximum.
+/// Resolves when a closing connection must end. Its requests in flight get their responses first,
+/// unless it was accepted beyond the maximum.
 async fn wait_out_grace(slot: &Slot) {
     sleep(GRACE).await;
     while !slot.is_idle() && !slot.is_reserved() {

@@ -1,6 +1,6 @@
-//! The slots of connections, and which connection is evicted for a new one. Busy connections are never
-//! closed for others; of the rest, those without any request so far go first, the oldest before the
-//! others.
+//! The slots of connections, and which connection is evicted for a new one. Busy connections are
+//! never closed for others; of the rest, those without any request so far go first, the oldest
+//! before the others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -275,8 +275,8 @@ impl Drop for RequestGuard {
     }
 }
 
-/// What counts as one address: for IPv6 the network, because a host can have any number of addresses in
-/// it.
+/// What counts as one address: for IPv6 the network, because a host can have any number of
+/// addresses in it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {

@@ -1,4 +1,5 @@
-//! A connection with a write timeout: it ends when the peer does not read its responses for too long.
+//! A connection with a write timeout: it ends when the peer does not read its responses for too
+//! long.
 
 use std::io;
 use std::pin::Pin;

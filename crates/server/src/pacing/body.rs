@@ -1,5 +1,5 @@
-//! Streams a client's request body that is too large to be buffered, with only a few pieces of it in
-//! memory at a time.
+//! Streams a client's request body that is too large to be buffered, with only a few pieces of it
+//! in memory at a time.
 
 use std::time::Duration;
 

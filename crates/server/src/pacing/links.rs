@@ -1,6 +1,6 @@
 //! Rewrites links of an upstream to itself, in `Link` and `Location`, so that they lead through the
-//! proxy. A client that follows an original link would call the upstream past its limits, with a token
-//! that is Tidegate's.
+//! proxy. A client that follows an original link would call the upstream past its limits, with a
+//! token that is Tidegate's.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Turns a client's own request into an operation: what is passed, removed and refused. Credentials are
-//! never stored with it: the upstream's own credential replaces them, and without one they are refused.
+//! Turns a client's own request into an operation: what is passed, removed and refused. Credentials
+//! are never stored with it: the upstream's own credential replaces them, and without one they are
+//! refused.
 
 use std::sync::Arc;
 
@@ -83,18 +84,21 @@ impl ProxyRequest<'_> {
             Some(body) => Envelope::proxied(upstream, request, body, expected.ticket()),
             None => Envelope::streamed(upstream, request, expected.ticket()),
         };
-        // The dialect decides, as in the queue: a header that its API does not know makes nothing safe.
+        // The dialect decides, as in the queue: a header that its API does not know makes nothing
+        // safe.
         let may_be_repeated =
             self.body.is_some() && served.dialect.on_unknown(&envelope.request) == OnUnknown::Repeat;
         let payload = envelope.encode().map_err(|refusal| too_large(&refusal))?;
         let submission = Submission {
             priority,
-            // One attempt if it must not happen twice, so that an unknown outcome ends it and delays no one.
+            // One attempt if it must not happen twice, so that an unknown outcome ends it and
+            // delays no one.
             max_attempts: Some(if may_be_repeated { pacing.config.max_attempts } else { 1 }),
             on_unknown: Some(OnUnknown::Repeat),
             // The client sees the failure, and its next call does not wait for an operator.
             on_failure: Some(OnFailure::Skip),
-            // An operation that outlives this process and its waiting client must not start any more.
+            // An operation that outlives this process and its waiting client must not start any
+            // more.
             deadline: Some(pacing.config.wait + served.timeout),
             request_id: Some(self.request_id),
             upstream: Some(name),
@@ -120,7 +124,8 @@ fn stored_headers(headers: &HeaderMap, served: &ProxiedUpstream) -> Result<Vec<(
         let values: Result<Vec<&str>> =
             headers.get_all(name).iter().map(|value| header_text(name, value)).collect();
         let value = values?.join(", ");
-        // Dialects read the response, so the upstream is asked for no encoding that cannot be decoded here.
+        // Dialects read the response, so the upstream is asked for no encoding that cannot be
+        // decoded here.
         let value = if name == ACCEPT_ENCODING { AcceptEncoding::parse(&value).to_string() } else { value };
         kept.push((name.as_str().to_owned(), value));
     }
@@ -182,8 +187,9 @@ mod tests {
         asked.into_submission(&pacing).unwrap().0.max_attempts
     }
 
-    /// LIM-28, OPS-23: a key in a header makes a POST repeatable if the upstream supports such keys. Shopify
-    /// does not, so there a change is sent once, whatever its headers say; a query may be sent again.
+    /// LIM-28, OPS-23: a key in a header makes a POST repeatable if the upstream supports such
+    /// keys. Shopify does not, so there a change is sent once, whatever its headers say; a query
+    /// may be sent again.
     #[test]
     fn lim_28_ops_23_the_dialect_says_what_may_be_made_twice() {
         let graphql = "/admin/api/2025-04/graphql.json";
@@ -195,8 +201,8 @@ mod tests {
         assert_eq!(attempts(shop(), graphql, r#"{"query":"{ shop { name } }"}"#), Some(3));
     }
 
-    /// LIM-28, LIM-26: calls without a group wait for no other, whatever the dialect; a named group keeps
-    /// its order.
+    /// LIM-28, LIM-26: calls without a group wait for no other, whatever the dialect; a named group
+    /// keeps its order.
     #[test]
     fn lim_28_lim_26_calls_without_a_group_have_no_order() {
         let group = |dialect: Arc<dyn Dialect>, named: &[(&'static str, &str)]| {
@@ -224,8 +230,9 @@ mod tests {
         assert_eq!(named.map(|group| group.to_string()), ["g", "g"]);
     }
 
-    /// LIM-28, OPS-23: a query is submitted again when its node died, whatever its method; a change is not,
-    /// even if a repeat would be harmless because of a key that belongs to the first operation.
+    /// LIM-28, OPS-23: a query is submitted again when its node died, whatever its method; a change
+    /// is not, even if a repeat would be harmless because of a key that belongs to the first
+    /// operation.
     #[test]
     fn lim_28_ops_23_a_query_is_handed_in_anew() {
         let dialect = Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
@@ -256,8 +263,8 @@ mod tests {
         ProxiedUpstream { credential, timeout: std::time::Duration::from_secs(1), dialect, base: None }
     }
 
-    /// LIM-28: the connection's own headers, our token and the upstream's credential are removed; the rest
-    /// passes.
+    /// LIM-28: the connection's own headers, our token and the upstream's credential are removed;
+    /// the rest passes.
     #[test]
     fn lim_28_what_passes_and_what_does_not() {
         let all = headers(&[

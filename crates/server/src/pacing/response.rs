@@ -1,6 +1,6 @@
-//! The responses to clients of the paced proxy: the upstream's own response, all of it, or the reason
-//! why there is none. Every response about an accepted call names its operation, and every error of
-//! ours its code.
+//! The responses to clients of the paced proxy: the upstream's own response, all of it, or the
+//! reason why there is none. Every response about an accepted call names its operation, and every
+//! error of ours its code.
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{
@@ -136,8 +136,8 @@ pub(crate) fn refusal_response(error: Error) -> Response {
     response
 }
 
-/// The response when the engine refuses a submission. If it is unknown whether it was accepted, it may
-/// be sent: a client that is told to retry would have it sent twice, unless it only reads.
+/// The response when the engine refuses a submission. If it is unknown whether it was accepted, it
+/// may be sent: a client that is told to retry would have it sent twice, unless it only reads.
 pub(crate) fn submit_error_response(method: &Method, error: Error) -> Response {
     if !error.unsure || method.is_safe() {
         return refusal_response(error);
@@ -184,20 +184,21 @@ pub(crate) fn unknown_outcome_response(mut response: Response) -> Response {
     response
 }
 
-/// Restricts what a browser may do with an upstream's response under this server's origin: show it, and
-/// nothing else. What the upstream permits other sites holds for its own origin only.
+/// Restricts what a browser may do with an upstream's response under this server's origin: show it,
+/// and nothing else. What the upstream permits other sites holds for its own origin only.
 pub(crate) fn sandbox(headers: &mut HeaderMap) {
     let shared: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(SHARED)).cloned().collect();
     shared.into_iter().for_each(|name| drop(headers.remove(name)));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // In addition to the upstream's own policy, which may be stricter. A response from another node has it
-    // already.
+    // In addition to the upstream's own policy, which may be stricter. A response from another node
+    // has it already.
     if !headers.get_all(CONTENT_SECURITY_POLICY).iter().any(|policy| policy == SANDBOX) {
         headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
     }
 }
 
-/// Whether a response is the upstream's: nothing of ours belongs on it but what keeps browsers safe.
+/// Whether a response is the upstream's: nothing of ours belongs on it but what keeps browsers
+/// safe.
 pub(crate) fn is_from_upstream(response: &Response) -> bool {
     response.headers().contains_key(&OPERATION) && !response.headers().contains_key(&ERROR)
 }
@@ -213,7 +214,8 @@ fn with_operation_id(mut response: Response, id: OperationId) -> Response {
 mod tests {
     use super::*;
 
-    /// LIM-28, OPS-23: a client is told to retry only what certainly was not accepted, or only reads.
+    /// LIM-28, OPS-23: a client is told to retry only what certainly was not accepted, or only
+    /// reads.
     #[test]
     fn lim_28_ops_23_what_may_have_been_accepted_is_not_to_be_repeated() {
         let away = || Error::new(ErrorCode::StoreUnavailable, "away");

@@ -1,5 +1,5 @@
-//! The stored response, for a client whose operation ended on another node than the one that accepted
-//! it: the status, the body, and the headers that are stored of any response.
+//! The stored response, for a client whose operation ended on another node than the one that
+//! accepted it: the status, the body, and the headers that are stored of any response.
 
 use std::collections::BTreeMap;
 

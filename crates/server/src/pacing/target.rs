@@ -1,5 +1,5 @@
-//! The target of a proxied call: `/proxy/{upstream}/…`, with everything after the name as the client
-//! wrote it.
+//! The target of a proxied call: `/proxy/{upstream}/…`, with everything after the name as the
+//! client wrote it.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Deployments, from the journal: the latest ones on the overview, and one with the state of each step.
-//! Templates are not shown.
+//! Deployments, from the journal: the latest ones on the overview, and one with the state of each
+//! step. Templates are not shown.
 
 use std::sync::Arc;
 

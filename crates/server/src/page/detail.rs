@@ -1,5 +1,5 @@
-//! The pages of one operation and one group: what it is, why it waits, what happened. Bodies are not
-//! shown; the API returns them.
+//! The pages of one operation and one group: what it is, why it waits, what happened. Bodies are
+//! not shown; the API returns them.
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};

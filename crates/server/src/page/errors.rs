@@ -32,7 +32,8 @@ pub(super) async fn show(Path(code): Path<String>) -> Response {
     }
 }
 
-/// Renders a page as HTML: headings, paragraphs, lists and code, which is all that these pages have.
+/// Renders a page as HTML: headings, paragraphs, lists and code, which is all that these pages
+/// have.
 fn content(text: &str) -> Markup {
     let blocks = text.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
     html! { @for block in blocks { (one_block(block)) } }

@@ -89,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    /// IDM-22: keys that wait for an operator come first, with what to do about them; a key is text, not
-    /// markup.
+    /// IDM-22: keys that wait for an operator come first, with what to do about them; a key is
+    /// text, not markup.
     #[test]
     fn idm_22_unknown_outcomes_stand_first() {
         let (then, now, later) = (Time::from_millis(1), Time::from_millis(2), Time::from_millis(3));

@@ -1,5 +1,5 @@
-//! Notifies an open page of changes, at most twice a second however many there are, and now and then
-//! without a change, so that its relative times stay correct.
+//! Notifies an open page of changes, at most twice a second however many there are, and now and
+//! then without a change, so that its relative times stay correct.
 
 use std::convert::Infallible;
 use std::sync::Arc;

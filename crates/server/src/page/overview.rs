@@ -1,5 +1,5 @@
-//! The overview: is anything wrong, what waits for what, which limits run out, what happened last. The
-//! same functions render the whole page and its live regions.
+//! The overview: is anything wrong, what waits for what, which limits run out, what happened last.
+//! The same functions render the whole page and its live regions.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

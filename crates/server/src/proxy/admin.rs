@@ -31,8 +31,8 @@ pub(super) struct AdminState {
     pub stopping: CancellationToken,
 }
 
-/// The routes of the admin port. The routes about keys are only served on a loopback address, because
-/// callers are not authenticated there.
+/// The routes of the admin port. The routes about keys are only served on a loopback address,
+/// because callers are not authenticated there.
 pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRouter {
     let mut paths = vec!["/healthz", "/readyz", "/metrics"];
     paths.extend(keys.is_some().then_some("/v1/keys"));

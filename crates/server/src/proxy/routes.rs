@@ -1,5 +1,5 @@
-//! Requests to the proxy: each passes the idempotency layer with the settings of its route, chosen by
-//! its path, and then goes to the upstream.
+//! Requests to the proxy: each passes the idempotency layer with the settings of its route, chosen
+//! by its path, and then goes to the upstream.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,5 +1,6 @@
 //! A batch over several partitions: each member goes to its own partition, concurrently, and the
-//! results come back in the order of the members. As everywhere, exactly the valid ones are accepted.
+//! results come back in the order of the members. As everywhere, exactly the valid ones are
+//! accepted.
 
 use std::collections::BTreeMap;
 
@@ -82,8 +83,8 @@ impl PartitionBatch {
     }
 }
 
-/// Merges the responses in the order of the members. A part that failed as a whole failed for each of
-/// its members; if all parts failed, so did the batch.
+/// Merges the responses in the order of the members. A part that failed as a whole failed for each
+/// of its members; if all parts failed, so did the batch.
 async fn merge(count: usize, answers: Vec<(Vec<usize>, Response)>) -> Response {
     let mut merged = vec![Value::Null; count];
     let (mut failed, mut parts) = (None, 0);

@@ -1,5 +1,5 @@
-//! The cursor of a list over all partitions: a position in each of them, with a checksum over them and
-//! the filter. A cursor that was made up or belongs to another list is refused.
+//! The cursor of a list over all partitions: a position in each of them, with a checksum over them
+//! and the filter. A cursor that was made up or belongs to another list is refused.
 
 use std::fmt::Write;
 

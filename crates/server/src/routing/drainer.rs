@@ -1,7 +1,7 @@
-//! The outbox drainer of a partition. It accepts the rows that applications submitted inside their own
-//! transactions, in the order of their numbers, by the same rules as `POST /v1/operations`. A row that
-//! cannot be accepted is moved aside, so that the rest continues. It keeps nothing in memory: what it
-//! did not finish is still in the outbox at its next poll.
+//! The outbox drainer of a partition. It accepts the rows that applications submitted inside their
+//! own transactions, in the order of their numbers, by the same rules as `POST /v1/operations`. A
+//! row that cannot be accepted is moved aside, so that the rest continues. It keeps nothing in
+//! memory: what it did not finish is still in the outbox at its next poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,8 +112,8 @@ const fn is_transient(code: ErrorCode) -> bool {
     )
 }
 
-/// Parses a row as a submission. Its times count from the moment it was submitted, and it always has a
-/// dedupe key.
+/// Parses a row as a submission. Its times count from the moment it was submitted, and it always
+/// has a dedupe key.
 fn parse_row(row: &OutboxRow) -> Result<Submission> {
     let name: Arc<str> = format!("outbox-{}", row.id.0).into();
     let mut submission = submission::parse_one(&row.operation, &name)?;
@@ -129,8 +129,8 @@ fn parse_row(row: &OutboxRow) -> Result<Submission> {
     Ok(submission)
 }
 
-/// Wakes the drainers of this node when rows were submitted for them. Notifications may be lost: the
-/// drainers poll as well.
+/// Wakes the drainers of this node when rows were submitted for them. Notifications may be lost:
+/// the drainers poll as well.
 pub(crate) async fn wake_drainers(rooms: Arc<LocalPartitions>) {
     let house = Arc::clone(rooms.house());
     let hearing = async {

@@ -1,6 +1,6 @@
-//! Requests about all partitions: each is asked concurrently, and the responses are merged by name. A
-//! group that has operations for several upstreams is in several partitions; it is shown once, as it is
-//! in the partition where its queue is longest.
+//! Requests about all partitions: each is asked concurrently, and the responses are merged by name.
+//! A group that has operations for several upstreams is in several partitions; it is shown once, as
+//! it is in the partition where its queue is longest.
 
 use std::collections::BTreeMap;
 
@@ -74,8 +74,8 @@ pub(super) async fn groups(front: &RoutingState, call: RoutedCall) -> Response {
     Json(json!({ "groups": groups, "next_cursor": next_cursor, "next": next })).into_response()
 }
 
-/// Pauses a group in all partitions if any of them knows an operation of it: the next operation may be
-/// accepted in another one.
+/// Pauses a group in all partitions if any of them knows an operation of it: the next operation may
+/// be accepted in another one.
 pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
     let response = group(front, call.clone()).await;
     if response.status() != StatusCode::OK {
@@ -89,8 +89,8 @@ pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
     group(front, RoutedCall { body: Value::Object(body).to_string().into(), ..call }).await
 }
 
-/// One group: shown from the partition where its queue is longest; paused and resumed wherever it may
-/// have operations.
+/// One group: shown from the partition where its queue is longest; paused and resumed wherever it
+/// may have operations.
 pub(super) async fn group(front: &RoutingState, call: RoutedCall) -> Response {
     let changes = call.method != Method::GET;
     let asked = (0..front.cluster.partitions())

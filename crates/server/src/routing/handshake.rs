@@ -47,8 +47,8 @@ impl NodeHandshake {
         Self { node: node.to_owned(), run, spread: spread.clone(), limits }
     }
 
-    /// Hashes exactly what decides the partition of an operation, except for the number of partitions,
-    /// which the store keeps.
+    /// Hashes exactly what decides the partition of an operation, except for the number of
+    /// partitions, which the store keeps.
     pub(crate) fn placement_hash(&self) -> String {
         let rule = Fingerprint::of("placing 1");
         let whole = self.spread.iter().fold(rule, |whole, name| whole.part(name.as_bytes()));
@@ -97,7 +97,8 @@ impl HandshakeClient {
     /// Finds out which node responds at an address.
     pub(super) async fn probe(&self, address: &str) -> HandshakeOutcome {
         let nobody = |found: &str| HandshakeOutcome::Nobody(found.to_owned());
-        // If the store has lost the secret, it is stored again, so that the next node to start has it too.
+        // If the store has lost the secret, it is stored again, so that the next node to start has
+        // it too.
         self.peers.secret().refresh().await;
         match tokio::time::timeout(TIMEOUT, self.peers.ask(address, PATH)).await {
             Err(_) => nobody(&format!("no answer came within {} s", TIMEOUT.as_secs())),
@@ -120,8 +121,8 @@ impl HandshakeClient {
         }
     }
 
-    /// Warns of limits that differ. They do no harm, because each partition uses those of its owner, but
-    /// they are hardly intended.
+    /// Warns of limits that differ. They do no harm, because each partition uses those of its
+    /// owner, but they are hardly intended.
     fn warn_of_limit_drift(&self, other: &NodeHandshake) {
         let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         for (upstream, mine) in &self.handshake.limits {
@@ -146,8 +147,8 @@ mod tests {
         NodeHandshake::new(node, &[UpstreamConfig::new("echo", "http://localhost")], &spread)
     }
 
-    /// OPS-7: nodes that place operations alike have the same hash, and others do not; it is frozen,
-    /// because nodes of two versions compare it.
+    /// OPS-7: nodes that place operations alike have the same hash, and others do not; it is
+    /// frozen, because nodes of two versions compare it.
     #[test]
     fn ops_7_a_hash_tells_of_exactly_what_places_operations() {
         let plain = hello("ann", &[]).placement_hash();

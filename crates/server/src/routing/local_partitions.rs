@@ -1,5 +1,5 @@
-//! The partitions that this node serves, each with its own engine and router. The cluster decides when
-//! a partition is opened and when it is handed off to another node.
+//! The partitions that this node serves, each with its own engine and router. The cluster decides
+//! when a partition is opened and when it is handed off to another node.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -158,8 +158,8 @@ impl PartitionHost for LocalPartitionHost {
         Box::pin(async move { self.handshakes.probe(&address).await })
     }
 
-    /// Publishes the placement of upstreams to the store's outbox. A node that places differently must
-    /// not.
+    /// Publishes the placement of upstreams to the store's outbox. A node that places differently
+    /// must not.
     fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let Some(outbox) = self.partitions.setup.server.store.outbox() else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! The routes that each node serves by itself: metrics, readiness, the events of its partitions, and the
-//! cluster status.
+//! The routes that each node serves by itself: metrics, readiness, the events of its partitions,
+//! and the cluster status.
 
 use std::sync::Arc;
 

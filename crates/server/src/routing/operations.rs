@@ -1,5 +1,5 @@
-//! A list of operations over all partitions: a page of each, merged by id, newest first. A partition
-//! whose operations did not all fit continues below the last one that did.
+//! A list of operations over all partitions: a page of each, merged by id, newest first. A
+//! partition whose operations did not all fit continues below the last one that did.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -95,8 +95,8 @@ impl PartitionPage<Value> {
     }
 }
 
-/// Merges the newest operations of all pages, advances each partition's position, and returns whether
-/// there are more.
+/// Merges the newest operations of all pages, advances each partition's position, and returns
+/// whether there are more.
 fn merge<T>(
     pages: Vec<PartitionPage<T>>,
     places: &mut [PartitionCursor],
@@ -132,8 +132,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Paging returns every matching operation once, newest first, whatever the lengths of the pages, even
-        /// when a partition scanned operations of which none matches.
+        /// Paging returns every matching operation once, newest first, whatever the lengths of the
+        /// pages, even when a partition scanned operations of which none matches.
         #[test]
         fn pages_cover_everything_once(
             times in prop::collection::vec(prop::collection::vec(0_u64..1_000, 0..30), 1..5),

@@ -1,5 +1,5 @@
-//! A request that another node forwarded: served by the local partition, or returned because this node
-//! does not own it. It is never forwarded again.
+//! A request that another node forwarded: served by the local partition, or returned because this
+//! node does not own it. It is never forwarded again.
 
 use std::sync::Arc;
 

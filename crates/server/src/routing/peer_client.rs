@@ -1,5 +1,5 @@
-//! Forwards a request once to the node that owns its partition, over HTTP/2: one connection per node,
-//! and another for requests that take long. It reports whether the request may have arrived.
+//! Forwards a request once to the node that owns its partition, over HTTP/2: one connection per
+//! node, and another for requests that take long. It reports whether the request may have arrived.
 
 #[cfg(test)]
 mod tests;
@@ -100,7 +100,8 @@ impl PeerClient {
             None => (&self.client, ANSWER_TIMEOUT),
         };
         match tokio::time::timeout(within, client.request(request)).await {
-            // Callers are authorized before a request is forwarded, so this is about the nodes' own secret.
+            // Callers are authorized before a request is forwarded, so this is about the nodes' own
+            // secret.
             Ok(Ok(response))
                 if response.status() == StatusCode::FORBIDDEN
                     && !response.headers().contains_key(OPERATION) =>

@@ -91,8 +91,8 @@ struct DeploymentPlacement<'a> {
 }
 
 impl<'a> PlacementKey<'a> {
-    /// Reads a submission as far as possible. One that cannot be read has a partition too, which reports
-    /// what is wrong with it.
+    /// Reads a submission as far as possible. One that cannot be read has a partition too, which
+    /// reports what is wrong with it.
     pub(super) fn read(body: &'a [u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
@@ -118,8 +118,8 @@ impl<'a> PlacementKey<'a> {
         self.partition_among(&front.spread, front.cluster.partitions())
     }
 
-    /// Applies the placement rule. A store with an outbox implements it too, and a test keeps the two in
-    /// step.
+    /// Applies the placement rule. A store with an outbox implements it too, and a test keeps the
+    /// two in step.
     pub(super) fn partition_among(&self, spread: &BTreeSet<String>, partitions: Partition) -> Partition {
         let group = self.group.as_deref().unwrap_or_default();
         match self.upstream.as_deref() {
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(id_in("/v1/operations/op%ff"), None);
     }
 
-    /// OPS-4: an operation submitted with SQL has the same partition as one submitted over HTTP, so that a
-    /// group has one queue whichever way its operations come.
+    /// OPS-4: an operation submitted with SQL has the same partition as one submitted over HTTP, so
+    /// that a group has one queue whichever way its operations come.
     #[tokio::test]
     async fn ops_4_sql_and_http_agree_on_every_place() {
         const PARTITIONS: Partition = 23;

@@ -97,8 +97,8 @@ fn partition_of(front: &RoutingState, call: &RoutedCall) -> tidegate_core::id::P
     PlacementKey::new(upstream.clone(), group).partition(front)
 }
 
-/// Only a call that changes nothing is sent again when it may have arrived: by its method, or according
-/// to its dialect.
+/// Only a call that changes nothing is sent again when it may have arrived: by its method, or
+/// according to its dialect.
 fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
     let headers = call.proxy.as_ref().map(|passing| &passing.headers);
     let content_type = headers.and_then(|headers| headers.get(CONTENT_TYPE)?.to_str().ok());
@@ -108,8 +108,8 @@ fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
     if is_kept && (method.is_safe() || reads()) { ForwardRetry::Allowed } else { ForwardRetry::Forbidden }
 }
 
-/// Waits for an operation whose partition moved to another node. It ends there by its deadline at the
-/// latest.
+/// Waits for an operation whose partition moved to another node. It ends there by its deadline at
+/// the latest.
 async fn follow_operation(
     front: &RoutingState,
     call: &RoutedCall,

@@ -23,7 +23,8 @@ use crate::pacing::response::{OPERATION, without_made_up_length};
 use crate::wire::error::ApiError;
 use forward_trace::ForwardTrace;
 
-/// How long a request is held during a handoff of its partition. A failover after a crash is shorter.
+/// How long a request is held during a handoff of its partition. A failover after a crash is
+/// shorter.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(12);
 /// The largest response of a partition that is merged with others.
 pub(super) const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;

@@ -1,6 +1,6 @@
-//! A submission that waits for the end of its operation: the owner of its partition accepts it first,
-//! then it is polled. So a node that dies in between loses nothing: the accepted operation is polled
-//! again, wherever it is then.
+//! A submission that waits for the end of its operation: the owner of its partition accepts it
+//! first, then it is polled. So a node that dies in between loses nothing: the accepted operation
+//! is polled again, wherever it is then.
 
 use axum::Json;
 use axum::body::to_bytes;

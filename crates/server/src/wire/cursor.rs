@@ -1,5 +1,5 @@
-//! The cursor of a list: the last id or name, with a checksum over it and the filter. A cursor that was
-//! made up or belongs to another list is refused.
+//! The cursor of a list: the last id or name, with a checksum over it and the filter. A cursor that
+//! was made up or belongs to another list is refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -34,7 +34,8 @@ pub(crate) fn bad_cursor() -> Error {
     Error::new(ErrorCode::BadCursor, message).field("cursor")
 }
 
-/// Writes the cursor of a list that continues after a text. `list` identifies the list and its filter.
+/// Writes the cursor of a list that continues after a text. `list` identifies the list and its
+/// filter.
 pub(crate) fn write_text(next: &str, list: &str) -> String {
     format!("{}{}", URL_SAFE_NO_PAD.encode(next), sum_of_text(next, list))
 }

@@ -1,4 +1,5 @@
-//! A deployment and its steps as JSON, for the API and for the command that reads the journal itself.
+//! A deployment and its steps as JSON, for the API and for the command that reads the journal
+//! itself.
 
 use serde_json::{Value, json};
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepState};

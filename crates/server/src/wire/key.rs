@@ -127,8 +127,8 @@ const fn lapse_word(on_lapse: OnLapse) -> &'static str {
     }
 }
 
-/// Parses the response that an operator records: `{"status","headers","body"}`. A body that is a text
-/// is used as it is, any other value as the JSON that was sent.
+/// Parses the response that an operator records: `{"status","headers","body"}`. A body that is a
+/// text is used as it is, any other value as the JSON that was sent.
 ///
 /// # Errors
 /// The first invalid field.
@@ -199,8 +199,8 @@ mod tests {
         }
     }
 
-    /// IDM-22: a key that is held after its lease has an unknown outcome; one that may be taken over is
-    /// processing.
+    /// IDM-22: a key that is held after its lease has an unknown outcome; one that may be taken
+    /// over is processing.
     #[test]
     fn idm_22_what_is_held_after_its_lease_is_unknown() {
         let (then, now) = (Time::from_millis(1), Time::from_millis(2));

@@ -1,6 +1,6 @@
 //! A JSON object of known fields, each kept as the raw text that was sent: one pass over the body,
-//! nothing copied. An error inside one object is reported for that object and does not stop the parsing
-//! of the others.
+//! nothing copied. An error inside one object is reported for that object and does not stop the
+//! parsing of the others.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,8 +29,8 @@ impl<const N: usize> Fields<'_, N> {
 /// The fields, or why it is not an object.
 pub(crate) type ParsedObject<'a, const N: usize> = Result<Fields<'a, N>, Error>;
 
-/// Parses a body that is one object with only these fields. Unknown and duplicate fields are among the
-/// problems.
+/// Parses a body that is one object with only these fields. Unknown and duplicate fields are among
+/// the problems.
 ///
 /// # Errors
 /// When it is not JSON or not an object.
@@ -103,8 +103,8 @@ impl<'a, const N: usize> DeserializeSeed<'a> for ObjectVisitor<N> {
     }
 }
 
-/// A value of another type is a result too, not a parse error: it gets our own message, and the other
-/// members of a list are still parsed.
+/// A value of another type is a result too, not a parse error: it gets our own message, and the
+/// other members of a list are still parsed.
 macro_rules! refuse_scalars {
     ($refuse:expr) => {
         refuse_scalars!($refuse, visit_bool(bool) = "true or false", visit_i64(i64) = "a number",

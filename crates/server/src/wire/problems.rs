@@ -17,7 +17,8 @@ impl RequestProblems {
         self.0.extend(std::iter::once(error).chain(also).take(room));
     }
 
-    /// Returns the value; if it is an error, a placeholder that is never used, because `finish` fails.
+    /// Returns the value; if it is an error, a placeholder that is never used, because `finish`
+    /// fails.
     pub(crate) fn check<T: Default>(&mut self, read: Result<T>) -> T {
         read.unwrap_or_else(|error| {
             self.add(error);

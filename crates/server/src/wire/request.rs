@@ -1,5 +1,5 @@
-//! Explains, by field, what is wrong inside a `request` that its dialect could not parse. It runs only
-//! then: a valid request is parsed once, by the dialect.
+//! Explains, by field, what is wrong inside a `request` that its dialect could not parse. It runs
+//! only then: a valid request is parsed once, by the dialect.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ const NAMES: [&str; 4] = ["method", "path", "headers", "body"];
 const METHODS: [(&str, ()); 7] =
     [("GET", ()), ("HEAD", ()), ("POST", ()), ("PUT", ()), ("PATCH", ()), ("DELETE", ()), ("OPTIONS", ())];
 
-/// Adds the exact field to an error about a payload, if the dialect only knew that it is the request.
+/// Adds the exact field to an error about a payload, if the dialect only knew that it is the
+/// request.
 pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
     match error.field.as_deref() {
         Some("request") if error.code == ErrorCode::Invalid => {

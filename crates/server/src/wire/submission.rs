@@ -1,5 +1,5 @@
-//! An operation as callers send it. The request inside is passed on as the text that was sent: it is
-//! parsed once, by the dialect that will send it.
+//! An operation as callers send it. The request inside is passed on as the text that was sent: it
+//! is parsed once, by the dialect that will send it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -104,8 +104,8 @@ fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Resu
     Ok(submission)
 }
 
-/// Parses the deadline. Zero is an error, because nothing can start within 0 ms; leaving it out means no
-/// deadline.
+/// Parses the deadline. Zero is an error, because nothing can start within 0 ms; leaving it out
+/// means no deadline.
 fn deadline(field: Field<'_>, horizon: &RangeInclusive<u64>) -> Result<Option<Duration>> {
     if matches!(field.integer(0..=0), Ok(Some(0))) {
         let message = "The field \"deadline_ms\" must be at least 1: within 0 ms nothing can start. Leave it out for no deadline.";
@@ -123,7 +123,8 @@ fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
     time::parse(&text).map(Some).ok_or_else(wrong)
 }
 
-/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without parsing the request.
+/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without parsing the
+/// request.
 fn payload(upstream: &str, request: &str) -> Result<Bytes> {
     const AROUND: usize = r#"{"upstream":,"request":}"#.len();
     let upstream = serde_json::to_string(&upstream).map_err(|_| {

@@ -83,8 +83,8 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     (civil(days) == (year, month, day)).then_some(days)
 }
 
-/// Year, month and day of a number of days since 1970-01-01, counted in eras of 400 years that begin on the first
-/// of March, so that a leap day is the last of its year.
+/// Year, month and day of a number of days since 1970-01-01, counted in eras of 400 years that
+/// begin on the first of March, so that a leap day is the last of its year.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

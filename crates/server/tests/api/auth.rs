@@ -19,8 +19,8 @@ value_env = "TEST_TOKEN"
 scopes = ["write"]
 "#;
 
-/// Each route requires its scope; a missing, wrong or too weak token is refused, and the token is never
-/// repeated.
+/// Each route requires its scope; a missing, wrong or too weak token is refused, and the token is
+/// never repeated.
 #[tokio::test]
 async fn each_route_asks_for_its_scope() {
     within(async {

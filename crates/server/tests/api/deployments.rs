@@ -188,8 +188,8 @@ async fn ops_19_a_dry_run_changes_nothing() {
     .await;
 }
 
-/// OPS-19: all problems of a template are reported with their locations, and nothing is called; so are
-/// those of an invalid request.
+/// OPS-19: all problems of a template are reported with their locations, and nothing is called; so
+/// are those of an invalid request.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_what_cannot_be_deployed_is_told_with_its_place() {
     within(async {
@@ -213,7 +213,8 @@ async fn ops_19_what_cannot_be_deployed_is_told_with_its_place() {
     .await;
 }
 
-/// OPS-15: a guild with a running deployment refuses another one, and the error names the running one.
+/// OPS-15: a guild with a running deployment refuses another one, and the error names the running
+/// one.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_a_busy_guild_takes_no_other_deployment() {
     within(async {
@@ -231,8 +232,8 @@ async fn ops_15_a_busy_guild_takes_no_other_deployment() {
     .await;
 }
 
-/// OPS-15, OPS-18: a server that shuts down gracefully leaves its deployment in the journal, and the
-/// next one resumes it by itself.
+/// OPS-15, OPS-18: a server that shuts down gracefully leaves its deployment in the journal, and
+/// the next one resumes it by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_ops_18_a_stopped_server_goes_on_when_it_is_back() {
     within(async {

@@ -31,8 +31,8 @@ fn is_replayed(response: &Response) -> bool {
     response.headers().get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
-/// IDM-12, IDM-2, IDM-4: the same POST with one key is accepted once and gets the same response; another
-/// body with that key is refused, to the letter; without a key nothing changes.
+/// IDM-12, IDM-2, IDM-4: the same POST with one key is accepted once and gets the same response;
+/// another body with that key is refused, to the letter; without a key nothing changes.
 #[tokio::test]
 async fn idm_12_a_repeated_post_is_answered_and_not_accepted_again() {
     within(async {
@@ -81,8 +81,8 @@ async fn idm_12_a_key_of_a_wrong_form_is_refused() {
     .await;
 }
 
-/// IDM-3: a refused request may be corrected with the same key, and a body that is too large gets the
-/// same error as without a key.
+/// IDM-3: a refused request may be corrected with the same key, and a body that is too large gets
+/// the same error as without a key.
 #[tokio::test]
 async fn idm_3_a_refusal_frees_the_key() {
     within(async {

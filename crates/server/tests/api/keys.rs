@@ -15,8 +15,8 @@ async fn keyed(world: &World, path: &str, key: &str, body: Value) -> Answer {
     answer(request.body(body.to_string())).await
 }
 
-/// IDM-22: keys are listed and shown, with the status of the response and never its body; an expired
-/// one is new again.
+/// IDM-22: keys are listed and shown, with the status of the response and never its body; an
+/// expired one is new again.
 #[tokio::test]
 async fn idm_22_keys_are_listed_looked_into_and_expired() {
     within(async {
@@ -191,8 +191,8 @@ async fn ask(router: &axum::Router, method: &str, path: &str, body: Value) -> An
     Answer { status, json: serde_json::from_slice(&body).unwrap() }
 }
 
-/// IDM-22: the response of a request with an unknown outcome is recorded; keys that are processing or
-/// completed are left unchanged.
+/// IDM-22: the response of a request with an unknown outcome is recorded; keys that are processing
+/// or completed are left unchanged.
 #[tokio::test]
 async fn idm_22_an_answer_is_recorded_for_an_unknown_outcome() {
     within(async {

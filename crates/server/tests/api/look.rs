@@ -75,7 +75,8 @@ async fn bad_questions_are_refused_by_name() {
     .await;
 }
 
-/// OPS-24: the reason why an operation is not running is one sentence, with the limit and until when.
+/// OPS-24: the reason why an operation is not running is one sentence, with the limit and until
+/// when.
 #[tokio::test]
 async fn ops_24_why_names_the_limit_and_the_time() {
     within(async {
@@ -103,8 +104,8 @@ async fn ops_24_why_names_the_limit_and_the_time() {
     .await;
 }
 
-/// OPS-9: a group is paused and resumed, whatever is in its name, and listed among those that wait for
-/// an operator.
+/// OPS-9: a group is paused and resumed, whatever is in its name, and listed among those that wait
+/// for an operator.
 #[tokio::test]
 async fn ops_9_groups_are_paused_and_resumed() {
     within(async {
@@ -237,8 +238,8 @@ async fn limits_are_told_and_set() {
     .await;
 }
 
-/// OPS-7: an operation is found by its key alone, and lists filter by upstream, by several states and by
-/// time.
+/// OPS-7: an operation is found by its key alone, and lists filter by upstream, by several states
+/// and by time.
 #[tokio::test]
 async fn ops_7_an_operation_is_found_by_its_key() {
     within(async {

@@ -8,8 +8,8 @@ use crate::support::{World, operation, with, within};
 
 const LIMITED: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 1\n";
 
-/// Reports where a value does not match a schema. Supports the parts of JSON Schema that the document
-/// uses.
+/// Reports where a value does not match a schema. Supports the parts of JSON Schema that the
+/// document uses.
 fn differs(all: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     if let Some(target) = schema["$ref"].as_str() {
         return differs(all, all.pointer(&target[1..]).unwrap(), value, place);

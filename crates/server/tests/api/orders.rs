@@ -31,7 +31,8 @@ async fn ops_9_cancel_and_rerun() {
     .await;
 }
 
-/// OPS-23: a call that was cut has an unknown outcome and holds its group until an operator resolves it.
+/// OPS-23: a call that was cut has an unknown outcome and holds its group until an operator
+/// resolves it.
 #[tokio::test]
 async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
     within(async {

@@ -1,4 +1,5 @@
-//! Operations submitted with SQL are executed like those submitted over HTTP, and refused ones are shown.
+//! Operations submitted with SQL are executed like those submitted over HTTP, and refused ones are
+//! shown.
 
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ async fn wait_until_empty(world: &World) -> Value {
     }
 }
 
-/// OPS-4: operations of a transaction reach the upstream in its order, group by group; an invalid row is
-/// moved aside, is shown without its content, and stops nothing.
+/// OPS-4: operations of a transaction reach the upstream in its order, group by group; an invalid
+/// row is moved aside, is shown without its content, and stops nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_4_a_transaction_is_carried_in_its_order() {
     within(async {

@@ -1,4 +1,5 @@
-//! The page: complete without a script, nothing inline, nothing from other origins, everything escaped.
+//! The page: complete without a script, nothing inline, nothing from other origins, everything
+//! escaped.
 
 use reqwest::Method;
 use serde_json::json;

@@ -10,8 +10,8 @@ use crate::config::problem::ConfigProblem;
 use crate::config::section::Section;
 use crate::config::value::LocatedValue;
 
-/// Parses an address and a port: `127.0.0.1:7402`, `[::1]:7402` or `localhost:7402`, which means the
-/// first of the two.
+/// Parses an address and a port: `127.0.0.1:7402`, `[::1]:7402` or `localhost:7402`, which means
+/// the first of the two.
 ///
 /// # Errors
 /// A message that describes the syntax.

@@ -12,8 +12,8 @@ use crate::config::section::Section;
 /// The methods that may have a key: those that change something.
 const METHODS: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-/// The choices so far. The wait of a repeat is known even if repeats do not wait by default, for routes
-/// where they do.
+/// The choices so far. The wait of a repeat is known even if repeats do not wait by default, for
+/// routes where they do.
 #[derive(Clone)]
 pub(super) struct PolicyChoices {
     pub policy: Policy,

@@ -1,4 +1,5 @@
-//! How keys are scoped to callers: a choice that the operator must make, because no default is right.
+//! How keys are scoped to callers: a choice that the operator must make, because no default is
+//! right.
 
 use axum::http::HeaderName;
 use tidegate_idempotency::ScopeExtractor;

@@ -115,8 +115,8 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
     assert!(none.iter().any(|problem| problem.contains("Choose whose a key is.")), "{none:?}");
 }
 
-/// OPS-22, IDM-12: a variable with a valid sealing key is accepted, and the value of an invalid one is
-/// not shown.
+/// OPS-22, IDM-12: a variable with a valid sealing key is accepted, and the value of an invalid one
+/// is not shown.
 #[test]
 fn ops_22_a_key_to_seal_with_is_looked_at_and_not_told() {
     let config = read(&format!("{LEAST}seal_key_env = \"A_KEY\"\n")).unwrap();
@@ -126,8 +126,8 @@ fn ops_22_a_key_to_seal_with_is_looked_at_and_not_told() {
     assert!(told.len() == 1 && !told[0].contains("swordfish"), "{told:?}");
 }
 
-/// OPS-22, IDM-5: of two routes for one path, however it is spelled, the second is reported with its
-/// location.
+/// OPS-22, IDM-5: of two routes for one path, however it is spelled, the second is reported with
+/// its location.
 #[test]
 fn ops_22_a_path_has_one_route() {
     let two = |first: &str, second: &str| {

@@ -56,8 +56,8 @@ fn room_is_kept_when_all_are_at_work() {
     assert!(!taken(&slots, HERE).unwrap().is_reserved(), "there is room again");
 }
 
-/// One address cannot have all connections, unless it is this machine; others neither wait for it nor
-/// lose theirs.
+/// One address cannot have all connections, unless it is this machine; others neither wait for it
+/// nor lose theirs.
 #[test]
 fn one_address_leaves_room_for_others() {
     let slots = Slots::new(8);

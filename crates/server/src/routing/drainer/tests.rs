@@ -102,8 +102,9 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(60), work).await.expect("it takes too long")
 }
 
-/// OPS-8: the reply to the append that accepts a row is lost after the commit: the row is gone, and the
-/// operation exists once. If the append did not happen, the row is still there and is accepted later.
+/// OPS-8: the reply to the append that accepts a row is lost after the commit: the row is gone, and
+/// the operation exists once. If the append did not happen, the row is still there and is accepted
+/// later.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_a_lost_reply_accepts_once() {
     within(async {
@@ -137,7 +138,8 @@ async fn ops_8_a_lost_reply_accepts_once() {
     .await;
 }
 
-/// OPS-8, OPS-4: with every fourth append failing or losing its reply, each row is accepted once, in order.
+/// OPS-8, OPS-4: with every fourth append failing or losing its reply, each row is accepted once,
+/// in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_bad_days_change_neither_number_nor_order() {
     const ROWS: usize = 120;
@@ -165,8 +167,8 @@ async fn ops_8_ops_4_bad_days_change_neither_number_nor_order() {
     .await;
 }
 
-/// OPS-7: a row with a known key is deduplicated; with another request it is moved aside. The following
-/// rows continue in both cases.
+/// OPS-7: a row with a known key is deduplicated; with another request it is moved aside. The
+/// following rows continue in both cases.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_7_a_key_is_one_operation_in_the_outbox_too() {
     within(async {

@@ -66,7 +66,8 @@ async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
     assert!(courier.log_secret_mismatch("cleo"), "and of nobody else");
 }
 
-/// OPS-7: if the connection is refused nothing was sent; if it breaks later the request may have been.
+/// OPS-7: if the connection is refused nothing was sent; if it breaks later the request may have
+/// been.
 #[tokio::test]
 async fn ops_7_not_sent_and_lost_are_told_apart() {
     let courier = courier();

@@ -1,5 +1,5 @@
-//! The error of a request that could not be forwarded: what its attempts found, and whether it may have
-//! arrived. It says that the outcome is unknown only if the request may have been sent.
+//! The error of a request that could not be forwarded: what its attempts found, and whether it may
+//! have arrived. It says that the outcome is unknown only if the request may have been sent.
 
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
@@ -115,8 +115,8 @@ mod tests {
         (story, call)
     }
 
-    /// IDM-18: a request that may have arrived has an unknown outcome; one that was not sent was not
-    /// started.
+    /// IDM-18: a request that may have arrived has an unknown outcome; one that was not sent was
+    /// not started.
     #[test]
     fn idm_18_a_call_that_was_lost_has_an_unknown_outcome() {
         for (tries, outcome) in [
@@ -151,7 +151,8 @@ mod tests {
         );
     }
 
-    /// OPS-24: the error of a proxied call that may have been made names the request id of its operation.
+    /// OPS-24: the error of a proxied call that may have been made names the request id of its
+    /// operation.
     #[test]
     fn ops_24_a_lost_call_of_a_client_has_an_id_to_look_at() {
         let (story, call) = after(&[ForwardOutcome::Lost], Method::POST, "/proxy/acme/x");

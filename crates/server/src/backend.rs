@@ -45,7 +45,8 @@ pub(crate) async fn open_archived(
 ) -> Result<(Arc<dyn Store>, Option<Arc<dyn Archive>>)> {
     let Some(archive) = archive else { return Ok((open(url, clock).await?, None)) };
     if !can_archive(url) {
-        let message = format!("There is no archive beside {}: only Redis notes what ended.", redact_url(url));
+        let message =
+            format!("There is no archive for {}: only a store on Redis can have one.", redact_url(url));
         return Err(Error::new(ErrorCode::BadConfig, message));
     }
     let archive = tidegate_store_postgres::PostgresArchive::at(archive).map_err(bad_store_url)?;
@@ -75,7 +76,7 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
                 tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, clock)).await;
             match opened {
                 Ok(store) => store.map_err(bad_store_url),
-                Err(_) => Err(Error::new(ErrorCode::Internal, "Opening the store ended before its time.")),
+                Err(_) => Err(Error::new(ErrorCode::Internal, "Opening the store was interrupted.")),
             }
         }
     }

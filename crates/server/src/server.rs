@@ -139,8 +139,8 @@ impl Server {
         self.house.pacing.wait_for_stop_handled().await;
         if tokio::time::timeout_at(end_by - CLOSE, self.work.drain()).await.is_err() {
             tracing::error!(
-                "the store did not take the last of it in time: calls that were under way have an \
-                 unknown outcome, and this node's partitions are free when their leases run out"
+                "the store did not accept the last writes in time: calls in flight have an unknown \
+                 outcome, and this node's partitions are released when their leases expire"
             );
         }
         self.closing.cancel();

@@ -115,8 +115,8 @@ pub(super) async fn complete(
             return Ok(Json(KeyOut::whole(&shown, now)).into_response());
         }
         RecordingOutcome::Absent => return Err(no_such_key(&name.key).into()),
-        RecordingOutcome::InWork => "is in work: its answer may still come. Wait for it, or release it.",
-        RecordingOutcome::HasAnswer => "has an answer already. Expire it to have the request run again.",
+        RecordingOutcome::InWork => "is processing: its response may still come. Wait for it, or release it.",
+        RecordingOutcome::HasAnswer => "has a response already. Expire it to have the request run again.",
     };
     Err(Error::new(ErrorCode::NotNow, format!("The key {:?} {stands}", name.key.as_str())).into())
 }
@@ -134,12 +134,12 @@ async fn forget_key(
     };
     let (forgot, state, stands) = match what {
         ForgetTarget::Claim => {
-            let stands = "has an answer: there is no claim to release. Expire it instead.";
+            let stands = "has a response: there is no claim to release. Expire it instead.";
             (keys.release(&name, who).await, "released", stands)
         }
         ForgetTarget::Answer => {
             let stands =
-                "has no answer yet: its request is in work, or nobody knows its outcome. Release it instead.";
+                "has no response yet: it is processing or its outcome is unknown. Release it instead.";
             (keys.expire(&name, who).await, "expired", stands)
         }
     };
@@ -178,7 +178,7 @@ async fn find_key(keys: &KeyAdmin, text: &str, mut query: Query) -> Result<KeyMa
     let mut names: Vec<_> =
         names.filter(|name| fits(&method, &name.method) && fits(&path, &name.path)).collect();
     if page.next.is_some() && names.len() < 2 {
-        let message = "There are too many keys to look through: say scope, method and path.";
+        let message = "There are too many keys to search: give scope, method and path.";
         return Err(Error::new(ErrorCode::KeyNotUnique, message).field("scope"));
     }
     match names.len() {
@@ -190,13 +190,13 @@ async fn find_key(keys: &KeyAdmin, text: &str, mut query: Query) -> Result<KeyMa
 
 fn ambiguous_key(names: &[RecordName]) -> Response {
     let count = names.len();
-    let message = format!("{count} requests use this key: say which with scope, method and path.");
+    let message = format!("{count} requests use this key: select one with scope, method and path.");
     let told: Vec<_> = names.iter().take(CANDIDATES_SHOWN_MAX).map(KeyNameOut::new).collect();
     ambiguous_response(Error::new(ErrorCode::KeyNotUnique, message), json!(told))
 }
 
 fn no_such_key(key: &IdempotencyKey) -> Error {
-    let message = format!("There is no key {:?} that fits; what has expired is forgotten.", key.as_str());
+    let message = format!("There is no key {:?} that matches; expired keys are removed.", key.as_str());
     Error::new(ErrorCode::NoKey, message).field("key")
 }
 

@@ -118,7 +118,8 @@ fn parse_fence(raw: Option<&serde_json::value::RawValue>) -> Result<u64> {
     let token = Field { name: "token", raw }.text()?.ok_or_else(|| missing("token"))?;
     let fence = token.strip_prefix(PREFIX).and_then(|digits| u64::from_str_radix(digits, 16).ok());
     fence.ok_or_else(|| {
-        Error::new(ErrorCode::Invalid, "The field \"token\" must be what acquiring answered.").field("token")
+        Error::new(ErrorCode::Invalid, "The field \"token\" must be the token that acquire returned.")
+            .field("token")
     })
 }
 
@@ -147,7 +148,7 @@ pub(super) async fn show(
     query.finish()?;
     check_name(&name)?;
     let status = house.store.lease_status(&name).await.map_err(Error::from)?.ok_or_else(|| {
-        let message = format!("Nobody has ever held the lease {:?}.", truncate_name(&name));
+        let message = format!("The lease {:?} was never held.", truncate_name(&name));
         Error::new(ErrorCode::NoLimit, message).field("name")
     })?;
     Ok(Json(LeaseOut::new((name, status))).into_response())

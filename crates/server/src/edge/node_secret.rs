@@ -51,8 +51,9 @@ impl NodeSecret {
     /// When the store cannot be used, or the system has no randomness.
     pub(crate) async fn from_store(store: Arc<dyn Store>) -> Result<Self> {
         let mut offered = [0; SECRET_LEN];
-        getrandom::fill(&mut offered)
-            .map_err(|error| Error::new(ErrorCode::Internal, format!("There is no randomness: {error}.")))?;
+        getrandom::fill(&mut offered).map_err(|error| {
+            Error::new(ErrorCode::Internal, format!("The system has no randomness: {error}."))
+        })?;
         let secret = store.ensure_secret(offered).await?;
         let seen = Mutex::new(CachedSecret { secret, at: Instant::now() });
         Ok(Self {

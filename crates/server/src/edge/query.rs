@@ -29,7 +29,7 @@ impl Query {
                 (None, _) => problems.add(bad_parameter("query", "is not UTF-8")),
                 (Some(name), None) => problems.add(bad_parameter(&name, "is not UTF-8")),
                 (Some(name), _) if pairs.iter().any(|(earlier, _)| *earlier == name) => {
-                    problems.add(bad_parameter(&name, "is there twice"));
+                    problems.add(bad_parameter(&name, "appears twice"));
                 }
                 (Some(name), Some(value)) => pairs.push((name, value)),
             }

@@ -40,8 +40,9 @@ pub(crate) fn ended_response(
             upstream_response(method, view.id, status, headers, body)
         }
         Some(CompleteResponse { status, content: Content::TooLarge { most }, .. }) => {
-            let message =
-                format!("It was answered {status} with more than {most} bytes, which cannot be passed on.");
+            let message = format!(
+                "The upstream returned {status} with more than {most} bytes, which cannot be forwarded."
+            );
             failure_response(Error::new(ErrorCode::NoAnswer, message), view.id)
         }
         _ => no_answer_response(view.id, view.state, view.attempt, fault),
@@ -56,13 +57,13 @@ pub(crate) fn no_answer_response(
     fault: Option<&Fault>,
 ) -> Response {
     let error = match fault {
-        _ if state == State::Canceled => Error::new(ErrorCode::NoAnswer, format!("{id} was called off.")),
+        _ if state == State::Canceled => Error::new(ErrorCode::NoAnswer, format!("{id} was canceled.")),
         // It was never sent, or only throttled for longer than it may wait.
         Some(fault) if attempt == 0 || fault.class == FaultClass::RateLimited => {
             Error::new(ErrorCode::NotInTime, fault.message.clone())
         }
         Some(fault) => Error::new(ErrorCode::NoAnswer, fault.message.clone()),
-        None => Error::new(ErrorCode::NoAnswer, format!("{id} has ended and its answer was not kept.")),
+        None => Error::new(ErrorCode::NoAnswer, format!("{id} has ended and its response was not stored.")),
     };
     failure_response(error, id)
 }
@@ -92,7 +93,10 @@ fn build_upstream_response(
     body: Body,
 ) -> Response {
     let Ok(status) = StatusCode::from_u16(status) else {
-        let error = Error::new(ErrorCode::NoAnswer, format!("It was answered {status}, which is no status."));
+        let error = Error::new(
+            ErrorCode::NoAnswer,
+            format!("The upstream returned {status}, which is not a valid status."),
+        );
         return failure_response(error, id);
     };
     let mut response = Response::new(body);
@@ -154,12 +158,12 @@ pub(crate) fn failure_response(error: Error, id: OperationId) -> Response {
 /// The response when the upstream's response did not come in time.
 pub(crate) fn timeout_response(id: OperationId, is_called_off: bool, waited_s: u64) -> Response {
     let rest = if is_called_off {
-        "It was called off and is not sent any more."
+        "It was canceled and will not be sent."
     } else {
-        "It may be under way; what becomes of it can be looked up."
+        "It may be in flight; look up its outcome by its id."
     };
     failure_response(
-        Error::new(ErrorCode::NotInTime, format!("There was no answer within {waited_s} s. {rest}")),
+        Error::new(ErrorCode::NotInTime, format!("There was no response within {waited_s} s. {rest}")),
         id,
     )
 }

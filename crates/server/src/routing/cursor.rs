@@ -46,7 +46,7 @@ pub(super) fn read(text: &str, filter: &str, partitions: Partition) -> Result<Ve
         .and_then(|(places, _)| parse(places))
         .filter(|places| places.len() == usize::from(partitions));
     places.ok_or_else(|| {
-        let message = "This cursor was not given for this list; start again without one.";
+        let message = "This cursor was not issued for this list; start again without one.";
         Error::new(ErrorCode::BadCursor, message).field("cursor")
     })
 }

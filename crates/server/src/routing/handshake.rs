@@ -114,9 +114,7 @@ impl HandshakeClient {
                         name: other.node,
                     }
                 }
-                Err(_) => {
-                    nobody(&format!("somebody answers with {status} who is not a node of this version"))
-                }
+                Err(_) => nobody(&format!("the response {status} is not from a node of this version")),
             },
         }
     }
@@ -131,7 +129,7 @@ impl HandshakeClient {
                 tracing::warn!(
                     upstream,
                     node = other.node,
-                    "its limits are others there: those of the node that owns its partition hold"
+                    "its limits differ there: those of the node that owns its partition apply"
                 );
             }
         }

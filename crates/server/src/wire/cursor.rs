@@ -30,7 +30,7 @@ pub(crate) fn read(text: &str, filter: &Filter) -> Result<OperationId> {
 
 /// The error for a cursor that this server did not issue for this list.
 pub(crate) fn bad_cursor() -> Error {
-    let message = "This cursor was not given for this list; start again without one.";
+    let message = "This cursor was not issued for this list; start again without one.";
     Error::new(ErrorCode::BadCursor, message).field("cursor")
 }
 

@@ -144,7 +144,7 @@ impl<'a, const N: usize> Visitor<'a> for ObjectVisitor<N> {
                 Some(slot) if slot.is_none() => *slot = Some(map.next_value()?),
                 Some(_) => {
                     map.next_value::<IgnoredAny>()?;
-                    let message = format!("The field {name:?} is there twice.");
+                    let message = format!("The field {name:?} appears twice.");
                     fields
                         .problems
                         .add(Error::new(ErrorCode::Malformed, message).field(truncate_name(&name)));

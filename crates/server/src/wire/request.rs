@@ -101,7 +101,7 @@ mod tests {
             (r#"{"method":"GET"}"#, "request.path", "is missing"),
             (r#"{"method":"GET","path":["hunter2"]}"#, "request.path", "must be a text"),
             (r#"{"method":"GET","path":"/","verb":1}"#, "request.verb", "There is no field"),
-            (r#"{"method":"GET","path":"/","path":"/"}"#, "request.path", "is there twice"),
+            (r#"{"method":"GET","path":"/","path":"/"}"#, "request.path", "appears twice"),
             (r#"{"method":"GET","path":"/","headers":"hunter2"}"#, "request.headers", "an object of names"),
             (r#"{"method":"GET","path":"/","headers":{"x-n":7}}"#, "request.headers.x-n", "must be a text"),
             (

@@ -215,7 +215,7 @@ async fn another_rule(store: Store) {
     warned.wait_for_status(200, &[]).await;
     first.wait_for_shares(&[PARTITIONS / 2, PARTITIONS / 2]).await;
     let said = warned.stop().await;
-    assert_eq!(said.matches("its limits are others there").count(), 1, "{said}");
+    assert_eq!(said.matches("its limits differ there").count(), 1, "{said}");
     assert!(said.contains("limited") && !said.contains(ROOM), "{said}");
     first.wait_for_shares(&[PARTITIONS]).await;
 

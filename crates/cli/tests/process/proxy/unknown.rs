@@ -60,7 +60,7 @@ async fn idm_18_idm_22_an_operator_records_what_happened() {
     let again = tokio::task::block_in_place(complete);
     let said = String::from_utf8(again.stderr).unwrap();
     assert!(!again.status.success() && said.starts_with("error[TG0013]: "), "{said}");
-    assert!(said.contains("has an answer already"), "{said}");
+    assert!(said.contains("has a response already"), "{said}");
 }
 
 /// IDM-18: by default a repeat runs again, and the proxy says so when it starts and in its help.

@@ -67,11 +67,11 @@ impl ForwardTrace {
                     .to_owned()
             }
             (true, ForwardRetry::Forbidden) if call.proxy.is_some() => format!(
-                "It is not known whether this was done. Look before it is repeated: if it was accepted, its operation has the request id {}.",
+                "It is not known whether this was done. Check before you repeat it: if it was accepted, its operation has the request id {}.",
                 call.request_id
             ),
             (true, ForwardRetry::Forbidden) => {
-                "It is not known whether this was done. Look before it is repeated.".to_owned()
+                "It is not known whether this was done. Check before you repeat it.".to_owned()
             }
         };
         format!("Partition {partition} cannot be reached now: {found}. {rest}")
@@ -167,7 +167,7 @@ mod tests {
     fn other_calls_are_told_what_they_need() {
         let id = "/v1/operations/op_1/cancel";
         let order = |tries: &[ForwardOutcome]| told(tries, Method::POST, id, ForwardRetry::Forbidden);
-        assert!(order(&[ForwardOutcome::Lost]).ends_with("Look before it is repeated."));
+        assert!(order(&[ForwardOutcome::Lost]).ends_with("Check before you repeat it."));
         assert!(order(&[ForwardOutcome::NotSent]).contains("Nothing was done;"));
         let read = told(&[ForwardOutcome::Lost], Method::GET, "/v1/operations", ForwardRetry::Allowed);
         assert!(read.ends_with(":7400. Try again in a moment."), "{read}");

@@ -67,7 +67,7 @@ async fn lim_28_the_wait_is_bounded() {
             door.upstream.wait_for_requests(1).await;
             ask().await
         });
-        for (response, words) in [(first.unwrap(), "may be under way"), (second.unwrap(), "was called off")] {
+        for (response, words) in [(first.unwrap(), "may be in flight"), (second.unwrap(), "was canceled")] {
             assert_eq!(response.status(), 504);
             assert_eq!(response.headers()["x-tidegate-error"], "TG0026");
             let id = response.headers()["x-tidegate-operation"].to_str().unwrap().to_owned();

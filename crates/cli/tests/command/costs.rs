@@ -11,8 +11,7 @@ use tidegate_store_embedded::{EmbeddedStore, Options};
 
 use crate::support::World;
 
-/// LIM-10: what calls cost is a table for people and JSON for scripts, of one upstream and since a
-/// time.
+/// LIM-10: costs are a table for people and JSON for scripts, of one upstream and since a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_10_costs_are_listed() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the command says when something is wrong, and how it exits.
+//! The error messages and exit codes of the command.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -14,13 +14,13 @@ fn run_failing(args: &[&str]) -> CommandOutput {
     run(command)
 }
 
-/// A file in a directory of its own; the path is left out of what is told.
+/// Checks a configuration in its own directory, so that the output has no absolute path.
 fn check(text: &str) -> (Option<i32>, String) {
     let ran = with_file(text, &["check-config", "tidegate.toml"], &[]);
     (ran.exit, format!("{}{}", ran.out, ran.err))
 }
 
-/// A command in a directory where `tidegate.toml` says this.
+/// Runs a command in a directory with this `tidegate.toml`.
 fn with_file(text: &str, args: &[&str], env: &[(&str, &str)]) -> CommandOutput {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
@@ -36,7 +36,7 @@ fn a_good_configuration_is_said_to_be_good() {
     assert_snapshot!(told, @"tidegate.toml: valid: 1 upstream, 0 limits, 0 tokens; listens on 127.0.0.1:7400, stores in file:tidegate-data");
 }
 
-/// OPS-22: an archive is told beside the store, without its password.
+/// OPS-22: an archive is shown after the store, without its password.
 #[test]
 fn ops_22_an_archive_is_told_without_its_password() {
     let text = "[store]\nurl = \"redis://:hunter2@127.0.0.1:1\"\n";
@@ -51,7 +51,7 @@ fn ops_22_an_archive_is_told_without_its_password() {
     assert!(!ran.err.contains("hunter2"), "{}", ran.err);
 }
 
-/// What `serve` would refuse in this environment, `check-config` refuses too, and says where.
+/// `check-config` reports what `serve` would refuse in this environment, with the location.
 #[test]
 fn variables_that_are_not_set_or_misspelled_are_told_before_the_start() {
     let text = "[[upstream]]\nname = \"echo\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"NOT_SET_HERE\"\n\
@@ -123,7 +123,7 @@ fn wrong_usage_exits_with_two() {
     }
 }
 
-/// The help of a command says what a newcomer would ask next.
+/// The help of a command answers the next question of a newcomer.
 #[test]
 fn help_says_what_comes_next() {
     let table = [
@@ -143,7 +143,7 @@ fn help_says_what_comes_next() {
     }
 }
 
-/// An address that cannot be called says why, and what can.
+/// The error for an unsupported address says why, and what is supported.
 #[test]
 fn only_plain_http_is_spoken() {
     let https = run_failing(&["op", "list", "--server", "https://127.0.0.1/"]);
@@ -162,7 +162,7 @@ fn only_plain_http_is_spoken() {
     }
 }
 
-/// A server that gives this answer to whoever calls first.
+/// A server that returns this response to the first request.
 fn foreign_server(answer: &'static str) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -175,7 +175,7 @@ fn foreign_server(answer: &'static str) -> String {
     address
 }
 
-/// Whoever else listens at the address is not taken for Tidegate, whatever it answers.
+/// Another server at the address is not mistaken for Tidegate, whatever it returns.
 #[test]
 fn another_server_is_told_apart() {
     let answers = [
@@ -204,7 +204,7 @@ fn another_server_is_told_apart() {
     }
 }
 
-/// Data that did not arrive is a failure; a reader that went away is none.
+/// Data that cannot be written is a failure; a closed pipe is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn data_that_cannot_be_written_is_a_failure() {
     let world = World::new().await;

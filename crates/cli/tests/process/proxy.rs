@@ -1,5 +1,4 @@
-//! `tidegate proxy` as a process of its own: it replays, is killed, stands still, and is told to
-//! stop.
+//! `tidegate proxy` as its own process: it replays, is killed, is frozen, and is shut down.
 
 mod away;
 mod bounds;
@@ -94,8 +93,7 @@ fn refused(args: &[&str], config: Option<&str>) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// IDM-2: nobody can forget to choose whose a key is; what is wrong in the file is told with line
-/// and column.
+/// IDM-2: the scope of keys must be chosen; problems of the file are reported with line and column.
 #[test]
 fn idm_2_the_scope_must_be_chosen() {
     let told = refused(&["--upstream", "http://127.0.0.1:1"], None);

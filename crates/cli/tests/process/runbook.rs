@@ -1,4 +1,4 @@
-//! The runbook, done as it stands: every command on its page, in order, in a shell, against a real
+//! Runs the runbook as written: every command on its page, in order, in a shell, against a real
 //! server whose upstream has cut its limit.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The one sentence that says why an operation waits, wherever it is asked for.
+//! The sentence that says why an operation waits, the same in the API, the command and the page.
 
 use serde_json::{Value, json};
 use tidegate_sim::{HttpSim, HttpSimOptions};

@@ -1,5 +1,4 @@
-//! A node whose wall clock jumps by an hour, forwards and backwards, while the others' stay as they
-//! are.
+//! A node whose wall clock jumps by an hour, forwards and backwards, while the others' do not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use crate::ALONE;
 use crate::clocks::Clocks;
 
 const HOUR_S: i64 = 3_600;
-/// How long the load goes on before and after.
+/// How long the load runs before and after.
 const BETWEEN: Duration = Duration::from_millis(600);
 /// Longer than a process goes by what it read of its clock last.
 const SEEN: Duration = Duration::from_secs(2);

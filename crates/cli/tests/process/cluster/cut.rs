@@ -1,5 +1,5 @@
-//! A bad line between the nodes and their store: connections that break in the middle of a batch,
-//! and answers that are lost after the batch was written.
+//! A faulty network between the nodes and their store: connections that break in the middle of a
+//! batch, and responses that are lost after the batch was written.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::relay::{LinkMode, Relay};
 use super::store::Store;
 use crate::ALONE;
 
-/// How long the load goes on before and after.
+/// How long the load runs before and after.
 const BETWEEN: Duration = Duration::from_millis(600);
-/// How long the line is bad.
+/// How long the network is faulty.
 const BAD: Duration = Duration::from_secs(5);
 /// Fewer connections that went bad prove nothing.
 const CUTS_MIN: usize = 10;

@@ -1,5 +1,5 @@
-//! A node that stands still for longer than its lease and does not know it: the worst that a node
-//! can do to the others.
+//! A node that is frozen for longer than its lease without knowing it: the worst that a node can do
+//! to the others.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A node that dies without a word, under load.
+//! A node that is killed under load.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Nodes without their store: for a moment, and after it lost everything.
+//! Nodes whose store is unavailable for a while, or has lost its data.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Stands between nodes and their store and passes bytes on, until it is told to be a bad line.
+//! A TCP relay between nodes and their store that can inject network faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

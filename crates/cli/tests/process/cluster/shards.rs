@@ -1,5 +1,5 @@
-//! A Redis Cluster that loses one of its three servers for a while: what lies on the others goes
-//! on.
+//! A Redis Cluster that loses one of its three servers for a while: partitions on the others
+//! continue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Nodes that do not go with the others: with another secret, at an address where they are not, at
-//! another's address, and with another rule for where operations have their place. Each takes
-//! nothing, says why, and goes on when it is mended.
+//! Nodes that are incompatible with the others: with another secret, with a wrong advertised
+//! address, with another node's address, and with another placement rule. Each takes no partition,
+//! reports why, and joins when it is fixed.
 
 use std::time::Duration;
 

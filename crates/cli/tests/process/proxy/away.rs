@@ -1,4 +1,4 @@
-//! A proxy whose store goes away and comes back.
+//! A proxy whose store becomes unavailable and comes back.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Owners that die or stand still in the middle of a request.
+//! Owners of a key that die or freeze in the middle of a request.
 
 use std::time::Duration;
 

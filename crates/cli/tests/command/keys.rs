@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use crate::support::World;
 
-/// Sends a POST with a key and returns the response. The command itself sends none.
+/// Sends a POST with a key and returns the status line. The command itself sends none.
 fn post(world: &World, path: &str, key: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(world.server.addr).unwrap();
     let head = format!(

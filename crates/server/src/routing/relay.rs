@@ -143,7 +143,7 @@ pub(super) async fn call_local(
     request.extensions_mut().insert(Caller(Arc::clone(&call.caller)));
     request.extensions_mut().insert(RequestId(Arc::clone(&call.request_id)));
     match router.oneshot(request).await {
-        // Only the partition's router knows that a response has no body.
+        // Whether a response has no body is only known here, where it leaves the router.
         Ok(response) if call.proxy.is_some() => {
             ForwardOutcome::Answered(without_made_up_length(&call.method, response))
         }

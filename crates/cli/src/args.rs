@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command-line arguments, parsed with clap.
 
 mod sim;
 
@@ -13,36 +13,42 @@ use crate::remote::{cluster, group, key, limit, op};
 pub(crate) use sim::{HttpSimArgs, ShopifySimArgs, SimCommand};
 
 const BEGIN: &str = "\
-To begin:
-  tidegate demo                  all of it at work on this machine, with a page to look at
-  tidegate serve                 your own server; its configuration is tidegate.toml
-  tidegate op submit --help      how to hand something in
-  tidegate proxy --help          idempotent POSTs in front of a service of yours
+Getting started:
+  tidegate demo                  a demo on this machine, with a status page
+  tidegate serve                 your own server, configured in tidegate.toml
+  tidegate op submit --help      how to submit an operation
+  tidegate proxy --help          idempotent POSTs in front of your own service
 
-Data is on stdout, everything else on stderr. Exits with 0 when done, 1 when it failed, 2 when called in a wrong way.";
+Data goes to stdout, everything else to stderr.
+Exit codes: 0 success, 1 failure, 2 wrong usage.";
 
-/// The heading of what every command takes.
+/// The help heading of the options that every command takes.
 const ALWAYS: &str = "Every command";
 
 const SERVING: &str = "\
-What is said here goes before the environment (TIDEGATE_SERVER_LISTEN, TIDEGATE_STORE_URL, …), and that before the file.
-Every key of the file is told in docs/configuration.md. Without any [[upstream]] in it nothing can be carried.
+Options override environment variables (TIDEGATE_SERVER_LISTEN, TIDEGATE_STORE_URL, …), which
+override the file. docs/configuration.md describes every key of the file. The server needs at least
+one [[upstream]] to send anything.
 
-SIGTERM or ctrl-c ends it in order: calls under way may finish. A second one ends it at once.";
+SIGTERM or ctrl-c shuts down gracefully: calls in flight may finish. A second one stops at once.";
 
 const PROXYING: &str = "\
-Whose a key is must be chosen: --scope-header NAME or --unscoped, here or in the file.
-When nobody knows whether a request was done (a time-out, a broken connection, a gateway's 502 or 504), its key is
-released by default, so a repeat may run again: set on_unknown = \"hold\" in the file where money moves.
-What is said here goes before the environment (TIDEGATE_PROXY_LISTEN, TIDEGATE_PROXY_STORE, …), and that before the file.
-What it does is told in docs/proxy.md, every key of the file in crates/server/src/config/proxy.toml.
+You must choose how keys are scoped to callers: --scope-header NAME or --unscoped, as an option or
+in the file.
+When the outcome of a request is unknown (a timeout, a broken connection, a gateway's 502 or 504),
+its key is released by default, so a repeat may run again. Set on_unknown = \"hold\" in the file
+where money moves.
+Options override environment variables (TIDEGATE_PROXY_LISTEN, TIDEGATE_PROXY_STORE, …), which
+override the file. docs/proxy.md describes the proxy, crates/server/src/config/proxy.toml every key
+of the file.
 
-SIGTERM or ctrl-c ends it in order: requests in work may finish and are stored. A second one ends it at once.
+SIGTERM or ctrl-c shuts down gracefully: requests in flight may finish and their responses are
+stored. A second one stops at once.
 
 Example:
   tidegate proxy --upstream http://127.0.0.1:8080 --scope-header X-Tenant";
 
-/// Carries calls to other people's APIs: accepted once, in order per group, within limits, settled once.
+/// Sends calls to third-party APIs: accepted once, in order per group, within limits, settled once.
 #[derive(Parser, Debug)]
 #[command(name = "tidegate", version, max_term_width = 100, after_help = BEGIN)]
 pub(crate) struct Args {
@@ -51,7 +57,7 @@ pub(crate) struct Args {
     /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always, never.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true, help_heading = ALWAYS)]
     pub color: Color,
-    /// For scripts: JSON on stdout instead of text, and an error as JSON on stderr.
+    /// Print JSON on stdout instead of text, and errors as JSON on stderr, for scripts.
     #[arg(long, global = true, help_heading = ALWAYS)]
     pub json: bool,
     #[command(flatten)]
@@ -69,118 +75,121 @@ pub(crate) enum Color {
     Never,
 }
 
-/// How the log is written.
+/// The options of the log.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LogArgs {
-    /// How serve, proxy and demo write their log: text, json. Usually text on a terminal, else json.
+    /// Log format of serve, proxy and demo: text, json. Default: text on a terminal, else json.
     #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = ALWAYS)]
     pub log_format: Option<LogFormat>,
-    /// What they log: error, warn, info, debug, trace, or a list as in info,tidegate=debug. Usually info; demo: warn. Who
-    /// changed something by hand is always logged, unless audit=off.
+    /// Log level: error, warn, info, debug, trace, or a list such as info,tidegate=debug. Default:
+    /// info; demo: warn. Changes made by an operator are always logged, unless audit=off.
     #[arg(long, global = true, env = "TIDEGATE_LOG", value_name = "LEVEL", help_heading = ALWAYS)]
     pub log_level: Option<String>,
 }
 
-/// How the log is written.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// One object on each line.
+    /// One object per line.
     Json,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Serve the API and the page, and carry operations.
+    /// Serve the API and the status page, and execute operations.
     #[command(after_help = SERVING)]
     Serve(ServeArgs),
-    /// Put idempotent POSTs in front of any HTTP service: a repeat with the same Idempotency-Key gets the first answer.
+    /// Make POSTs to any HTTP service idempotent: a repeat with the same Idempotency-Key gets the
+    /// first response.
     #[command(after_help = PROXYING)]
     Proxy(ProxyArgs),
-    /// Show all of it at work, with simulated upstreams: no account, no key, no other server.
+    /// Run a demo with simulated upstreams: no account, no key, no other server.
     Demo(DemoArgs),
-    /// Run a simulated API to try things out against.
+    /// Run a simulated API to test against.
     #[command(subcommand)]
     Sim(SimCommand),
-    /// Make a Discord guild what its template says: plan, apply, status.
+    /// Deploy a template to a Discord guild: plan, apply, status.
     Deploy(deploy::DeployArgs),
-    /// Hand in operations, look at them and operate on them.
+    /// Submit, inspect, cancel, rerun and resolve operations.
     Op(op::OpArgs),
-    /// Look at groups, pause and resume them.
+    /// Inspect, pause and resume groups.
     Group(group::GroupArgs),
-    /// Look at limits and set them.
+    /// Inspect and set limits.
     Limit(limit::LimitArgs),
-    /// Look at idempotency keys, release and expire them, and record what came of their requests.
+    /// Inspect, release and expire idempotency keys, and record the outcomes of their requests.
     Key(key::KeyArgs),
-    /// Look at the nodes that share a store.
+    /// Inspect the nodes that share a store.
     Cluster(cluster::ClusterArgs),
-    /// Say what is wrong with a configuration, with line and column, as serve would in this environment; or as proxy
-    /// would, when there is a `[proxy]` in it.
+    /// Check a configuration file in this environment and report problems with line and column, as
+    /// serve would, or as proxy would if the file has a `[proxy]` table.
     CheckConfig {
-        /// The file, as in tidegate.toml.
+        /// The configuration file, such as tidegate.toml.
         file: PathBuf,
     },
 }
 
-/// How to serve.
+/// The options of `serve`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The configuration. Usually tidegate.toml of this folder, and without that the defaults.
+    /// The configuration file. Default: tidegate.toml in the current directory if it exists.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where operations are kept: file:DIR, memory: which forgets them, or redis://… or postgres://… which many nodes
-    /// share. Usually file:tidegate-data.
+    /// Where operations are stored: file:DIR, memory: (lost on exit), or redis://… or postgres://…,
+    /// which several nodes can share. Default: file:tidegate-data.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// Where to serve; port 0 lets the system choose. Usually 127.0.0.1:7400.
+    /// The address to listen on; with port 0 the system chooses one. Default: 127.0.0.1:7400.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
-    /// Calls under way at once. Usually 64.
+    /// The maximum number of calls in flight. Default: 64.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub workers: Option<u32>,
 }
 
-/// How to put it in front of a service.
+/// The options of `proxy`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ProxyArgs {
-    /// The service that requests are sent on to, http:// or https://. A path in it is put before every path.
+    /// The service to forward requests to, http:// or https://. Its path, if any, is prepended to
+    /// every request path.
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
-    /// Where to take requests; port 0 lets the system choose. Usually 127.0.0.1:7402.
+    /// The address to listen on; with port 0 the system chooses one. Default: 127.0.0.1:7402.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::parse_address)]
     pub listen: Option<SocketAddr>,
-    /// Where keys and answers are kept: file:DIR, memory: which forgets them, or redis://… or postgres://… which many
-    /// proxies share. Usually file:tidegate-proxy-data.
+    /// Where keys and responses are stored: file:DIR, memory: (lost on exit), or redis://… or
+    /// postgres://…, which several proxies can share. Default: file:tidegate-proxy-data.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// How long an answer is kept, as in 90s, 10m, 1h or 7d. Usually 1h.
+    /// How long a response is kept, such as 90s, 10m, 1h or 7d. Default: 1h.
     #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::parse_duration)]
     pub ttl: Option<Duration>,
-    /// The header that tells callers apart, such as X-Tenant: each value of it has keys of its own. A request with a key
-    /// and without this header is refused. Only a hash of it is kept. A repeat with a refreshed Authorization would be
-    /// another caller's.
+    /// The header that identifies the caller, such as X-Tenant: each value has its own keys. A
+    /// request with a key but without this header is refused. Only a hash of the value is stored.
+    /// Avoid Authorization: a repeat with a refreshed token would count as another caller.
     #[arg(long, value_name = "NAME", conflicts_with = "unscoped")]
     pub scope_header: Option<String>,
-    /// Callers are not told apart: there is only one, or they may see each other's answers.
+    /// Do not distinguish callers: there is only one, or they may see each other's responses.
     #[arg(long)]
     pub unscoped: bool,
-    /// The configuration, in which everything else can be set. It is read only when it is named.
+    /// The configuration file, which has all other settings. There is no default file.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where to serve /healthz, /readyz and /metrics, and on a loopback address alone /v1/keys. Usually 127.0.0.1:7401.
+    /// The address for /healthz, /readyz and /metrics, and, only if it is a loopback address,
+    /// /v1/keys. Default: 127.0.0.1:7401.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::parse_address)]
     pub admin: Option<SocketAddr>,
 }
 
-/// How to show it.
+/// The options of `demo`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// End after this many seconds; without it, ctrl-c ends it.
+    /// Stop after this many seconds. Default: run until ctrl-c.
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: Option<u64>,
-    /// Where to serve the API and the page.
+    /// The address for the API and the status page.
     #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
 }

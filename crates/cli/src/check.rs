@@ -1,4 +1,5 @@
-//! `check-config`: says what is wrong with a file as `serve` or `proxy` would, and uses nothing of it.
+//! `check-config`: reports the problems of a configuration file as `serve` or `proxy` would,
+//! without starting anything.
 
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), CliError> {
         return Ok(());
     }
     output.print_data(&format!(
-        "{file}: good: {}, {}, {}; listens on {}, keeps {}{}",
+        "{file}: valid: {}, {}, {}; listens on {}, stores in {}{}",
         pluralize(upstreams, "upstream", "upstreams"),
         pluralize(limits, "limit", "limits"),
         pluralize(tokens, "token", "tokens"),
@@ -41,7 +42,7 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A file of the proxy.
+/// Prints the summary of a valid proxy configuration.
 fn print_proxy(file: &Path, config: &ProxyConfig, output: &Output) {
     let (file, routes) = (file.display().to_string(), config.routes.len());
     let (upstream, store) = (config.upstream.to_string(), redact_url(&config.store_url));
@@ -52,7 +53,7 @@ fn print_proxy(file: &Path, config: &ProxyConfig, output: &Output) {
         }));
     }
     output.print_data(&format!(
-        "{file}: good: a proxy for {upstream}, {}; listens on {}, keeps {store}",
+        "{file}: valid: a proxy for {upstream}, {}; listens on {}, stores in {store}",
         pluralize(routes, "route", "routes"),
         config.listen,
     ));
@@ -60,13 +61,13 @@ fn print_proxy(file: &Path, config: &ProxyConfig, output: &Output) {
 
 fn config_error(file: &Path, problems: &ConfigProblems, output: &Output) -> CliError {
     output.print_remark(&problems.to_string());
-    let things = pluralize(problems.0.len(), "thing is", "things are");
-    CliError::new(format!("{things} wrong with {}.", file.display()))
+    let things = pluralize(problems.0.len(), "problem", "problems");
+    CliError::new(format!("{things} in {}.", file.display()))
         .code(tidegate::ErrorCode::BadConfig.to_string())
         .detail(json!({ "problems": problems_json(problems) }))
 }
 
-/// What is wrong, for scripts.
+/// The problems as JSON, for scripts.
 fn problems_json(problems: &ConfigProblems) -> Vec<Value> {
     let one = |problem: &ConfigProblem| json!({ "at": problem.at.to_string(), "key": problem.key_path, "message": problem.message });
     problems.0.iter().map(one).collect()

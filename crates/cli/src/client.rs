@@ -1,4 +1,4 @@
-//! The way to a server: JSON over HTTP, one call at a time.
+//! An HTTP client for a Tidegate server: JSON, one call at a time.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use serde_json::Value;
 use crate::error::CliError;
 use crate::output::text;
 
-/// Longest answer that is read, in bytes.
+/// The longest response body that is read, in bytes.
 const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
-/// How long an answer is waited for, beyond what the call itself asks the server to wait.
+/// The response timeout, on top of what the call itself asks the server to wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the server is, and with which token it is called.
+/// The options that select the server and the token.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct RemoteArgs {
-    /// Where the server is.
+    /// The address of the server.
     #[arg(
         long,
         global = true,
@@ -34,7 +34,7 @@ pub(crate) struct RemoteArgs {
         help_heading = "Server"
     )]
     pub server: String,
-    /// The variable of the environment that holds the token, where the server wants one.
+    /// The environment variable that holds the token, if the server requires one.
     #[arg(
         long,
         global = true,
@@ -87,8 +87,9 @@ impl Client {
         self.call(Method::PUT, path, Some(json(body)?), Duration::ZERO, mark).await
     }
 
-    /// One call. `wait` is what the server was asked to wait; `mark` is a field that Tidegate's answer has, by which
-    /// another server is told apart.
+    /// Sends one request and returns the JSON response. `wait` is how long the server was asked to
+    /// wait. `mark` is a field that Tidegate's response always has, which tells it from other
+    /// servers.
     pub(crate) async fn call(
         &self,
         method: Method,
@@ -104,10 +105,10 @@ impl Client {
         let request = request
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body.unwrap_or_default()))
-            .map_err(|error| CliError::usage(format!("{}{path} is no address: {error}.", self.base)))?;
+            .map_err(|error| CliError::usage(format!("{}{path} is not a valid URL: {error}.", self.base)))?;
         let patience = PATIENCE + wait;
         tokio::time::timeout(patience, self.send(request, mark)).await.unwrap_or_else(|_| {
-            let message = format!("{} did not answer within {} s.", self.base, patience.as_secs());
+            let message = format!("{} did not respond within {} s.", self.base, patience.as_secs());
             Err(CliError::new(message))
         })
     }
@@ -118,7 +119,7 @@ impl Client {
         let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX)
             .collect()
             .await
-            .map_err(|error| CliError::new(format!("The answer of {} was cut off: {error}.", self.base)))?
+            .map_err(|error| CliError::new(format!("The response of {} was cut off: {error}.", self.base)))?
             .to_bytes();
         let value = serde_json::from_slice::<Value>(&body).unwrap_or_default();
         match status.is_success() {
@@ -128,11 +129,11 @@ impl Client {
         }
     }
 
-    /// Somebody answers, and it is not Tidegate.
+    /// The error when something other than Tidegate responds.
     fn not_tidegate(&self, status: StatusCode, value: &Value) -> CliError {
-        let what = if value.is_null() { "something that is no JSON" } else { "other JSON than Tidegate's" };
-        CliError::new(format!("{} is no Tidegate server: it answered {status} with {what}.", self.base))
-            .hint("set --server / TIDEGATE_SERVER to the address that `tidegate serve` said")
+        let what = if value.is_null() { "a body that is not JSON" } else { "JSON that is not Tidegate's" };
+        CliError::new(format!("{} is not a Tidegate server: it returned {status} with {what}.", self.base))
+            .hint("set --server / TIDEGATE_SERVER to the address that `tidegate serve` printed")
     }
 
     fn unreachable_error(&self, error: &hyper_util::client::legacy::Error) -> CliError {
@@ -140,25 +141,25 @@ impl Client {
         while let Some(deeper) = cause.source() {
             cause = deeper;
         }
-        CliError::new(format!("no server answers at {} ({cause})", self.base))
+        CliError::new(format!("cannot reach a server at {} ({cause})", self.base))
             .hint("start it with `tidegate serve`, or set --server / TIDEGATE_SERVER")
     }
 }
 
-/// The address as it is called: plain HTTP only.
+/// Parses the base URL of the server. Only plain HTTP is supported.
 fn parse_base_url(server: &str) -> Result<String, CliError> {
     let base = server.trim_end_matches('/');
     match base.split_once("://") {
         Some(("http", host)) if !host.is_empty() => Ok(base.to_owned()),
         Some(("https", _)) => {
-            let message = format!("{base} cannot be called: this command speaks http:// only, without TLS.");
+            let message = format!("{base} is not supported: this command speaks http:// only, without TLS.");
             Err(CliError::usage(message).hint(
-                "call it on its own machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400",
+                "call it from the same machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400",
             ))
         }
         _ => {
-            let message = format!("{base:?} is no address of a server: it must be http:// and a host.");
-            Err(CliError::usage(message).hint("as in http://127.0.0.1:7400"))
+            let message = format!("{base:?} is not a valid server address: it must be http:// and a host.");
+            Err(CliError::usage(message).hint("for example http://127.0.0.1:7400"))
         }
     }
 }
@@ -168,25 +169,25 @@ fn server_error(value: &Value, status: u16) -> CliError {
     let message = error["message"].as_str().unwrap_or("The server gave no reason.");
     let detail = &error["detail"];
     let mut trouble = CliError::new(message).code(text(error, "code")).detail(detail.clone());
-    // Most sentences name the field already.
+    // Most messages name the field already.
     if let Some(field) = detail["field"].as_str().filter(|field| *field != "id" && !message.contains(field)) {
-        trouble = trouble.hint(format!("it is about the field {field}"));
+        trouble = trouble.hint(format!("the field is {field}"));
     }
     if let Some(operation) = detail["operation"].as_str() {
-        trouble = trouble.hint(format!("look at it with `tidegate op show {operation}`"));
+        trouble = trouble.hint(format!("show it with `tidegate op show {operation}`"));
     }
     for one in detail["candidates"].as_array().into_iter().flatten() {
         let (scope, method, path) = (text(one, "scope"), text(one, "method"), text(one, "path"));
         trouble = trouble.hint(format!("one of them: --scope {scope} --method {method} --path {path}"));
     }
     if let Some(deployment) = detail["deployment"].as_str().filter(|id| !message.contains(id)) {
-        trouble = trouble.hint(format!("it is deployment {deployment}"));
+        trouble = trouble.hint(format!("the deployment is {deployment}"));
     }
     if let Some(earliest) = detail["earliest"].as_str() {
-        trouble = trouble.hint(format!("the earliest it could start is {earliest}"));
+        trouble = trouble.hint(format!("it could start at {earliest} at the earliest"));
     }
     for problem in error["problems"].as_array().into_iter().flatten().skip(1) {
-        trouble = trouble.hint(format!("also wrong: {}", text(problem, "message")));
+        trouble = trouble.hint(format!("another problem: {}", text(problem, "message")));
     }
     match status {
         401 => trouble.hint("set TIDEGATE_TOKEN, or name another variable with --token-env"),
@@ -196,15 +197,15 @@ fn server_error(value: &Value, status: u16) -> CliError {
 
 fn json(body: &impl Serialize) -> Result<Bytes, CliError> {
     let bytes = serde_json::to_vec(body).map(Bytes::from);
-    bytes.map_err(|error| CliError::new(format!("The request cannot be written as JSON: {error}.")))
+    bytes.map_err(|error| CliError::new(format!("The request cannot be serialized as JSON: {error}.")))
 }
 
-/// A name as a part of a path.
+/// Percent-encodes a name as one path segment.
 pub(crate) fn encode_segment(name: &str) -> String {
     utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
-/// A query of those that are there, with its question mark.
+/// Builds a query string from the pairs that have a value, with its question mark.
 pub(crate) fn query(pairs: &[(&str, Option<String>)]) -> String {
     let pairs = pairs
         .iter()

@@ -1,5 +1,5 @@
-//! `demo`: everything at work on this machine alone, with simulated upstreams that enforce their limits and fail now
-//! and then, and a load that comes in waves.
+//! `demo`: a server on this machine with simulated upstreams, which enforce their limits and fail
+//! now and then, under a load that comes in waves.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,8 +21,8 @@ const AT_ONCE: u32 = 4;
 
 pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
-    let dir =
-        tempfile::tempdir().map_err(|error| CliError::new(format!("No temporary directory: {error}.")))?;
+    let dir = tempfile::tempdir()
+        .map_err(|error| CliError::new(format!("Cannot create a temporary directory: {error}.")))?;
     let echo = simulator(HttpSimOptions {
         capacity: CAPACITY.into(),
         refill_per_s: Some(REFILL_PER_S.into()),
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError>
     signals.run_until_signal(server.shutdown()).await?;
     let stats = echo.stats();
     output.print_status(&format!(
-        "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} beyond its limit, {} repeated because an answer was cut.",
+        "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} over its limit, {} repeated because a response was lost.",
         counts.succeeded,
         counts.failed,
         counts.queued + counts.waiting + counts.running + counts.unknown,
@@ -74,12 +74,12 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError>
 async fn simulator(options: HttpSimOptions) -> Result<HttpSim, CliError> {
     HttpSim::start(options)
         .await
-        .map_err(|error| CliError::new(format!("The simulator cannot be started: {error}.")))
+        .map_err(|error| CliError::new(format!("Cannot start the simulator: {error}.")))
 }
 
 fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr) -> Result<Config, CliError> {
     let over = Overrides { listen: Some(listen), store_url: Some(store), workers: None };
-    // What the environment says is for the user's own server.
+    // Environment variables are meant for the user's own server, so the demo ignores them.
     let config = Config::defaults(&|_| None, &over);
     let mut config = config.map_err(|problems| CliError::usage(problems.to_string()))?;
     let limit = |name: &str, kind| vec![LimitConfig { name: name.to_owned(), kind }];
@@ -97,20 +97,20 @@ fn print_banner(server: &Server, output: &Output) {
     let lines = [
         format!("tidegate demo: open {page}"),
         format!(
-            "  echo  a simulated API that takes {REFILL_PER_S} calls each second, {CAPACITY} at once, and fails now and then"
+            "  echo  a simulated API with a limit of {REFILL_PER_S} calls per second and a burst of {CAPACITY}, which fails now and then"
         ),
-        format!("  slow  a simulated API where {AT_ONCE} calls may be under way at once"),
-        "  A load in waves comes in for 40 groups; each group keeps its order.".to_owned(),
+        format!("  slow  a simulated API that allows {AT_ONCE} calls in flight"),
+        "  The load comes in waves for 40 groups; each group keeps its order.".to_owned(),
         "Look at:".to_owned(),
-        "  the limits: near their end while a wave comes in, and then whole again".to_owned(),
-        "  shop:01: paused by a person for the first minute, and nobody else waits for it".to_owned(),
-        "  a group that is held: a connection was cut after the request had left, and somebody must say"
+        "  the limits: nearly used up during a wave, then full again".to_owned(),
+        "  shop:01: paused by an operator for the first minute; no other group waits for it".to_owned(),
+        "  a held group: a connection was cut after the request was sent, so an operator must record"
             .to_owned(),
-        "  what happened; after half a minute the demo says it for you".to_owned(),
-        "Ask:".to_owned(),
+        "  the outcome; after half a minute the demo does it for you".to_owned(),
+        "Try:".to_owned(),
         format!("  tidegate group list --server http://{}", server.addr),
         format!("  tidegate op list --state failed --server http://{}", server.addr),
-        "End it with ctrl-c.".to_owned(),
+        "Stop it with ctrl-c.".to_owned(),
     ];
     for line in lines {
         output.print_status(&line);

@@ -1,4 +1,5 @@
-//! `deploy`: makes a Discord guild what its template says, from this process and its own store, or by a server.
+//! `deploy`: deploys a template to a Discord guild, either in this process with its own store, or
+//! through a server.
 
 mod local;
 mod progress;
@@ -17,8 +18,9 @@ use crate::error::CliError;
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
-The bot's token is in DISCORD_TOKEN. It needs Manage Roles and Manage Channels, and its own role above those it makes.
-What a template can say is told in docs/discord-templates.md; examples/guilds has two.
+Set DISCORD_TOKEN to the bot's token. The bot needs Manage Roles and Manage Channels, and its own
+role must be above those it creates. docs/discord-templates.md describes templates; there are two
+in examples/guilds.
 
 To try it without Discord:
   tidegate sim discord &
@@ -26,9 +28,10 @@ To try it without Discord:
   tidegate deploy plan  --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
   tidegate deploy apply --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
 
-With --server URL a server does it, with its own store and the token of its own upstream, and goes on if this command ends.";
+With --server URL a server deploys, with its own store and its upstream's token, and continues even
+if this command is stopped.";
 
-/// How to deploy.
+/// The options of `deploy`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DeployArgs {
@@ -38,15 +41,17 @@ pub(crate) struct DeployArgs {
 
 #[derive(Subcommand, Debug)]
 enum DeployCommand {
-    /// Say what would be changed, and change nothing. Exits with 0 whether or not there is something to change.
+    /// Show what would change, without changing anything. Exits with 0 whether or not there are
+    /// changes.
     Plan(PlanArgs),
-    /// Make the guild what the template says. What was interrupted is gone on with; a second run changes nothing.
+    /// Apply the template to the guild. Resumes an interrupted deployment; a second run changes
+    /// nothing.
     Apply(ApplyArgs),
-    /// Say how deployments of a guild went, and what became of each step.
+    /// Show the deployments of a guild and the state of each step.
     Status(StatusArgs),
 }
 
-/// Which template, which guild, and from where.
+/// The options that `plan` and `apply` share.
 #[derive(Args, Debug)]
 struct TemplateArgs {
     /// The template, a YAML file.
@@ -55,35 +60,36 @@ struct TemplateArgs {
     /// The guild's id.
     #[arg(long, value_name = "ID")]
     guild: Id,
-    /// Where Discord is. Another address is for a simulator or a proxy.
+    /// The base URL of Discord's API. Change it to use a simulator or a proxy.
     #[arg(long, value_name = "URL", default_value = tidegate_discord::dialect::BASE_URL, conflicts_with = "server")]
     base_url: String,
-    /// The server's upstream that reaches Discord.
+    /// The name of the server's upstream for Discord.
     #[arg(long, value_name = "NAME", default_value = local::UPSTREAM, requires = "server")]
     upstream: String,
     #[command(flatten)]
     store: StoreArgs,
-    /// Remove managed objects that are not in the template any more.
+    /// Remove managed objects that are no longer in the template.
     #[arg(long)]
     prune: bool,
 }
 
-/// Where the journal is.
+/// The options that select the store, or the server that has one.
 #[derive(Args, Debug)]
 struct StoreArgs {
-    /// Where operations and the journal are kept: file:DIR, memory: which forgets them, redis://… or postgres://….
+    /// Where operations and the journal are stored: file:DIR, memory: (lost on exit), redis://… or
+    /// postgres://….
     #[arg(long, value_name = "URL", default_value = "file:tidegate-data")]
     store: String,
-    /// Let the server at this address do it.
+    /// Run it on the server at this address.
     #[arg(long, value_name = "URL", conflicts_with = "store")]
     server: Option<String>,
-    /// The variable of the environment that holds the token, where the server wants one.
+    /// The environment variable that holds the token, if the server requires one.
     #[arg(long, value_name = "NAME", default_value = "TIDEGATE_TOKEN", requires = "server")]
     token_env: String,
 }
 
 impl StoreArgs {
-    /// The server that is to do it, if there is one.
+    /// Returns a client of the server, if one was named.
     fn client(&self) -> Result<Option<Client>, CliError> {
         let args = |server: &String| RemoteArgs { server: server.clone(), token_env: self.token_env.clone() };
         self.server.as_ref().map(|server| Client::new(&args(server))).transpose()
@@ -100,11 +106,11 @@ struct PlanArgs {
 struct ApplyArgs {
     #[command(flatten)]
     common: TemplateArgs,
-    /// Read every channel that holds a message of the template, so that one that was deleted or edited by hand is noticed.
-    /// Without it the journal is believed about messages, unless a plan has seen otherwise.
+    /// Read every channel that has a message of the template, to detect messages that were deleted
+    /// or edited by hand. Without it the journal is trusted, unless a plan found a difference.
     #[arg(long)]
     verify: bool,
-    /// A channel of the guild that is told what was done, when it is done.
+    /// A channel of the guild to post a summary to when the deployment is done.
     #[arg(long, value_name = "ID")]
     audit_channel: Option<Id>,
 }
@@ -114,7 +120,7 @@ struct StatusArgs {
     /// The guild's id.
     #[arg(long, value_name = "ID")]
     guild: Id,
-    /// The deployment; usually the last one.
+    /// The deployment's id. Default: the latest one.
     #[arg(long, value_name = "ID")]
     deployment: Option<String>,
     #[command(flatten)]
@@ -145,7 +151,7 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliErro
     }
 }
 
-/// What is wanted, with the template as it is in its file.
+/// Builds the request, with the template read from its file.
 fn read_wanted(common: &TemplateArgs) -> Result<DeployRequest, CliError> {
     let file = common.template.display().to_string();
     let template = std::fs::read_to_string(&common.template)

@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked: a code if there is one, a sentence, and what to do about it.
+//! The error of a command: an optional code, a message, and hints about what to do.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(crate) struct CliError {
     pub code: Option<String>,
     pub message: String,
     pub hints: Vec<String>,
-    /// For scripts: what else is known of it.
+    /// Structured details, for scripts.
     pub detail: Option<Value>,
     pub exit: u8,
 }
@@ -20,7 +20,7 @@ impl CliError {
         Self { code: None, message: message.into(), hints: Vec::new(), detail: None, exit: 1 }
     }
 
-    /// It was called in a wrong way.
+    /// An error of usage: exits with 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: 2, ..Self::new(message) }
     }
@@ -40,7 +40,7 @@ impl CliError {
         self
     }
 
-    /// On stderr, in the shape in which the server tells its errors when a script asks.
+    /// Prints the error on stderr; with `--json` in the same shape as the server's errors.
     pub(crate) fn print(&self, output: &Output) {
         if output.json {
             return output.print_status(&self.json().to_string());

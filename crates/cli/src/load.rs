@@ -1,5 +1,5 @@
-//! The load of the demo: operations in waves for a few dozen groups, sent as any client would, and the person who
-//! now and then says what became of a call that was cut.
+//! The load of the demo: operations in waves for a few dozen groups, sent as any client would, and
+//! a simulated operator who now and then resolves calls that were cut.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::error::CliError;
 use crate::output::text;
 
 const TICK: Duration = Duration::from_millis(250);
-/// Operations of each tick, over one wave of ten seconds: more than the limit lets through, then less.
+/// Operations per tick, over one wave of ten seconds: first more than the limit allows, then less.
 const WAVE: [u64; 40] = [
     5, 10, 15, 20, 30, 40, 50, 50, 50, 50, 50, 40, 40, 30, 30, 20, 20, 15, 15, 12, 12, 12, 12, 12, 12, 12,
     12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12,
 ];
 const TICKS_PER_MINUTE: u64 = 240;
 
-/// Sends until it is dropped.
+/// Sends operations until it is dropped.
 pub(crate) async fn run(server: SocketAddr) {
     let remote = RemoteArgs { server: format!("http://{server}"), token_env: String::new() };
     let Ok(client) = Client::new(&remote) else { return };
@@ -37,7 +37,7 @@ pub(crate) async fn run(server: SocketAddr) {
         }
         let acted = act_as_operator(&client, tick).await;
         if let Err(trouble) = acted {
-            tracing::debug!(error = trouble.message, "the demo's person could not act");
+            tracing::debug!(error = trouble.message, "the demo's operator could not act");
         }
     }
 }
@@ -50,7 +50,8 @@ fn operation(chance: &mut SeededRng, tick: u64, index: u64) -> Value {
         format!("shop:{:02}", chance.next() % 32)
     };
     let number = format!("{tick}-{index}");
-    // Most calls carry a key that makes them safe to repeat; the rest show what happens when that is not so.
+    // Most calls carry a key that makes them safe to repeat; the rest show what happens without
+    // one.
     let headers = if chance.happens(0.8) { json!({ "idempotency-key": number }) } else { json!({}) };
     json!({
         "kind": "http",
@@ -61,7 +62,7 @@ fn operation(chance: &mut SeededRng, tick: u64, index: u64) -> Value {
     })
 }
 
-/// What a person does: pauses a group for the first minute, and looks after held ones.
+/// Acts as an operator: pauses a group for the first minute, and resolves held ones.
 async fn act_as_operator(client: &Client, tick: u64) -> Result<(), CliError> {
     if tick == 0 {
         let body = json!({ "by": "anna", "reason": "price fix", "create": true });

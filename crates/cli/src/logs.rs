@@ -1,4 +1,4 @@
-//! The log, on stderr: text for people on a terminal, else one JSON object on each line.
+//! The log, on stderr: text on a terminal, otherwise one JSON object per line.
 
 use std::io::IsTerminal;
 
@@ -10,13 +10,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{LogArgs, LogFormat};
 use crate::error::CliError;
 
-/// The part of the log that says who changed something by hand.
+/// The log target of changes made by an operator.
 const AUDIT: &str = "audit";
 
-/// A part that repeats, for each connection, what whoever made the connection tells once.
+/// A log target that repeats, for each connection, an error that the code that connects logs once.
 const VERIFIER: &str = "rustls_platform_verifier";
 
-/// Starts it at the level that was asked for, else at `usual`.
+/// Starts logging at the requested level, by default `usual`.
 pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), CliError> {
     let log = tracing_subscriber::registry().with(filter(args.log_level.as_deref().unwrap_or(usual))?);
     let terminal = std::io::stderr().is_terminal();
@@ -29,17 +29,18 @@ pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), CliError> {
             log.with(lines).try_init()
         }
     };
-    started.map_err(|error| CliError::new(format!("The log cannot be started: {error}.")))
+    started.map_err(|error| CliError::new(format!("Cannot start logging: {error}.")))
 }
 
-/// What is logged: a level, or a list of levels for some parts of the program.
+/// Parses the log filter: a level, or a list of levels per target.
 fn filter(level: &str) -> Result<Targets, CliError> {
     let wrong = |part: &str| {
         CliError::usage(format!(
-            "The log level {part:?} cannot be read: it is error, warn, info, debug, trace or off, or a list as in info,tidegate=debug."
+            "The log level {part:?} is invalid: use error, warn, info, debug, trace or off, or a list such as info,tidegate=debug."
         ))
     };
-    // A word that is no level would be taken for a part of the program, of which everything is logged and nothing else.
+    // A word that is not a level would be taken for a target, so that everything of that target
+    // and nothing else would be logged.
     for part in level.split(',') {
         let level = part.rsplit('=').next().unwrap_or_default();
         if level.is_empty() || level.parse::<LevelFilter>().is_err() {
@@ -49,7 +50,7 @@ fn filter(level: &str) -> Result<Targets, CliError> {
     let targets: Targets = level.parse().map_err(|_| wrong(level))?;
     let targets =
         if level.contains(VERIFIER) { targets } else { targets.with_target(VERIFIER, LevelFilter::OFF) };
-    // Who changed what by hand is kept however quiet the log is, unless it is said otherwise.
+    // Changes by an operator are logged however quiet the log is, unless the filter names them.
     let is_named = level.split(',').any(|part| part.starts_with(AUDIT) || part.eq_ignore_ascii_case("off"));
     Ok(if is_named { targets } else { targets.with_target(AUDIT, LevelFilter::INFO) })
 }
@@ -58,7 +59,7 @@ fn filter(level: &str) -> Result<Targets, CliError> {
 mod tests {
     use super::filter;
 
-    /// IDM-22: who changed a key by hand is in the log at every level, unless it is switched off by name.
+    /// IDM-22: who changed a key by hand is logged at every level, unless switched off by name.
     #[test]
     fn idm_22_the_audit_passes_every_level() {
         let passes = |level: &str| filter(level).unwrap().would_enable("audit", &tracing::Level::INFO);
@@ -67,7 +68,7 @@ mod tests {
         assert!(!filter("warn").unwrap().would_enable("tidegate", &tracing::Level::INFO));
     }
 
-    /// IDM-18: a certificate that is not trusted is told once, not for each request.
+    /// IDM-18: an untrusted certificate is logged once, not for each request.
     #[test]
     fn idm_18_what_is_told_once_is_not_told_by_others() {
         let passes = |level: &str| {

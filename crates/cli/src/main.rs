@@ -1,5 +1,5 @@
-//! The `tidegate` command. Data goes to stdout, talk to stderr; it exits with 0 when done, 1 when something failed
-//! and 2 when it was called in a wrong way.
+//! The `tidegate` command. Data goes to stdout, status messages to stderr. Exits with 0 on success,
+//! 1 on failure and 2 on wrong usage.
 
 mod args;
 mod check;
@@ -24,7 +24,8 @@ use args::{Args, Command};
 use error::CliError;
 use output::Output;
 
-/// Many small pieces of many threads come and go here; this allocator gives back what the system's keeps in holes.
+/// Many threads allocate and free many small pieces; this allocator returns memory that the
+/// system's allocator would lose to fragmentation.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -34,10 +35,10 @@ fn main() -> ExitCode {
     let ended = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| CliError::new(format!("The runtime cannot be started: {error}.")))
+        .map_err(|error| CliError::new(format!("Cannot start the runtime: {error}.")))
         .and_then(|runtime| {
             let ended = runtime.block_on(run(args, &output));
-            // A thread that waits for a name or a disk must not hold the exit up.
+            // A thread that waits for DNS or a disk must not delay the exit.
             runtime.shutdown_background();
             ended
         });

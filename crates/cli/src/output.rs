@@ -1,4 +1,4 @@
-//! Where things are printed and how: tables for people on a terminal, tab-separated rows for pipes, JSON for scripts.
+//! Printing: tables on a terminal, tab-separated rows for pipes, JSON for scripts.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::args::Color;
 use crate::error::CliError;
 
-/// How this run prints.
+/// The output of this run: its format and colours.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub json: bool,
     terminal: bool,
     colored_out: bool,
     colored_err: bool,
-    /// Why data did not reach whoever asked for it.
+    /// The first error of writing data.
     lost: OnceLock<std::io::Error>,
 }
 
@@ -33,37 +33,38 @@ impl Output {
         Self { json, terminal: out, colored_out, colored_err, lost: OnceLock::new() }
     }
 
-    /// Talk, on stderr. Nobody may be listening.
+    /// Prints a status message on stderr. Ignores errors: stderr may be closed.
     pub(crate) fn print_status(&self, line: &str) {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
-    /// Talk that is of no use to a script: what it says is in the JSON already.
+    /// Prints a status message unless `--json` is set, for messages that the JSON contains already.
     pub(crate) fn print_remark(&self, line: &str) {
         if !self.json {
             self.print_status(line);
         }
     }
 
-    /// Data, on stdout. Whoever closed the pipe has seen enough; any other failure is told at the end.
+    /// Prints data on stdout. A closed pipe is not an error; any other failure is reported at the
+    /// end.
     pub(crate) fn print_data(&self, line: &str) {
         let mut out = std::io::stdout().lock();
         let written = writeln!(out, "{line}").and_then(|()| out.flush());
         if let Err(error) = written
             && error.kind() != ErrorKind::BrokenPipe
         {
-            // The first one says it all.
+            // Only the first error is kept.
             let _ = self.lost.set(error);
         }
     }
 
-    /// Whether all data was written.
+    /// Fails if some data could not be written.
     pub(crate) fn check_delivered(&self) -> Result<(), CliError> {
         let told = |error| Err(CliError::new(format!("The output could not be written: {error}.")));
         self.lost.get().map_or(Ok(()), told)
     }
 
-    /// What the server said, for scripts.
+    /// Prints JSON as data, for scripts.
     pub(crate) fn print_json(&self, value: &Value) {
         self.print_data(&value.to_string());
     }
@@ -76,12 +77,12 @@ impl Output {
         paint(self.colored_err, "1", text)
     }
 
-    /// Data in a colour.
+    /// Paints data in a colour.
     pub(crate) fn paint_data(&self, code: &str, text: &str) -> String {
         paint(self.colored_out, code, text)
     }
 
-    /// The word for a state, in its colour.
+    /// Returns the name of a state in its colour.
     fn state(&self, word: &str) -> Option<String> {
         let code = match word {
             "running" | "processing" => "34",
@@ -96,7 +97,7 @@ impl Output {
         Some(paint(self.colored_out, code, word))
     }
 
-    /// Rows under headings.
+    /// Prints rows under headings.
     pub(crate) fn print_table(&self, headings: &[&str], rows: &[Vec<String>]) {
         if !self.terminal {
             for row in rows {
@@ -120,7 +121,7 @@ impl Output {
     fn line(&self, cells: &[String], widths: &[usize]) -> String {
         let mut line = String::new();
         for (cell, width) in cells.iter().zip(widths) {
-            // Padding is counted before colours are put in, which take no room.
+            // Padding is computed before colours are added, which take no width.
             let padding = " ".repeat(width.saturating_sub(cell.chars().count()) + 2);
             line.push_str(&self.state(cell).unwrap_or_else(|| cell.clone()));
             line.push_str(&padding);
@@ -128,7 +129,7 @@ impl Output {
         line.trim_end().to_owned()
     }
 
-    /// Names and values, one on each line.
+    /// Prints names and values, one pair per line.
     pub(crate) fn print_facts(&self, facts: &[(&str, String)]) {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
@@ -146,7 +147,7 @@ fn paint(on: bool, code: &str, text: &str) -> String {
     if on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// A field of an answer as text: nothing for null.
+/// Returns a field of a response as text: empty for null.
 pub(crate) fn text(value: &Value, field: &str) -> String {
     match &value[field] {
         Value::Null => String::new(),

@@ -1,4 +1,4 @@
-//! `proxy`: idempotent POSTs in front of a service, until it is told to stop.
+//! `proxy`: runs the idempotency proxy in front of a service until a signal stops it.
 
 use std::path::Path;
 
@@ -32,13 +32,14 @@ pub(crate) async fn run(args: ProxyArgs, output: &Output) -> Result<(), CliError
     };
     print_banner(&proxy, &told, file, output);
     signals.next().await;
-    tracing::info!("stopping: requests in work may finish");
+    tracing::info!("stopping: requests in flight may finish");
     signals.run_until_signal(proxy.shutdown()).await?;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// What a flag says, or nobody says where there is no file, is wrong usage; what a file says is not.
+/// Builds the error for a bad configuration. It is an error of usage if a flag is wrong, or if
+/// something is missing and there is no file; a problem in the file is not.
 fn proxy_config_error(file: Option<&Path>, problems: &ConfigProblems) -> CliError {
     let is_usage = file.is_none() || problems.0.iter().any(|problem| problem.at.is_flag());
     let trouble = config_error(problems);
@@ -53,8 +54,8 @@ fn print_banner(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>, 
     output.print_status(&format!("  config     {file}"));
     output.print_status(&format!("  store      {}", proxy.store));
     output.print_status(&format!("  scope      {}", config.scope));
-    let sealed = if config.sealing.is_some() { "sealed" } else { "in clear" };
-    output.print_status(&format!("  answers    kept for {}, {sealed}", format_duration(config.policy.ttl)));
+    let sealed = if config.sealing.is_some() { "encrypted" } else { "not encrypted" };
+    output.print_status(&format!("  responses  kept for {}, {sealed}", format_duration(config.policy.ttl)));
     output.print_status(&format!("  unknown    {}", describe_on_unknown(config.policy.on_unknown)));
     for route in &config.routes {
         let (kept_for, policy) =
@@ -63,7 +64,7 @@ fn print_banner(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>, 
     }
 }
 
-/// What happens after an unknown outcome, in one sentence.
+/// Describes what happens after an unknown outcome, in one sentence.
 fn describe_on_unknown(choice: UnknownOutcomePolicy) -> &'static str {
     match choice {
         UnknownOutcomePolicy::Release => {

@@ -1,4 +1,4 @@
-//! Commands that ask a running server over HTTP.
+//! Commands that call a running server over HTTP.
 
 pub(crate) mod cluster;
 pub(crate) mod group;

@@ -1,4 +1,4 @@
-//! `serve`: the API, the page and the workers, until it is told to stop.
+//! `serve`: runs the API, the status page and the workers until a signal stops them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::signals::Signals;
 
-/// What is read when nothing is said and it is there.
+/// The configuration file that is read by default, if it exists.
 const DEFAULT_FILE: &str = "tidegate.toml";
 
 pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), CliError> {
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), CliError
             return Err(error.into());
         }
     }
-    tracing::info!("stopping: calls under way may finish");
+    tracing::info!("stopping: calls in flight may finish");
     signals.run_until_signal(server.shutdown()).await?;
     tracing::info!("stopped");
     Ok(())
@@ -60,14 +60,14 @@ fn print_banner(server: &Server, file: Option<&Path>, upstreams: &[String], outp
         output.print_status(&format!("  archive    {archive}"));
     }
     if upstreams.is_empty() {
-        output.print_status("  upstreams  none: add an [[upstream]] to the configuration to carry anything");
+        output.print_status("  upstreams  none: add an [[upstream]] to the configuration to send anything");
     }
     for upstream in upstreams {
         output.print_status(&format!("  upstream   {upstream}"));
     }
 }
 
-/// An upstream in a line.
+/// Describes an upstream in one line.
 fn describe_upstream(upstream: &UpstreamConfig, config: &Config) -> String {
     let limits: Vec<_> = upstream
         .limits
@@ -83,7 +83,7 @@ fn describe_upstream(upstream: &UpstreamConfig, config: &Config) -> String {
     format!("{} at {} ({limits})", upstream.name, upstream.base_url)
 }
 
-/// A limit's figures in a few words.
+/// Describes the figures of a limit in a few words.
 fn describe_limit(kind: LimitKind) -> String {
     match kind {
         LimitKind::Drip { capacity, refill_per_s } => format!("{capacity}, {refill_per_s}/s"),

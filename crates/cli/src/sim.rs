@@ -1,4 +1,4 @@
-//! `sim`: one simulator, until it is told to stop.
+//! `sim`: runs one simulator until a signal stops it.
 
 pub(crate) mod discord;
 
@@ -26,7 +26,7 @@ async fn http(args: &HttpSimArgs, output: &Output) -> Result<(), CliError> {
     output.print_data(&format!("http://{}", sim.addr()));
     let limit = args.refill_per_s.map_or_else(
         || "no limit".to_owned(),
-        |refill| format!("{} calls at once, {refill} more each second", args.capacity),
+        |refill| format!("a burst of {} calls, {refill} more per second", args.capacity),
     );
     output.print_status(&format!(
         "simulates an API with {limit}; counts are at http://{}/_sim/stats",
@@ -44,7 +44,7 @@ async fn shopify(args: &ShopifySimArgs, output: &Output) -> Result<(), CliError>
     output.print_data(&format!("http://{}", sim.addr()));
     let figures = args.plan.limits();
     output.print_status(&format!(
-        "simulates Shopify with {} points for each shop, {} more each second; counts are at http://{}/_sim/stats",
+        "simulates Shopify with {} points per shop, {} more per second; counts are at http://{}/_sim/stats",
         figures.maximum,
         figures.restore_per_s,
         sim.addr()
@@ -62,11 +62,11 @@ fn print_stats(stats: &Stats, output: &Output) {
 }
 
 fn start_error(listen: SocketAddr, error: &std::io::Error) -> CliError {
-    // An option that makes no sense has its own sentence, and nothing to do with the address.
+    // An invalid option has its own message and nothing to do with the address.
     if error.kind() == std::io::ErrorKind::InvalidInput {
         return CliError::usage(error.to_string());
     }
-    CliError::new(format!("The simulator cannot be started on {listen}: {error}."))
+    CliError::new(format!("Cannot start the simulator on {listen}: {error}."))
 }
 
 fn http_options(args: &HttpSimArgs) -> HttpSimOptions {

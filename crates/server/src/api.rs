@@ -1,4 +1,4 @@
-//! The API under `/v1`: routes, and which scope each asks for.
+//! The API under `/v1`: the routes, and the scope that each requires.
 
 mod buckets;
 mod cluster;
@@ -36,13 +36,13 @@ use crate::wire::error::{ApiError, wrong_method};
 use crate::wire::object::truncate_name;
 use route::{Access, Route, any, delete, get, post, put};
 
-/// What a handler answers.
+/// The result of a handler.
 type HandlerResult = std::result::Result<Response, ApiError>;
 
-/// Where calls are passed on from: everything below an upstream's name, and the name alone.
+/// The routes of the paced proxy: everything below an upstream's name, and the name alone.
 pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstream}/", "/proxy/{upstream}"];
 
-/// Every call that a partition serves.
+/// The routes that a partition serves.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = vec![
         get(Read, "/v1/operations", operations::list),
@@ -70,8 +70,8 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-/// What belongs to no partition, and any node answers: from the store itself, or from its
-/// configuration.
+/// The routes that belong to no partition and that any node serves: from the store itself, or from
+/// its configuration.
 fn store_routes() -> Vec<Route<Arc<ServerState>>> {
     vec![
         get(Access::Open, "/openapi.json", openapi::document).without_query(),
@@ -93,7 +93,7 @@ fn store_routes() -> Vec<Route<Arc<ServerState>>> {
     ]
 }
 
-/// What operators see of idempotency keys, and what they may do with them.
+/// The operators' routes about idempotency keys.
 pub(crate) fn key_routes() -> Vec<Route<KeyAdmin>> {
     vec![
         get(Read, "/v1/keys", keys::list),
@@ -104,21 +104,21 @@ pub(crate) fn key_routes() -> Vec<Route<KeyAdmin>> {
     ]
 }
 
-/// The routes of operators about idempotency keys, for whoever serves keys of its own. Everybody who reaches them may use
-/// them; `who` is noted with every change.
+/// The operators' routes about idempotency keys, for a service that has its own keys. Everyone who
+/// can reach them may use them; `who` is logged with every change.
 pub fn keys_router(keys: KeyAdmin, who: &str) -> Router {
     let router = key_routes().into_iter().fold(Router::new(), |all, route| all.route(route.path, route.call));
     router.layer(Extension(auth::Caller(Arc::from(who)))).with_state(keys)
 }
 
-/// What is the same for everybody, on every node.
+/// The routes that are the same for everyone, on every node.
 fn public_routes<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
     let mut routes = vec![get(Access::Open, "/healthz", health::live).without_query()];
     routes.extend(page::open_routes());
     routes
 }
 
-/// Puts behind a front door what any node answers: from the store, and what is the same for everybody.
+/// Adds the routes that any node serves: from the store, and those that are the same for everyone.
 pub(crate) fn add_common_routes(
     door: GuardedRouterBuilder,
     house: &Arc<ServerState>,
@@ -128,14 +128,15 @@ pub(crate) fn add_common_routes(
     door.add_routes(page::key_routes(), &keys).add_routes(public_routes(), &())
 }
 
-/// A partition behind a front that has admitted the caller. It is called in this process only, never by a listener.
+/// The router of a partition, behind routing that has admitted the caller. It is called within this
+/// process only, never by a listener.
 pub(crate) fn partition_router(app: SharedPartition) -> Router {
     let router =
         routes().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.call));
     router.fallback(no_route).method_not_allowed_fallback(no_method).with_state(app)
 }
 
-/// Everything that is served.
+/// The router of all routes.
 pub(crate) fn router(app: &SharedPartition) -> GuardedRouter {
     let door = GuardedRouterBuilder::new(CallerPolicy::Configured(Arc::clone(&app.server)), None);
     add_common_routes(door.add_routes(routes(), app), &app.server).build()
@@ -150,7 +151,7 @@ pub(crate) async fn no_method(request: Request) -> Response {
     wrong_method(request.method())
 }
 
-/// The id in a path.
+/// Parses the id in a path.
 pub(crate) fn parse_id(text: &str) -> Result<OperationId> {
     text.parse().map_err(|problem| {
         let message = format!("There is no operation {:?}: {problem}.", truncate_name(text));

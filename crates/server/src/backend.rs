@@ -1,11 +1,11 @@
-//! Which store a URL names. The only place that knows all of them.
+//! Opens the store that a URL names. The only module that knows all stores.
 
 use std::sync::Arc;
 
 use tidegate::{Error, ErrorCode, Result};
 use tidegate_store::{Archive, Clock, Store, StoreErrorKind};
 
-/// A URL as it may be shown: without a user, a password or what follows a question mark.
+/// Returns a URL that is safe to show: without user, password and query.
 #[must_use]
 pub fn redact_url(url: &str) -> String {
     let url = url.split('?').next().unwrap_or_default();
@@ -18,12 +18,12 @@ pub fn redact_url(url: &str) -> String {
     }
 }
 
-/// Whether many processes may use the store that a URL names.
+/// Whether several processes may share the store that a URL names.
 pub(crate) fn is_shared(url: &str) -> bool {
     !(url.starts_with("file:") || url.starts_with("memory:"))
 }
 
-/// Whether what ends in the store that a URL names can be copied to an archive.
+/// Whether ended operations of the store that a URL names can be copied to an archive.
 pub(crate) fn can_archive(url: &str) -> bool {
     matches!(url.split(':').next(), Some("redis" | "rediss" | "redis+cluster" | "rediss+cluster"))
 }
@@ -33,10 +33,11 @@ pub(crate) fn is_archive(url: &str) -> bool {
     matches!(url.split(':').next(), Some("postgres" | "postgresql"))
 }
 
-/// Opens the store that a URL names, and the archive beside it when there is one. The archive need not be there yet.
+/// Opens the store that a URL names, and its archive if there is one. The archive need not be
+/// reachable yet.
 ///
 /// # Errors
-/// Whatever keeps the store from being opened, in its own words; an archive whose URL makes no sense.
+/// The store's own error if it cannot be opened; a bad URL of the archive.
 pub(crate) async fn open_archived(
     url: &str,
     archive: Option<&str>,
@@ -44,7 +45,8 @@ pub(crate) async fn open_archived(
 ) -> Result<(Arc<dyn Store>, Option<Arc<dyn Archive>>)> {
     let Some(archive) = archive else { return Ok((open(url, clock).await?, None)) };
     if !can_archive(url) {
-        let message = format!("There is no archive beside {}: only Redis notes what ended.", redact_url(url));
+        let message =
+            format!("There is no archive for {}: only a store on Redis can have one.", redact_url(url));
         return Err(Error::new(ErrorCode::BadConfig, message));
     }
     let archive = tidegate_store_postgres::PostgresArchive::at(archive).map_err(bad_store_url)?;
@@ -56,7 +58,7 @@ pub(crate) async fn open_archived(
 /// Opens the store that a URL names.
 ///
 /// # Errors
-/// Whatever keeps it from being opened, in its own words.
+/// The store's own error if it cannot be opened.
 pub async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
     let scheme = url.split(':').next().unwrap_or_default();
     match scheme {
@@ -68,19 +70,19 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
             tidegate_store_redis::open(url).await.map_err(bad_store_url)
         }
         _ => {
-            // Opening may read and repair files, which is no work for an async task.
+            // Opening may read and repair files, which would block an async task.
             let url = url.to_owned();
             let opened =
                 tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, clock)).await;
             match opened {
                 Ok(store) => store.map_err(bad_store_url),
-                Err(_) => Err(Error::new(ErrorCode::Internal, "Opening the store ended before its time.")),
+                Err(_) => Err(Error::new(ErrorCode::Internal, "Opening the store was interrupted.")),
             }
         }
     }
 }
 
-/// A store that makes no sense as it is named is a mistake in the configuration, and no fault of the program.
+/// Maps a bad store URL to an error of the configuration rather than an internal one.
 fn bad_store_url(error: tidegate_store::Error) -> Error {
     match error.kind() {
         StoreErrorKind::Invalid => Error::new(ErrorCode::BadConfig, error.to_string()),
@@ -92,7 +94,7 @@ fn bad_store_url(error: tidegate_store::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// OPS-22: a URL that makes no sense is told as a mistake of whoever wrote it.
+    /// OPS-22: a bad URL is reported as an error of the configuration.
     #[tokio::test]
     async fn ops_22_a_url_that_makes_no_sense_is_a_bad_configuration() {
         for url in
@@ -103,7 +105,7 @@ mod tests {
         }
     }
 
-    /// OPS-22: what is shown of a store never has a password in it.
+    /// OPS-22: the shown URL of a store never contains a password.
     #[test]
     fn ops_22_a_url_is_shown_without_its_secrets() {
         let table = [

@@ -1,5 +1,6 @@
-//! The configuration: one file over documented defaults, overridden by the environment, all of it checked before
-//! anything starts. Whatever is wrong is told with its line and column; no secret is ever in the file.
+//! The configuration: one file over documented defaults, overridden by environment variables, all
+//! of it validated before anything starts. Problems are reported with line and column; no secret is
+//! ever in the file.
 
 mod cluster;
 mod dialect;
@@ -47,69 +48,69 @@ use problem::SourceText;
 use section::Section;
 use value::LocatedValue;
 
-/// The defaults, and what every key means.
+/// The defaults, with a comment on every key.
 pub const DEFAULTS: &str = include_str!("config/default.toml");
-/// Largest file that is read, in bytes.
+/// The largest file that is read, in bytes.
 const FILE_LEN_MAX: usize = 1024 * 1024;
 
-/// Everything that can be set.
+/// The configuration of the server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the API and the page are served.
+    /// The address of the API and the status page.
     pub listen: SocketAddr,
     /// This node's name.
     pub node: String,
     /// Calls under way at once.
     pub workers: usize,
-    /// How long a stop waits for calls under way.
+    /// How long a shutdown waits for calls in flight.
     pub drain: Duration,
-    /// Connections served at once.
+    /// The maximum number of concurrent connections.
     pub connections_max: usize,
     /// How long a client may take to send a request.
     pub read_timeout: Duration,
     /// Where operations are kept.
     pub store_url: String,
-    /// Where what ended is copied to, beside a Redis.
+    /// The archive that ended operations are copied to, for a store on Redis.
     pub archive_url: Option<String>,
-    /// How long an operation that ended is kept.
+    /// How long an ended operation is kept.
     pub retention: Duration,
     /// How long a dedupe key is remembered.
     pub dedupe_window: Duration,
-    /// What follows a failure where an operation does not say; the first that fits counts.
+    /// What follows a failure if the operation does not say; the first matching rule applies.
     pub on_failure: Vec<FailureRule>,
-    /// The APIs that are called.
+    /// The upstreams.
     pub upstreams: Vec<UpstreamConfig>,
     /// Upstreams whose operations are spread over all partitions, by group.
     pub spread: BTreeSet<String>,
-    /// Upstreams of the dialect `shopify`, by name, and what they have besides.
+    /// The additional settings of upstreams with the dialect `shopify`, by name.
     pub shopify: BTreeMap<String, ShopifyConfig>,
-    /// Upstreams of the dialect `discord`, by name, and what they have besides.
+    /// The additional settings of upstreams with the dialect `discord`, by name.
     pub discord: BTreeMap<String, DiscordConfig>,
-    /// Who may call; when empty, only this machine.
+    /// The tokens of callers; if empty, only this machine may call.
     pub tokens: Vec<ApiToken>,
-    /// How it takes part in a cluster, when others share its store.
+    /// The settings of a node in a cluster.
     pub cluster: ClusterConfig,
-    /// How the keys of its own POST routes are kept.
+    /// The idempotency keys of the server's own POST routes.
     pub idempotency: IdempotencyConfig,
-    /// How a call through the proxy waits.
+    /// The settings of the paced proxy.
     pub pacing: PacingConfig,
 }
 
-/// How a node takes part in a cluster.
+/// The settings of a node in a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
-    /// Where other nodes reach this one; where it listens, when nothing is said.
+    /// The address at which other nodes reach this one; by default the one it listens on.
     pub advertise: Option<String>,
-    /// Partitions that work is spread over. The store keeps the number it was first used with.
+    /// The number of partitions. The store keeps the number it was first used with.
     pub partitions: u16,
-    /// What nodes know each other by; without it only nodes on this machine may be in the cluster.
+    /// The shared secret of the nodes; without it only nodes on this machine may be in the cluster.
     pub token: Option<Secret>,
 }
 
-/// What the command line says goes before everything else.
+/// Command-line options, which override everything else.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Where to serve.
+    /// The address to listen on.
     pub listen: Option<SocketAddr>,
     /// Where operations are kept.
     pub store_url: Option<String>,
@@ -117,14 +118,14 @@ pub struct Overrides {
     pub workers: Option<usize>,
 }
 
-/// What is read together: the environment, and everything found wrong.
+/// The state of parsing: the environment, and all problems found.
 struct ParseContext<'a> {
     env: Environment<'a>,
     problems: Vec<ConfigProblem>,
 }
 
 impl ParseContext<'_> {
-    /// The secret in a variable.
+    /// Reads the secret in an environment variable.
     fn secret(&mut self, variable: &LocatedValue<String>) -> Option<String> {
         let secret = (self.env)(&variable.value).filter(|text| !text.is_empty());
         if secret.is_none() {
@@ -135,7 +136,8 @@ impl ParseContext<'_> {
 }
 
 impl Config {
-    /// How many limits there are besides the gates: those that are written down, and those that a dialect makes.
+    /// The number of limits besides the gates: those in the configuration and those that a dialect
+    /// creates.
     #[must_use]
     pub fn limit_count(&self) -> usize {
         crate::dialects::from_config(self)
@@ -144,7 +146,8 @@ impl Config {
             .sum()
     }
 
-    /// As this process finds it: from the file, if there is one, and the variables that are set.
+    /// Loads the configuration of this process: from the file, if there is one, and the
+    /// environment.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -157,16 +160,16 @@ impl Config {
         }
     }
 
-    /// The defaults alone.
+    /// The default configuration.
     ///
     /// # Errors
-    /// When a variable of the environment cannot be used.
+    /// When an environment variable is invalid.
     pub fn defaults(env: Environment<'_>, over: &Overrides) -> Result<Self, ConfigProblems> {
         Self::parse("defaults", "", env, over, &[])
     }
 
-    /// From a text; `name` is what messages call it. `set` are the variables that are set, among which a
-    /// misspelled one is found.
+    /// Parses a text; `name` is its name in messages. `set` are the variables that are set, which
+    /// are checked for misspelled names.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -180,14 +183,16 @@ impl Config {
         parse(SourceText { name, text }, DEFAULTS, env, set, |root, reading| read::read(root, reading, over))
     }
 
-    /// What keeps it from being served, if anything does: without tokens only this machine may call.
+    /// Returns why it is not safe to serve, if it is not: without tokens only this machine may
+    /// call.
     #[must_use]
     pub fn exposure_problem(&self) -> Option<String> {
         (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposure_message(self.listen))
     }
 }
 
-/// Reads a text over its defaults; `set` are the variables that are set, among which a misspelled one is found.
+/// Parses a text over its defaults; `set` are the variables that are set, which are checked for
+/// misspelled names.
 fn parse<T>(
     source: SourceText<'_>,
     defaults: &str,
@@ -198,7 +203,7 @@ fn parse<T>(
     let defaults = SourceText { name: "defaults", text: defaults };
     let default_table = parse_toml(defaults)?;
     let table = parse_toml(source)?;
-    // Whatever is asked for is known, so no list of variables stands beside the keys.
+    // Every variable that is looked up is known, so no separate list of variables is needed.
     let asked = RefCell::new(Vec::new());
     let asking = |variable: &str| {
         asked.borrow_mut().push(variable.to_owned());
@@ -225,7 +230,7 @@ fn parse<T>(
     }
 }
 
-/// What stands in a file.
+/// Reads a file.
 fn read_file(path: &Path) -> Result<String, ConfigProblems> {
     let failed = |message: String| {
         let at = SourceLocation::outside_file(path.display().to_string());

@@ -1,5 +1,6 @@
-//! Deployments into guilds, beside the engine that carries their steps: begun by a call, gone on with when an engine opens,
-//! and left in the journal when it closes. What a deployment does is decided in the deployer.
+//! Runs deployments to guilds, next to the engine that executes their steps: started by a request,
+//! resumed when an engine opens, and left in the journal when it closes. The deployer decides what
+//! a deployment does.
 
 mod once_notifier;
 
@@ -19,17 +20,17 @@ use tokio_util::task::TaskTracker;
 
 use once_notifier::OnceNotifier;
 
-/// How long a call waits for the guild: whoever has just ended gives it back in less.
+/// How long a request waits for the guild: a deployment that has just ended releases it sooner.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a call waits for a plan.
+/// How long a request waits for a plan.
 const PLANNED: Duration = Duration::from_secs(60);
-/// Deployments that are gone on with at once when an engine opens; the others follow.
+/// How many deployments are resumed concurrently when an engine opens; the others follow.
 const AT_ONCE: usize = 8;
-/// Deployments that one engine has under way at the most.
+/// The maximum number of running deployments of one engine.
 const RUNNING_MAX: usize = 256;
-/// The newest deployments, among which those that were interrupted are looked for.
+/// How many of the newest deployments are searched for interrupted ones.
 const LOOKED_AT: usize = 500;
-/// Before something that was in the way is tried again, and the longest such pause.
+/// The first and the longest pause before a retry after an obstacle.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -47,13 +48,14 @@ impl DeploymentRunner {
         Self { engine, store, tasks: TaskTracker::new(), ending: CancellationToken::new() }
     }
 
-    /// Begins one, and answers as soon as it is in the journal; it goes on by itself.
+    /// Starts a deployment and returns as soon as it is in the journal; it continues in the
+    /// background.
     ///
     /// # Errors
-    /// Why it was not begun.
+    /// Why it was not started.
     pub(crate) async fn begin(&self, wanted: DeployRequest) -> Result<Deployment> {
         if self.tasks.len() >= RUNNING_MAX {
-            let message = format!("{RUNNING_MAX} deployments are under way. Try again when one has ended.");
+            let message = format!("{RUNNING_MAX} deployments are running. Try again when one has ended.");
             return Err(tidegate::Error::new(ErrorCode::NotNow, message).into());
         }
         let (tell, told) = oneshot::channel();
@@ -70,7 +72,7 @@ impl DeploymentRunner {
         self.store.deployment(&id).await?.ok_or(Error::LeaseLost)
     }
 
-    /// What would be done.
+    /// Plans a deployment without changing anything.
     ///
     /// # Errors
     /// When the guild cannot be listed, or not in time.
@@ -85,7 +87,7 @@ impl DeploymentRunner {
         }
     }
 
-    /// Goes on with everything that was interrupted and has its place here.
+    /// Resumes all interrupted deployments that belong to this engine.
     pub(crate) fn resume_interrupted(&self, is_here: impl Fn(&DeployRequest) -> bool + Send + 'static) {
         let this = self.clone();
         self.spawn(async move {
@@ -105,7 +107,7 @@ impl DeploymentRunner {
                     all.retain(|one| one.stage == DeploymentStage::Running);
                     return all;
                 }
-                Err(error) => tracing::warn!(%error, "the journal of deployments cannot be read"),
+                Err(error) => tracing::warn!(%error, "cannot read the journal of deployments"),
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -113,24 +115,25 @@ impl DeploymentRunner {
     }
 
     async fn resume(&self, id: Arc<str>) {
-        tracing::info!(deployment = &*id, "a deployment that was interrupted is gone on with");
+        tracing::info!(deployment = &*id, "resuming an interrupted deployment");
         let ended = self.deployer().resume(&id, &NoopListener).await;
         self.retry_until_done(&id, ended.map(drop)).await;
     }
 
-    /// Tries again what only had something in its way. Where another process has the guild it is left to that one.
+    /// Retries a deployment that failed for a temporary reason. If another process has the guild,
+    /// it is left to that process.
     async fn retry_until_done(&self, id: &str, mut ended: Result<()>) {
         let mut pause = PAUSE;
         loop {
             match ended {
-                Ok(()) => return tracing::info!(deployment = id, "a deployment has come to its end"),
+                Ok(()) => return tracing::info!(deployment = id, "deployment ended"),
                 Err(error @ Error::Busy { .. }) => {
-                    return tracing::info!(deployment = id, %error, "it is left to another process");
+                    return tracing::info!(deployment = id, %error, "deployment left to another process");
                 }
                 Err(error) if !error.is_transient() => {
-                    return tracing::warn!(deployment = id, %error, "a deployment has failed");
+                    return tracing::warn!(deployment = id, %error, "deployment failed");
                 }
-                Err(error) => tracing::warn!(deployment = id, %error, "a deployment is tried again"),
+                Err(error) => tracing::warn!(deployment = id, %error, "retrying deployment"),
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -142,7 +145,7 @@ impl DeploymentRunner {
         Deployer::new(self.engine.clone(), Arc::clone(&self.store))
     }
 
-    /// Until its end, or until the engine is about to stop.
+    /// Spawns work that runs to its end, or until the engine is shutting down.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let (engine, ending) = (self.engine.clone(), self.ending.clone());
         self.tasks.spawn(async move {
@@ -155,7 +158,8 @@ impl DeploymentRunner {
         });
     }
 
-    /// Leaves those under way in the journal: whoever opens the engine next goes on with them.
+    /// Stops running deployments and leaves them in the journal: the next process to open the
+    /// engine resumes them.
     pub(crate) async fn stop(&self) {
         self.ending.cancel();
         self.tasks.close();
@@ -164,5 +168,5 @@ impl DeploymentRunner {
 }
 
 fn stopping() -> Error {
-    tidegate::Error::new(ErrorCode::Stopping, "The server is about to stop.").into()
+    tidegate::Error::new(ErrorCode::Stopping, "The server is shutting down.").into()
 }

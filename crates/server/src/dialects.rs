@@ -1,4 +1,5 @@
-//! Each upstream with how it is spoken to: the one place where a dialect is chosen. What a dialect does is not known here.
+//! Chooses the dialect of each upstream. This is the only module that does; it does not know what a
+//! dialect does.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ fn dialect(config: &Config, upstream: &UpstreamConfig) -> Arc<dyn Dialect> {
     Arc::new(PlainDialect::new(name, &upstream.limits))
 }
 
-/// Each bot is in one place wherever it is called from, so shares of what their address may do need no place in common.
+/// The settings of a bot. Each bot belongs to one partition, wherever it is called from, so shares
+/// of the limits of their address need no common partition.
 fn discord_settings(config: &Config, bot: &DiscordConfig) -> DiscordSettings {
     let even = INVALID_MAX / config.discord.len().max(1) as u64;
     let (invalid_max, at_once) = (bot.invalid_max.unwrap_or(even), bot.at_once);

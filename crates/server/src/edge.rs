@@ -1,5 +1,5 @@
-//! What every request passes before a handler sees it: who calls, from where, under which id, how large, and
-//! whether it happened before.
+//! The checks that every request passes before a handler sees it: authentication, origin, request
+//! id, size, and idempotency.
 
 pub(crate) mod auth;
 pub(crate) mod content;

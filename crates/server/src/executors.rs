@@ -1,4 +1,4 @@
-//! Who carries which kind of operation, and the limits that stand before anything is carried.
+//! The executors of each kind of operation, and the limits that exist before anything is executed.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use tidegate_upstream::{FieldRefusal, HttpUpstreams, Upstream};
 use crate::config::Config;
 use crate::dialects::Dialects;
 
-/// The kind that sends one request.
+/// The kind of operation that sends one request.
 const HTTP: &str = "http";
 
-/// What an engine is opened with.
+/// The executors and limits that an engine is opened with.
 pub(crate) struct EngineInputs {
     pub executors: Executors,
     pub limits: Vec<LimitDefinition>,
@@ -34,7 +34,8 @@ pub(crate) fn from_config(
     executors.insert(Arc::from(HTTP), Arc::clone(&http));
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
     let shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(bad_upstream)?;
-    // Each holds a worker until it has ended, and half of them are left for what is quick.
+    // Each bulk operation holds a worker until it has ended, so half of the workers are left for
+    // short calls.
     let shops = shops.with_max_at_once(config.workers / 2);
     if !shops.is_empty() {
         executors.insert(Arc::from(executor::KIND), Arc::new(shops) as Arc<dyn Upstream>);
@@ -45,7 +46,7 @@ pub(crate) fn from_config(
     Ok(EngineInputs { executors, limits })
 }
 
-/// The kinds of operations that are carried, by name.
+/// The names of the supported kinds of operations.
 pub(crate) fn kinds(config: &Config) -> Vec<&'static str> {
     let bulk = (!config.shopify.is_empty()).then_some(executor::KIND);
     let steps = KINDS.into_iter().filter(|_| !config.discord.is_empty());

@@ -1,5 +1,5 @@
-//! Where idempotency keys are kept, for the server's own routes and for the proxy: in a store, their answers sealed when keys to
-//! seal with are configured.
+//! Opens the store of idempotency keys, for the server's own routes and for the proxy. Responses
+//! are sealed if sealing keys are configured.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tidegate_store::Store;
 use crate::config::SealKeys;
 
 /// # Errors
-/// When there is no sealing with the keys that are configured.
+/// When the configured sealing keys cannot be used.
 pub(crate) fn open(sealing: Option<&SealKeys>, store: Arc<dyn Store>) -> Result<KeyStore> {
     let Some(SealKeys { variable, keys }) = sealing else { return Ok(KeyStore::new(store)) };
     let seal = SealingKeys::parse(variable, keys.reveal())
-        .map_err(|bad| Error::new(ErrorCode::BadConfig, format!("Answers cannot be sealed: {bad}.")))?;
+        .map_err(|bad| Error::new(ErrorCode::BadConfig, format!("Responses cannot be sealed: {bad}.")))?;
     Ok(KeyStore::sealed(store, seal))
 }

@@ -1,5 +1,6 @@
-//! The HTTP server: the API, the live page, metrics and the configuration. It chooses store and dialects and turns
-//! the wire into calls to the engine; it decides nothing about an operation.
+//! The HTTP server: the API, the live status page, metrics and the configuration. It chooses the
+//! store and the dialects and turns requests into calls to the engine; it decides nothing about an
+//! operation.
 
 mod api;
 pub mod backend;

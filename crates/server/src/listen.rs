@@ -1,5 +1,6 @@
-//! Taking connections: as many at once as may be, and of one address not all of them. A connection on which nothing is
-//! asked for makes room for one that comes later; when all are at work, a few more are taken for health and operators.
+//! Accepts connections up to a maximum, of which one address may not have all. An idle connection
+//! is evicted for a new one; when all are busy, a few more are accepted for health checks and
+//! operators.
 
 mod connection;
 mod slots;
@@ -17,10 +18,10 @@ pub(crate) use connection::ReservedConnection;
 use slots::SlotOutcome;
 pub(crate) use slots::Slots;
 
-/// A pause after the system had no connection to give, such as when no file is left.
+/// The pause after a failed accept, for example when no file descriptor is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How connections are taken.
+/// The options of accepting connections.
 #[derive(Clone)]
 pub(crate) struct AcceptOptions {
     pub router: GuardedRouter,
@@ -30,7 +31,7 @@ pub(crate) struct AcceptOptions {
     pub tasks: TaskTracker,
 }
 
-/// Takes connections until the server stops.
+/// Accepts connections until the server shuts down.
 pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
     loop {
         let accepted = tokio::select! {
@@ -40,8 +41,8 @@ pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                // Perhaps no file is left: one that is held by nothing is given back.
+                tracing::warn!(%error, "cannot accept a connection");
+                // Perhaps no file descriptor is left: evicting an idle connection frees one.
                 door.slots.evict_one();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -56,7 +57,7 @@ pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
                 door.tasks.spawn(connection::serve(stream, peer, slot, door.clone()));
             }
             SlotOutcome::AddressFull => {
-                tracing::debug!(%peer, "an address has all the connections it may have");
+                tracing::debug!(%peer, "an address has reached its maximum of connections");
             }
         }
     }

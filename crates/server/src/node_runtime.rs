@@ -1,5 +1,5 @@
-//! What works behind the door: one engine, when the store is this process's own, or this node's share of the
-//! partitions of a store that many nodes use.
+//! The engines of this process: a single engine when the store is its own, or this node's share of
+//! the partitions of a store that several nodes use.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,13 +22,14 @@ use crate::routing::{
 };
 use crate::state::{PartitionState, ServerState};
 
-/// How long a start waits until this node takes part: longer than the others take to say who they are.
+/// How long the start waits for this node to join: longer than the handshakes of the other nodes
+/// take.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) enum NodeRuntime {
-    /// All of it, in one engine.
+    /// Everything in one engine.
     SingleNode(Arc<PartitionState>),
-    /// A share of it.
+    /// This node's share of the partitions.
     Clustered(Arc<RoutingState>),
 }
 
@@ -102,7 +103,8 @@ impl NodeRuntime {
         })))
     }
 
-    /// Waits until this node takes part, or says why it does not. It has to be reached for that.
+    /// Waits until this node has joined, or logs why it has not. Other nodes must be able to reach
+    /// it for that.
     pub(crate) async fn wait_until_joined(&self) {
         if let Self::Clustered(front) = self {
             front.cluster.wait_until_decided(JOIN_TIMEOUT).await;
@@ -126,7 +128,7 @@ impl NodeRuntime {
     pub(crate) async fn failed(&self) -> Error {
         match self {
             Self::SingleNode(app) => app.engine.stopped().await,
-            // A share that was lost is taken on again, here or elsewhere.
+            // A lost partition is taken over again, by this node or another.
             Self::Clustered(_) => std::future::pending().await,
         }
     }
@@ -142,14 +144,14 @@ impl NodeRuntime {
     }
 }
 
-/// What the store's outbox has to know of upstreams.
+/// The upstreams as they are published for the store's outbox.
 fn outbox_upstreams(config: &Config) -> Vec<PublishedUpstream> {
     let is_spread = |name: &String| config.spread.contains(name);
     let names = config.upstreams.iter().map(|upstream| &upstream.name);
     names.map(|name| PublishedUpstream { name: name.clone(), is_spread: is_spread(name) }).collect()
 }
 
-/// Where the other nodes reach this one.
+/// The address at which the other nodes reach this one.
 fn advertised_address(config: &Config, addr: SocketAddr) -> Result<String> {
     let wrong = |message: String| Err(Error::new(ErrorCode::BadConfig, message));
     let address = match &config.cluster.advertise {
@@ -169,7 +171,7 @@ fn advertised_address(config: &Config, addr: SocketAddr) -> Result<String> {
     Ok(address)
 }
 
-/// The settings of engines.
+/// The options of engines.
 pub(crate) fn engine_options(config: &Config) -> Options {
     Options {
         node: config.node.clone(),

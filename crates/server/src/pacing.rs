@@ -1,5 +1,6 @@
-//! The paced proxy: a client's own request becomes an operation, waits its turn, and is answered with what the upstream
-//! said. What is here is the same on every node; the call itself is made where its partition is.
+//! The paced proxy: a client's own request becomes an operation, waits for its turn, and gets the
+//! upstream's response. This state is the same on every node; the call itself is made by the node
+//! that owns its partition.
 
 pub(crate) mod body;
 pub(crate) mod links;
@@ -24,30 +25,31 @@ use crate::config::PacingConfig;
 use crate::dialects::Dialects;
 use target::ProxyTarget;
 
-/// How long a stop waits until those who wait for their turn have called off what they asked for.
+/// How long a shutdown waits until requests that wait for their turn have canceled their
+/// operations.
 const CALLED_OFF: Duration = Duration::from_secs(2);
 
-/// What a process knows of it.
+/// The state of the paced proxy in this process.
 #[derive(Debug)]
 pub(crate) struct PacedProxy {
     pub config: PacingConfig,
-    /// Where whole answers come from.
+    /// Relays complete responses to waiting clients.
     pub handover: ResponseRelay,
     upstreams: BTreeMap<String, ProxiedUpstream>,
-    /// Held by everybody who has not heard of a stop.
+    /// Held by every request that has not handled the shutdown yet.
     stop_lock: Arc<RwLock<()>>,
 }
 
-/// What matters of an upstream.
+/// The properties of an upstream that the proxy needs.
 #[derive(Clone)]
 pub(crate) struct ProxiedUpstream {
-    /// The header that its own credential is sent in, and what stands before it.
+    /// The header of its own credential, and the prefix before the credential.
     pub credential: Option<(HeaderName, String)>,
     /// How long one attempt may take.
     pub timeout: Duration,
-    /// Says which of its requests may be made twice.
+    /// Decides which of its requests may be sent twice.
     pub dialect: Arc<dyn Dialect>,
-    /// Where it is.
+    /// Its base URL.
     pub base: Option<BaseUrl>,
 }
 
@@ -70,7 +72,7 @@ impl PacedProxy {
         self.upstreams.get(upstream)
     }
 
-    /// Whether a client's call changes nothing, as far as its upstream's dialect knows.
+    /// Whether a client's call changes nothing, according to its upstream's dialect.
     pub(crate) fn only_reads(
         &self,
         method: &str,
@@ -89,24 +91,25 @@ impl PacedProxy {
         read.unwrap_or(false)
     }
 
-    /// The longest that an answer takes to come from another node.
+    /// The longest time that a response from another node takes.
     pub(crate) fn answer_timeout(&self) -> Duration {
         let slowest = self.upstreams.values().map(|served| served.timeout).max().unwrap_or_default();
         self.config.wait + slowest
     }
 
-    /// Until it is dropped, a stop waits.
+    /// Returns a guard that delays the shutdown until it is dropped.
     pub(crate) async fn hold_stop(&self) -> OwnedRwLockReadGuard<()> {
         Arc::clone(&self.stop_lock).read_owned().await
     }
 
-    /// Waits until everybody who was told of a stop has acted on it.
+    /// Waits until every request has handled the shutdown.
     pub(crate) async fn wait_for_stop_handled(&self) {
-        // Whoever takes longer than this finds out from the engine.
+        // A request that takes longer than this learns it from the engine.
         let _ = tokio::time::timeout(CALLED_OFF, self.stop_lock.write()).await;
     }
 
-    /// A token in the header that carries the upstream's own credential, for clients that can send no other.
+    /// The token in the header of the upstream's own credential, for clients that can send no other
+    /// header.
     pub(crate) fn credential(&self, path: &str, headers: &HeaderMap) -> Option<String> {
         let target = ProxyTarget::read(path)?;
         let (name, prefix) = self.upstream(&target.upstream)?.credential.as_ref()?;

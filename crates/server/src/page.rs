@@ -1,4 +1,4 @@
-//! The page: what goes on, rendered here and kept fresh by one small script. It only shows; it changes nothing, and
+//! The status page, rendered on the server and refreshed by one small script. It is read-only, and
 //! it works without the script.
 
 pub(crate) mod deployments;
@@ -36,11 +36,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 const STYLE: &[u8] = include_bytes!("page/assets/page.css");
 const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
 
-/// What the addresses of the assets end in, so that a new version is fetched and an old one kept.
+/// The version suffix of the assets' URLs, so that browsers can cache them and fetch new versions.
 static VERSION: LazyLock<String> =
     LazyLock::new(|| hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).finish()[..6]));
 
-/// The pages, which ask for the scope `read`.
+/// The pages, which require the scope `read`.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         page(Read, "/", overview::show),
@@ -56,7 +56,7 @@ pub(crate) fn key_routes() -> Vec<Route<KeyAdmin>> {
     vec![page(Read, "/keys", keys::show)]
 }
 
-/// What the pages are made with, and the description of the API: no secret, and the same on every node.
+/// The assets of the pages and the description of the API: not secret, and the same on every node.
 pub(crate) fn open_routes<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
     vec![
         page(Access::Open, "/docs", reference::show),
@@ -70,8 +70,8 @@ async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], bytes).into_response()
 }
 
-/// On every answer of ours: nothing from elsewhere, no guessing of types, no frames, nothing kept. On an upstream's: no
-/// part in this server's pages.
+/// Adds security headers. Our own responses load nothing from other origins, and forbid type
+/// sniffing, frames and caching. An upstream's response is isolated from this server's pages.
 pub(crate) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if is_from_upstream(&response) {
@@ -86,7 +86,7 @@ pub(crate) async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// A whole document.
+/// A complete HTML document.
 pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
     let version = VERSION.as_str();
     html! {
@@ -111,7 +111,7 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
                     a href="/docs" { "API" }
                     @if is_live {
                         p #live role="status" { "as of this moment" }
-                        button #hold type="button" hidden { "Hold still" }
+                        button #hold type="button" hidden { "Pause" }
                     }
                 }
                 main #main { (content) }
@@ -120,7 +120,7 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
     }
 }
 
-/// An error, for people.
+/// The HTML page of an error.
 fn error_page(error: &Error) -> Response {
     let content = html! {
         h1 { (error.message) }

@@ -1,11 +1,11 @@
-//! Which settings are for which path: the longest route that fits decides. Paths are compared as a
-//! service would read them, so that no spelling of one slips past its route.
+//! Settings by path: the longest matching route wins. Paths are compared as a service would read
+//! them, so that no spelling of a path bypasses its route.
 
 use std::sync::Arc;
 
 use crate::config::PolicyRoute;
 
-/// Something for all paths, and something else below some.
+/// A default value for all paths, and other values below some of them.
 #[derive(Clone)]
 pub(crate) struct PathMap<T> {
     usual: T,

@@ -1,4 +1,5 @@
-//! A running proxy: idempotent POSTs in front of one service, and beside it, on a port of its own, what operators look at.
+//! A running idempotency proxy in front of one service, with an admin API for operators on its own
+//! port.
 
 mod admin;
 mod routes;
@@ -26,18 +27,18 @@ use crate::telemetry;
 use admin::AdminState;
 use routes::ProxyService;
 
-/// Connections to the admin port at once.
+/// The maximum number of concurrent connections to the admin port.
 const ADMINS_MAX: usize = 64;
-/// How long those may take to end.
+/// How long those connections may take to close.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A proxy that takes requests.
+/// A running proxy.
 pub struct ProxyServer {
-    /// Where.
+    /// The address it listens on.
     pub addr: SocketAddr,
-    /// Where health and metrics are.
+    /// The address of the admin port, with health and metrics.
     pub admin_addr: SocketAddr,
-    /// What its store says of itself.
+    /// A description of its store.
     pub store: String,
     gate: KeyStore,
     drain: Duration,
@@ -52,7 +53,7 @@ impl ProxyServer {
     /// Opens the store and serves.
     ///
     /// # Errors
-    /// When an address is taken, or the store, the upstream or the seal cannot be used.
+    /// When an address is in use, or the store, the upstream or the sealing keys cannot be used.
     pub async fn start(config: ProxyConfig) -> Result<Self> {
         let metrics = telemetry::install()?;
         let (listener, addr) = bind(config.listen, "--listen, or listen in the file").await?;
@@ -109,7 +110,7 @@ impl ProxyServer {
         })
     }
 
-    /// Takes no more requests, lets those in work finish and be kept, and ends.
+    /// Accepts no more requests, lets those in flight finish and stores their responses, and ends.
     pub async fn shutdown(self) {
         self.stopping.cancel();
         self.clients.close();
@@ -121,7 +122,7 @@ impl ProxyServer {
             let after = self.drain;
             tracing::warn!(
                 ?after,
-                "requests were still in work; their keys are free when their leases run out"
+                "requests were still in flight; their keys are released when their leases expire"
             );
         }
         self.closing.cancel();
@@ -133,7 +134,7 @@ impl ProxyServer {
     }
 }
 
-/// Listens; `chosen_by` says how another address is chosen.
+/// Binds an address; `chosen_by` names the setting that selects another one.
 async fn bind(listen: SocketAddr, chosen_by: &str) -> Result<(TcpListener, SocketAddr)> {
     let cannot = |error: std::io::Error| {
         let message = format!("Cannot listen on {listen}: {error}. Choose another address with {chosen_by}.");

@@ -1,6 +1,7 @@
-//! The front of a node that shares its store with others. Every node answers every call: the front finds the partition
-//! that a call is about, serves it from the room it has here or passes it on to the node that owns it, once. What a call
-//! means is decided behind it, in the partition's own router; the front reads no more than it needs to find the way.
+//! Routing in a node that shares its store with others. Every node serves every request: it finds
+//! the partition of the request, serves it from its own engine, or forwards it once to the node
+//! that owns the partition. What a request means is decided in the partition's own router; routing
+//! reads no more than it needs to find the partition.
 
 mod batch;
 mod cursor;
@@ -50,22 +51,22 @@ use crate::wire::error::ApiError;
 use placement::RoutingRule;
 use proxy_call::ProxyContext;
 
-/// How long a call is held while this node joins.
+/// How long a request is held while this node joins.
 const JOIN: Duration = Duration::from_secs(12);
 
-/// What the front works with.
+/// The state of the routing layer.
 pub(crate) struct RoutingState {
     pub cluster: Cluster,
     pub partitions: Arc<LocalPartitions>,
     pub peers: PeerClient,
     pub server: Arc<ServerState>,
-    /// What it says to other nodes of itself.
+    /// What this node tells other nodes about itself.
     pub handshake: Arc<NodeHandshake>,
-    /// Upstreams whose operations are spread by group; all others have one place each.
+    /// Upstreams whose operations are spread by group; all others have one partition each.
     pub spread: BTreeSet<String>,
 }
 
-/// A call on its way: what is left of it once its caller was admitted and its body read.
+/// A request to route, after its caller was authorized and its body read.
 #[derive(Clone, Debug)]
 pub(crate) struct RoutedCall {
     pub method: axum::http::Method,
@@ -75,18 +76,18 @@ pub(crate) struct RoutedCall {
     pub body: Bytes,
     pub caller: Arc<str>,
     pub request_id: Arc<str>,
-    /// Of a call that is passed on to an upstream, the client's own headers.
+    /// For a proxied call, the client's own headers.
     pub proxy: Option<Arc<ProxyContext>>,
-    /// A body that is too large to be kept, until it is on its way.
+    /// A body that is too large to be buffered, until it is sent.
     pub streamed: Option<Arc<OneShotBody>>,
 }
 
-/// A body that can be sent once.
+/// A body that can be sent only once.
 #[derive(Debug)]
 pub(crate) struct OneShotBody(Mutex<Option<StreamedBody>>);
 
 impl RoutedCall {
-    /// Its body, on its way now.
+    /// Takes the body to send it.
     fn take_body(&self) -> Body {
         match &self.streamed {
             Some(streamed) => {
@@ -97,20 +98,20 @@ impl RoutedCall {
         }
     }
 
-    /// Whether its body went with an earlier attempt, so that there is no other.
+    /// Whether the body was already sent with an earlier attempt, so that it cannot be sent again.
     fn is_spent(&self) -> bool {
         self.streamed
             .as_ref()
             .is_some_and(|streamed| streamed.0.lock().unwrap_or_else(PoisonError::into_inner).is_none())
     }
 
-    /// The same call to another target.
+    /// Returns the same request with another target.
     fn with_target(&self, target: String) -> Self {
         Self { target, ..self.clone() }
     }
 }
 
-/// Everything that is served.
+/// The router of all routes.
 pub(crate) fn router(front: &Arc<RoutingState>) -> GuardedRouter {
     let relayed = api::routes().into_iter().filter_map(|route| {
         let way = placement::rule_for(route.method, route.path)?;
@@ -157,7 +158,8 @@ async fn route_call(front: Arc<RoutingState>, way: RoutingRule, request: Request
     }
 }
 
-/// Refuses while this node has no part: where it would place something is not where the others look for it.
+/// Fails while this node has not joined: it might place operations where the others do not look for
+/// them.
 async fn require_joined(front: &RoutingState) -> Result<(), ApiError> {
     if front.cluster.has_joined() {
         return Ok(());
@@ -202,7 +204,7 @@ async fn read_call(front: &RoutingState, way: RoutingRule, request: Request) -> 
     })
 }
 
-/// The body of a call that is passed on to an upstream, or the beginning of one that is too large to be kept.
+/// Reads the body of a proxied call, or the beginning of one that is too large to be buffered.
 async fn read_proxied_body(
     house: &ServerState,
     body: Body,

@@ -1,4 +1,5 @@
-//! A running server: store, engines and HTTP put together, and the way they are taken apart again.
+//! A running server: starts the store, the engines and the HTTP listener, and shuts them down in
+//! order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,38 +27,39 @@ use crate::pacing::PacedProxy;
 use crate::state::ServerState;
 use crate::telemetry;
 
-/// How long everything may take to end after the time that calls in flight are given.
+/// How long the shutdown may take after the drain time of calls in flight.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Of that, what is kept for connections to end.
+/// The part of that which is reserved for closing connections.
 const CLOSE: Duration = Duration::from_secs(1);
-/// How often the metrics are tidied when nobody reads them.
+/// How often the metrics are maintained when no one scrapes them.
 const METRICS_EVERY: Duration = Duration::from_secs(5);
 
-/// A server that takes requests.
+/// A running server.
 pub struct Server {
-    /// Where.
+    /// The address it listens on.
     pub addr: SocketAddr,
-    /// What its store says of itself.
+    /// A description of its store.
     pub store: String,
-    /// And its archive, where it has one.
+    /// A description of its archive, if it has one.
     pub archive: Option<String>,
     work: NodeRuntime,
     house: Arc<ServerState>,
     gate: KeyStore,
-    /// How long calls in flight are given at the end.
+    /// The drain time of calls in flight at shutdown.
     drain: Duration,
     stopping: CancellationToken,
-    /// The door is closed last: while calls under way are waited for, whoever asks is answered.
+    /// Closes the listener, last: while calls in flight are drained, requests still get a response.
     closing: CancellationToken,
     tasks: TaskTracker,
     aborts: Vec<tokio::task::AbortHandle>,
 }
 
 impl Server {
-    /// Opens the store, takes over what is in it, alone or as one of many, and serves.
+    /// Opens the store, takes over its operations, alone or as a node of a cluster, and serves.
     ///
     /// # Errors
-    /// When the address is taken, would be open to all, or the store or an upstream cannot be used.
+    /// When the address is in use or would be open to everyone, or the store or an upstream cannot
+    /// be used.
     pub async fn start(config: Config) -> Result<Self> {
         if let Some(message) = config.exposure_problem() {
             return Err(Error::new(ErrorCode::BadConfig, message));
@@ -110,39 +112,41 @@ impl Server {
         Ok(Self { addr, store, archive, work, house, gate, drain, stopping, closing, tasks, aborts })
     }
 
-    /// Resolves when nothing can be served any more because the store failed; the reason is in it.
+    /// Resolves with the reason when the store failed and nothing can be served any more.
     pub async fn failed(&self) -> Error {
         self.work.failed().await
     }
 
-    /// Operations here, by state.
+    /// Counts the operations of this server by state.
     ///
     /// # Errors
-    /// When an engine is stopping.
+    /// When an engine is shutting down.
     pub async fn counts(&self) -> Result<Counts> {
         self.work.counts().await
     }
 
-    /// Lets calls under way finish or gives them back, and takes nothing more; requests are still answered.
+    /// Lets calls in flight finish or returns them to the queue, and accepts nothing more. Requests
+    /// still get a response.
     pub async fn drain(&self) {
         self.work.drain().await;
     }
 
-    /// Stops taking requests, lets calls under way finish or gives them back, and ends: within the
-    /// time for a drain and five seconds, whatever the store does.
+    /// Stops accepting requests, lets calls in flight finish or returns them to the queue, and
+    /// ends: within the drain time plus five seconds, whatever the store does.
     pub async fn shutdown(self) {
         let end_by = Instant::now() + self.drain + SHUTDOWN_TIMEOUT;
         self.stopping.cancel();
         self.house.pacing.wait_for_stop_handled().await;
         if tokio::time::timeout_at(end_by - CLOSE, self.work.drain()).await.is_err() {
             tracing::error!(
-                "the store did not take the last of it in time: calls that were under way have an \
-                 unknown outcome, and this node's partitions are free when their leases run out"
+                "the store did not accept the last writes in time: calls in flight have an unknown \
+                 outcome, and this node's partitions are released when their leases expire"
             );
         }
         self.closing.cancel();
         self.tasks.close();
-        // Whoever does not read its answer cannot hold the server up, nor can a store that does not take one.
+        // Neither a client that does not read its response nor a store that accepts no write may
+        // delay the shutdown.
         let answered = async { tokio::join!(self.tasks.wait(), self.gate.drain()) };
         let _ = tokio::time::timeout_at(end_by.min(Instant::now() + SHUTDOWN_TIMEOUT), answered).await;
         for task in &self.aborts {

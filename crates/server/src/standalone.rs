@@ -1,5 +1,6 @@
-//! An engine without a door: for a command that has something carried and then ends. It owns the one partition that it
-//! needs; where a server owns it, the server has to be asked instead.
+//! An engine without an HTTP server, for a command that executes operations and then ends. It owns
+//! the one partition that it needs; if a server owns that partition, the command has to use the
+//! server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use crate::config::Config;
 use crate::routing::upstream_partition;
 use crate::{backend, dialects, executors};
 
-/// How long a partition is waited for: longer than a process that has died still owns it.
+/// How long to wait for the partition: longer than the lease of a process that died.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// The time between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a call of a process that has died is waited for.
+/// How long to wait for calls of a process that died.
 const LEASE: Duration = Duration::from_secs(6);
 
 /// An engine and its store.
@@ -29,10 +30,10 @@ pub struct StandaloneEngine {
 }
 
 impl StandaloneEngine {
-    /// Opens the configured store and carries for the upstream of this name.
+    /// Opens the configured store and an engine for the upstream of this name.
     ///
     /// # Errors
-    /// When the store cannot be opened, or somebody else owns what is needed of it.
+    /// When the store cannot be opened, or another process owns the partition.
     pub async fn open(config: &Config, upstream: &str) -> Result<Self> {
         let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
         let mut options = Options { lease: LEASE, ..crate::node_runtime::engine_options(config) };
@@ -61,7 +62,7 @@ impl StandaloneEngine {
 
 fn already_owned(error: &Error) -> Error {
     let message =
-        format!("{} Where a server uses this store, let it do it: --server URL.", sentence(&error.message));
+        format!("{} If a server uses this store, run it there: --server URL.", sentence(&error.message));
     Error::new(ErrorCode::StoreRefused, message)
 }
 

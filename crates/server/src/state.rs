@@ -1,4 +1,4 @@
-//! What every handler holds: the engine of one partition, and the house it stands in.
+//! The shared state of handlers: the state of the process, and the engine of one partition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use crate::edge::request_id::RequestIds;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
 
-/// What a process has once, however many partitions it serves.
+/// The state that a process has once, however many partitions it serves.
 pub(crate) struct ServerState {
     pub store: Arc<dyn Store>,
-    /// Where what ended is kept for good.
+    /// The archive of ended operations.
     pub archiving: Option<SharedArchive>,
     pub clock: Arc<dyn Clock>,
     pub tokens: Vec<ApiToken>,
     /// The idempotency keys of callers.
     pub key_store: KeyStore,
-    /// What lets a POST with a key happen once.
+    /// The layers that make POSTs with an idempotency key run once, by path.
     pub idempotency: PathMap<IdempotencyLayer>,
-    /// What calls through the proxy need.
+    /// The state of the paced proxy.
     pub pacing: PacedProxy,
-    /// Upstreams that reach Discord.
+    /// The upstreams with the Discord dialect.
     pub discord_upstreams: BTreeSet<String>,
-    /// The description of the API, as this server is configured.
+    /// The OpenAPI description, as this server is configured.
     pub description: String,
     pub metrics: PrometheusHandle,
     pub request_ids: RequestIds,
-    /// The server is about to stop: streams and waits end.
+    /// Cancelled when the server is shutting down: streams and long polls end.
     pub stopping: CancellationToken,
     /// How long a body may take to arrive.
     pub read_timeout: Duration,
 }
 
-/// Shared by all handlers of a partition.
+/// The state that all handlers of a partition share.
 pub(crate) struct PartitionState {
     pub engine: Engine,
     pub server: Arc<ServerState>,

@@ -1,4 +1,4 @@
-//! The figures that are told at `/metrics`. What the engine counts by itself is not counted again.
+//! The metrics at `/metrics`. What the engine counts itself is not counted again.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,14 +17,13 @@ const COUNTS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0,
 
 static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
-/// The recorder of this process, made once.
+/// Installs the recorder of this process, once.
 pub(crate) fn install() -> Result<PrometheusHandle> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(handle) = &*installed {
         return Ok(handle.clone());
     }
-    let failed =
-        |what: String| Error::new(ErrorCode::Internal, format!("The metrics cannot be set up: {what}."));
+    let failed = |what: String| Error::new(ErrorCode::Internal, format!("Cannot set up metrics: {what}."));
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
         .and_then(|builder| builder.set_buckets(&COUNTS))
@@ -43,62 +42,63 @@ fn describe() {
         "tidegate_accept_seconds",
         "From the first byte of a submission's body to its durable acceptance."
     );
-    describe_counter!(
-        "tidegate_operations_deduplicated_total",
-        "Submissions that were an operation already known."
-    );
+    describe_counter!("tidegate_operations_deduplicated_total", "Submissions that were deduplicated.");
     describe_counter!("tidegate_operations_refused_total", "Submissions that were not accepted, by code.");
     describe_counter!("tidegate_requests_refused_total", "Requests answered with an error, by code.");
-    describe_counter!("tidegate_outbox_accepted_total", "Rows of the outbox that were accepted.");
-    describe_counter!("tidegate_outbox_refused_total", "Rows of the outbox that were moved aside, by code.");
-    describe_gauge!("tidegate_outbox_waiting", "Rows that wait in the outbox, of all partitions.");
+    describe_counter!("tidegate_outbox_accepted_total", "Outbox rows that were accepted.");
+    describe_counter!(
+        "tidegate_outbox_refused_total",
+        "Outbox rows that were refused and moved aside, by code."
+    );
+    describe_gauge!("tidegate_outbox_waiting", "Rows waiting in the outbox, over all partitions.");
     describe_gauge!("tidegate_operations", "Operations that have not ended, by state.");
-    describe_gauge!("tidegate_groups", "Groups with something in them.");
-    describe_gauge!("tidegate_groups_stopped", "Groups that wait for a person.");
+    describe_gauge!("tidegate_groups", "Groups that are not empty.");
+    describe_gauge!("tidegate_groups_stopped", "Groups that wait for an operator.");
     describe_gauge!(
         "tidegate_limits_opened",
-        "Limits that calls have opened, such as those of routes; they have no figures here."
+        "Limits opened by calls, such as those of routes; they have no metrics of their own."
     );
-    describe_gauge!("tidegate_limit_level", "What is left of a limit, in tokens or places.");
-    describe_gauge!("tidegate_limit_capacity", "The most a limit holds, in tokens or places.");
+    describe_gauge!("tidegate_limit_level", "What is left of a limit, in tokens or slots.");
+    describe_gauge!("tidegate_limit_capacity", "The capacity of a limit, in tokens or slots.");
     describe_gauge!("tidegate_limit_waiting", "Groups that wait for a limit.");
-    describe_gauge!("tidegate_limit_in_flight", "Calls under way that charge a limit.");
+    describe_gauge!("tidegate_limit_in_flight", "Calls in flight that charge a limit.");
     describe_gauge!("tidegate_limit_closed", "1 while an upstream has closed a limit.");
-    describe_gauge!("tidegate_store_bytes", "Bytes the store takes.");
-    describe_gauge!("tidegate_store_operations", "Operations the store keeps.");
+    describe_gauge!("tidegate_store_bytes", "Size of the store in bytes.");
+    describe_gauge!("tidegate_store_operations", "Operations in the store.");
     describe_counter!("tidegate_archived_total", "Operations that were copied to the archive.");
     describe_gauge!("tidegate_archive_waiting", "Operations that ended and are not in the archive yet.");
-    describe_gauge!("tidegate_archive_oldest_seconds", "How long ago the first of them ended.");
+    describe_gauge!(
+        "tidegate_archive_oldest_seconds",
+        "Age of the oldest ended operation that is not archived yet."
+    );
     describe_keys();
 }
 
-/// What is counted of requests with an idempotency key.
+/// Describes the metrics of requests with an idempotency key.
 fn describe_keys() {
     let counters = [
-        ("idempotency.hit", "Repeats that got the first one's answer."),
-        ("idempotency.miss", "Requests with a new key, which were handled."),
+        ("idempotency.hit", "Repeats that got the stored response."),
+        ("idempotency.miss", "Requests with a new key, which ran."),
         ("idempotency.conflict", "Requests whose key belongs to another request."),
-        ("idempotency.processing_collision", "Repeats that came while the first one was in work."),
-        ("idempotency.takeover", "Keys taken over from a holder that had gone."),
-        ("idempotency.lease_lost", "Requests still at work whose key another one has by now."),
-        (
-            "idempotency.outcome_unknown",
-            "Requests of which nobody knows whether they were done, and their repeats.",
-        ),
-        ("idempotency.not_replayable", "Answers that were too large to be kept."),
-        ("idempotency.damaged", "Kept answers that could not be read."),
-        ("idempotency.store_error", "Steps of the store that failed or took too long."),
-        ("idempotency.unprotected", "Requests that passed without protection while the store was away."),
+        ("idempotency.processing_collision", "Repeats that arrived while the first request was processing."),
+        ("idempotency.takeover", "Keys taken over from a holder that had died."),
+        ("idempotency.lease_lost", "Requests still running whose key another request has taken over."),
+        ("idempotency.outcome_unknown", "Requests whose outcome is unknown, and their repeats."),
+        ("idempotency.not_replayable", "Responses that were too large to be stored."),
+        ("idempotency.damaged", "Stored responses that could not be read."),
+        ("idempotency.store_error", "Store calls that failed or timed out."),
+        ("idempotency.unprotected", "Requests forwarded without protection while the store was unavailable."),
         ("idempotency.cleanup.count", "Expired keys that were removed."),
     ];
     for (name, what) in counters {
         metrics::describe_counter!(name, what);
-        // There from the start: a rate of what appears with its first count misses that count.
+        // Registered at the start: a rate over a counter that appears with its first count misses
+        // that count.
         metrics::counter!(name).increment(0);
     }
     metrics::describe_counter!(
         "tidegate_proxy_faults_total",
-        "Requests that the service behind the proxy did not answer, by code."
+        "Requests that got no response from the service behind the proxy, by code."
     );
 }
 
@@ -121,7 +121,8 @@ pub(crate) fn record_outbox_refused(error: &Error) {
     metrics::counter!("tidegate_outbox_refused_total", "code" => error.code.to_string()).increment(1);
 }
 
-/// Reads what is only read when somebody looks, of every engine here. What cannot be read keeps its last figure.
+/// Refreshes the gauges that are only read on a scrape, for every engine of this process. What
+/// cannot be read keeps its last value.
 pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
     let mut counts = Counts::default();
     let (mut all_read, mut opened) = (true, 0_u32);
@@ -131,7 +132,8 @@ pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
             Err(_) => all_read = false,
         }
         for limit in engine.limits().await.unwrap_or_default() {
-            // There are as many of these as routes and channels, and each figure would stay for as long as the process.
+            // There are as many of these as routes and channels, and each gauge would live as long
+            // as the process.
             if limit.opened { opened += 1 } else { report_limit(&limit) }
         }
     }

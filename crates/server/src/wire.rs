@@ -1,5 +1,5 @@
-//! What goes over the wire: the JSON that callers send, read field by field so that each mistake is told by name,
-//! and the JSON they get. No type of another crate is ever serialized as it is.
+//! The wire format: the JSON that callers send, parsed field by field so that each error names its
+//! field, and the JSON they get. No type of another crate is ever serialized directly.
 
 pub(crate) mod cursor;
 pub(crate) mod deployment;

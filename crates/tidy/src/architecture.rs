@@ -1,4 +1,5 @@
-//! Every crate has a row in ARCHITECTURE.md that says what it knows and what it never knows, on the floor it has.
+//! Every crate has a row in ARCHITECTURE.md that says what it knows and what it never knows, with
+//! its layer.
 
 use std::collections::BTreeMap;
 

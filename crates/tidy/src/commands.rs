@@ -1,4 +1,4 @@
-//! The commands that the README starts with are there.
+//! The commands that the README starts with exist.
 
 use std::fs;
 

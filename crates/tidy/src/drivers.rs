@@ -1,13 +1,14 @@
-//! A heavy driver lives in the one crate whose business it is, so that it can be changed there.
+//! A heavy driver is a dependency of the one crate that is responsible for it, so that it can be
+//! replaced there.
 
 use std::collections::BTreeMap;
 
 use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, assert_no_findings};
 
-/// Drivers, and the crates that may be built with them. Where there are several, each is a server or a
-/// client of its own: the executor of calls and the reverse proxy are clients of upstreams, the command
-/// line is a client of the server, the simulators are servers, and the benchmarks are both.
+/// Drivers, and the crates that may depend on them. If there are several, each is a server or a
+/// client of its own: the executor of calls and the reverse proxy are clients of upstreams, the
+/// command line is a client of the server, the simulators are servers, and the benchmarks are both.
 const DRIVERS: [(&str, &[&str]); 16] = [
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),
@@ -27,7 +28,7 @@ const DRIVERS: [(&str, &[&str]); 16] = [
     ("ed25519-dalek", &["images"]),
 ];
 
-/// Only for tests, whoever writes them.
+/// Dependencies that are for tests only, in any crate.
 const FOR_TESTS: [&str; 4] = ["insta", "proptest", "reqwest", "shuttle"];
 
 fn check(crates: &BTreeMap<String, Manifest>) -> Vec<Finding> {

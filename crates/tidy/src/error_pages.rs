@@ -1,4 +1,4 @@
-//! Every error code has a page for those who met it, and no page is about a code that is not there.
+//! Every error code has a page, and no page is about a code that does not exist.
 
 use std::collections::BTreeMap;
 

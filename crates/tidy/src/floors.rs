@@ -1,12 +1,12 @@
-//! A crate may use lower floors only, and siblings do not see each other. The table is the plan of the house; a
-//! crate that is not in it has no room yet.
+//! A crate may depend on lower layers (floors) only, and crates of one layer do not depend on each
+//! other. The table lists the layer of every crate; a crate that is not in it is an error.
 
 use std::collections::BTreeMap;
 
 use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, assert_no_findings};
 
-/// Floors by folder. Crates that are planned have their rooms already.
+/// The layers by folder, including planned crates.
 pub(crate) const FLOORS: [(&str, u8); 23] = [
     ("core", 0),
     ("encoding", 0),
@@ -33,7 +33,7 @@ pub(crate) const FLOORS: [(&str, u8); 23] = [
     ("tidy", 5),
 ];
 
-/// Siblings that may be used all the same: who, whom, why.
+/// Allowed dependencies within a layer: from, to, why.
 const EXCEPTIONS: [(&str, &str, &str); 5] = [
     ("contract", "store", "its suites are about the promises of that port"),
     ("cli", "server", "`serve` and `demo` start it"),

@@ -1,5 +1,6 @@
-//! The house rules as tests. There is nothing here to use: `cargo test -p tidegate-tidy` reads the repository and
-//! fails with the file, the line and the rule. What the compiler and clippy already check is left to them.
+//! The rules of the repository as tests. It has no API: `cargo test -p tidegate-tidy` reads the
+//! repository and fails with the file, the line and the rule. What the compiler and clippy check is
+//! left to them.
 
 #[cfg(test)]
 mod architecture;

@@ -1,4 +1,5 @@
-//! Relative links in the documentation lead to a file of this repository, and to a heading that is there.
+//! Relative links in the documentation lead to an existing file of this repository and an existing
+//! heading.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -28,7 +29,7 @@ fn links(page: &File) -> Vec<(usize, String)> {
     found
 }
 
-/// The name that a heading is linked by.
+/// The anchor of a heading.
 fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -40,7 +41,7 @@ fn has_heading(page: &str, anchor: &str) -> bool {
     headings.map(slug).any(|known| known == anchor)
 }
 
-/// `from` joined with `target`, without dots; `None` when it leaves the repository.
+/// `from` joined with `target`, without dots; `None` if it leaves the repository.
 fn join_path(from: &str, target: &str) -> Option<PathBuf> {
     let mut path = Path::new(from).parent()?.to_path_buf();
     for part in Path::new(target).components() {

@@ -1,4 +1,4 @@
-//! The manifests of the crates: which folder is which package, and what each one depends on.
+//! The manifests of the crates: the package of each folder, and its dependencies.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::repository::{File, files};
 pub(crate) struct Manifest {
     pub folder: String,
     pub package: String,
-    /// What it is built with, by the name of the package; tests may use what they like.
+    /// Its dependencies by package name; dev-dependencies are not restricted.
     pub dependencies: Vec<String>,
     pub file: File,
 }

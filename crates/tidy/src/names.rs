@@ -1,4 +1,4 @@
-//! A file is named after the one thing it is. Names that could hold anything are refused.
+//! A file is named after its one purpose. Names that could contain anything are refused.
 
 use crate::repository::{File, Finding, assert_no_findings, sources};
 

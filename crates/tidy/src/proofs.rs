@@ -1,15 +1,15 @@
-//! The tests of the workspace as text: where each one is, and which requirements it names in its own name or in the
-//! comment above it.
+//! The tests of the workspace as text: the location of each, and the requirements it names in its
+//! own name or in the comment above it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::File;
 
-/// The capabilities and how many requirements each one has.
+/// The capabilities and the number of requirements of each.
 pub(crate) const REQUIREMENTS: [(&str, u16); 5] =
     [("OPS", 27), ("LIM", 30), ("IDM", 22), ("DSP", 26), ("HYD", 27)];
 
-/// One requirement's id.
+/// The id of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RequirementId(pub &'static str, pub u16);
 
@@ -19,7 +19,7 @@ impl std::fmt::Display for RequirementId {
     }
 }
 
-/// The ids in a text, as `OPS-4` or, in a name, `ops_4`; those out of range too.
+/// The ids in a text, such as `OPS-4` or, in a name, `ops_4`; including those out of range.
 pub(crate) fn ids(text: &str) -> BTreeSet<RequirementId> {
     let mut found = BTreeSet::new();
     for (prefix, _) in REQUIREMENTS {

@@ -1,5 +1,5 @@
-//! The repository as a list of text files, and what is found in them. Build output and what only git or the
-//! benchmarks' peers need are not looked at.
+//! The repository as a list of text files, and the findings in them. Build output and files that
+//! only git or the benchmarks' peers need are skipped.
 
 use std::fmt;
 use std::fs;
@@ -34,7 +34,7 @@ impl File {
     }
 }
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     pub path: String,
@@ -63,7 +63,7 @@ pub(crate) fn files(below: &str) -> Vec<File> {
     found
 }
 
-/// One file, which must be there.
+/// One file, which must exist.
 pub(crate) fn file(path: &str) -> File {
     let text = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     File { path: path.to_owned(), text }
@@ -74,7 +74,7 @@ pub(crate) fn sources() -> Vec<File> {
     ["crates", "examples"].into_iter().flat_map(files).filter(|file| file.is("rs")).collect()
 }
 
-/// Fails with everything that was found, one line each.
+/// Fails with all findings, one line each.
 pub(crate) fn assert_no_findings(mut findings: Vec<Finding>) {
     findings.sort();
     let told: Vec<_> = findings.iter().map(ToString::to_string).collect();

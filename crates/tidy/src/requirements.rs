@@ -1,5 +1,5 @@
-//! docs/requirements.md holds every requirement once, with the tests that prove it or the word `later`. A test that
-//! is named there exists and names the requirement too.
+//! docs/requirements.md lists every requirement once, with the tests that prove it or the word
+//! `later`. A test that is named there exists and names the requirement too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn rows(page: &File) -> Vec<(usize, RequirementId, &str)> {
     page.lines().filter_map(row).collect()
 }
 
-/// What is wrong with one proof.
+/// The problems of one proof.
 fn problems(id: RequirementId, proof: &str, tests: &TestIndex) -> Vec<String> {
     // Every second piece between backticks is a test's name.
     let named: Vec<_> = proof.split('`').skip(1).step_by(2).collect();
@@ -73,7 +73,7 @@ fn every_requirement_has_its_proof() {
 
 #[test]
 fn no_test_names_a_requirement_that_is_not_there() {
-    // This crate's own samples are made to be wrong.
+    // This crate's own samples are wrong on purpose.
     let own = |file: &&File| file.path.starts_with("crates/tidy/");
     assert_no_findings(sources().iter().filter(|file| !own(file)).flat_map(unknown_ids).collect());
 }

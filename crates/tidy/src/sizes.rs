@@ -1,11 +1,11 @@
-//! Files that are one thing: a head that says what it is, and a size that can be read in one go. How long a
-//! function may be is clippy's business.
+//! Every file starts with a module comment and is short enough to be read in one go. The length of
+//! functions is left to clippy.
 
 use crate::repository::{File, Finding, assert_no_findings, sources};
 
-/// Most lines of a file, whatever they are.
+/// The maximum number of lines of a file, of any kind.
 const LINES_MAX: usize = 500;
-/// Most lines of code: no blank ones, no comments, no tests.
+/// The maximum number of lines of code: without blank lines, comments and tests.
 const CODE_LINES_MAX: usize = 400;
 
 fn is_test(path: &str) -> bool {

@@ -1,9 +1,9 @@
-//! Words that must not be in the tree: leftovers, switched-off checks, and paths that mean nothing on another
-//! machine. The table is written in pieces, or it would find itself.
+//! Words that must not be in the tree: leftovers, disabled checks, and paths that exist on one
+//! machine only. The table is written in pieces, or it would find itself.
 
 use crate::repository::{File, Finding, assert_no_findings, files};
 
-/// In sources: the word, and what to do instead.
+/// Words forbidden in sources, and what to do instead.
 const IN_SOURCES: [(&str, &str); 7] = [
     (concat!("#[al", "low("), "use #[expect(…, reason = \"…\")]"),
     (concat!("#![al", "low("), "use #![expect(…, reason = \"…\")]"),
@@ -14,7 +14,7 @@ const IN_SOURCES: [(&str, &str); 7] = [
     (concat!("db", "g!("), "take it out"),
 ];
 
-/// In every text file.
+/// Words forbidden in every text file.
 const ANYWHERE: [(&str, &str); 10] = [
     (concat!("FIX", "ME"), "fix it, or say in a sentence what is missing"),
     (concat!("TO", "DO:"), "do it, or say in a sentence what is missing"),
@@ -28,7 +28,7 @@ const ANYWHERE: [(&str, &str); 10] = [
     (concat!("sha", "red/seeds"), "not part of this repository"),
 ];
 
-/// Where a word stands by itself: `/word/` inside a longer path is somebody else's.
+/// Whether a line contains the word by itself: `/word/` inside a longer path does not count.
 fn holds(line: &str, word: &str) -> bool {
     let inside = |before: &str| {
         let last = before.chars().next_back();

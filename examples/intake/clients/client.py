@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes one item in, and repeats the request with the same key until there is an answer.
+"""Creates one item, and retries the request with the same key until there is a response.
 
     python3 client.py http://127.0.0.1:7410/api/v1/items A-1 "A lamp"
 """
@@ -15,7 +15,7 @@ TRIES = 6
 
 
 def error_code(body: bytes) -> str | None:
-    """What the service calls the error; what stands between it and us may answer with no JSON at all."""
+    """Returns the service's error code, if any; a proxy in between may respond without JSON."""
     try:
         return json.loads(body).get("error_code")
     except (ValueError, AttributeError):
@@ -23,7 +23,7 @@ def error_code(body: bytes) -> str | None:
 
 
 def read(refused: urllib.error.HTTPError) -> bytes:
-    """The body of an error, or as much as came of it; its status is an answer without it."""
+    """Returns the body of an error, or as much of it as arrived; its status is enough without it."""
     try:
         return refused.read()
     except http.client.IncompleteRead as broken:
@@ -33,7 +33,7 @@ def read(refused: urllib.error.HTTPError) -> bytes:
 
 
 def take_in(url: str, sku: str, title: str) -> dict:
-    key = str(uuid.uuid4())  # one for each item, kept for every try
+    key = str(uuid.uuid4())  # one per item, the same for every attempt
     body = json.dumps({"sku": sku, "title": title}).encode()
     for attempt in range(TRIES):
         request = urllib.request.Request(url, data=body, method="POST")
@@ -49,7 +49,7 @@ def take_in(url: str, sku: str, title: str) -> dict:
             told = read(refused)
             code = error_code(told)
             if refused.code < 500 and refused.code != 429 and code != "IDEMPOTENCY_KEY_PROCESSING":
-                # Repeating would not change it.
+                # A retry would not change it.
                 raise SystemExit(f"refused: {refused.code}\n{told.decode(errors='replace')}") from None
             print(f"try {attempt + 1}: {refused.code} {code}", file=sys.stderr)
         except (OSError, http.client.HTTPException) as broken:  # a time-out, a reset, nobody there, half an answer

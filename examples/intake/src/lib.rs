@@ -1,5 +1,5 @@
-//! A service that takes items in. With the layer on it a client may repeat a request as often as it likes: the item is made
-//! once.
+//! A service that creates items. With the idempotency layer a client may repeat a request as often
+//! as it likes: the item is created once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,14 +9,14 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
-/// What a client sends.
+/// The request to create an item.
 #[derive(Clone, Debug, Deserialize)]
 pub struct NewItem {
     sku: String,
     title: String,
 }
 
-/// What was made of it.
+/// A created item.
 #[derive(Clone, Debug, Serialize)]
 pub struct Item {
     id: usize,
@@ -24,18 +24,18 @@ pub struct Item {
     title: String,
 }
 
-/// The items that were taken in.
+/// The items that were created.
 #[derive(Clone, Default)]
 pub struct ItemStore(Arc<Mutex<Vec<Item>>>);
 
 impl ItemStore {
-    /// How many there are.
+    /// The number of items.
     pub fn count(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
-/// `POST /api/v1/items` takes an item in, `GET` lists them all.
+/// The routes: `POST /api/v1/items` creates an item, `GET` lists them all.
 pub fn router(shelf: ItemStore) -> Router {
     Router::new().route("/api/v1/items", post(create_item).get(list_items)).with_state(shelf)
 }

@@ -1,4 +1,5 @@
-//! Starts the service with the layer on it. `INTAKE_LISTEN` says where, `INTAKE_DATA` where keys and answers are kept.
+//! Starts the service with the idempotency layer. `INTAKE_LISTEN` is the address, `INTAKE_DATA` the
+//! directory for keys and responses.
 
 use std::error::Error;
 use std::path::Path;
@@ -21,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(sweep_periodically(store));
 
     let listener = tokio::net::TcpListener::bind(&listen).await?;
-    println!("taking items in at http://{}/api/v1/items", listener.local_addr()?);
+    println!("listening on http://{}/api/v1/items", listener.local_addr()?);
     let service = router(ItemStore::default()).layer(once);
     axum::serve(listener, service).with_graceful_shutdown(shutdown_signal()).await?;
     gate.drain().await;

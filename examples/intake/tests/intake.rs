@@ -1,4 +1,4 @@
-//! The example as its README shows it: over HTTP, with the clients that come with it.
+//! The example as in its README: over HTTP, with its clients.
 
 #[cfg(test)]
 mod tests {
@@ -19,7 +19,7 @@ mod tests {
     }
 
     impl Service {
-        /// The service on a port of its own; `delay` is how long an item takes.
+        /// Starts the service on its own port; `delay` is how long an item takes.
         async fn start(delay: Duration) -> Self {
             let data = tempfile::tempdir().unwrap();
             let gate = KeyStore::new(Arc::new(EmbeddedStore::open(data.path(), Options::default()).unwrap()));
@@ -59,7 +59,7 @@ mod tests {
         [vec!["python3".to_owned(), format!("{clients}/client.py")], vec![format!("{clients}/client.sh")]]
     }
 
-    /// Whether it says that it is done, and what it tells on stdout and on stderr.
+    /// Runs a client; returns whether it succeeded, its stdout and its stderr.
     async fn run(client: Vec<String>, url: String) -> (bool, String, String) {
         let mut command = Command::new(&client[0]);
         command.args(&client[1..]).args([&url, "A-9", "A \"low\" stool"]);
@@ -68,7 +68,7 @@ mod tests {
         (ran.status.success(), text(&ran.stdout), text(&ran.stderr))
     }
 
-    /// IDM-14: 201, then the same answer again; one item.
+    /// IDM-14: 201, then the same response again; one item.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_14_an_item_is_taken_in_once() {
         let service = Service::start(Duration::ZERO).await;
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(service.count().await, 1);
     }
 
-    /// IDM-14: of two at the same moment one gets 201 and the other 409.
+    /// IDM-14: of two concurrent requests one gets 201 and the other 409.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_14_a_race_of_two_is_201_and_409() {
         let service = Service::start(Duration::from_millis(500)).await;
@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(service.count().await, 1);
     }
 
-    /// IDM-13, IDM-17: clients whose first try times out repeat with the same key and get the one item.
+    /// IDM-13, IDM-17: clients whose first attempt times out retry with the same key and get the
+    /// one item.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_13_clients_repeat_after_a_time_out() {
         for client in clients() {
@@ -106,7 +107,8 @@ mod tests {
         }
     }
 
-    /// IDM-13: a client repeats what it may with the same key, whatever the body, and does not call a refusal an answer.
+    /// IDM-13: a client retries retryable errors with the same key, whatever the body, and does not
+    /// treat an error as success.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_13_clients_tell_a_refusal_from_an_answer() {
         for client in clients() {

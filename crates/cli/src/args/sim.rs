@@ -1,4 +1,4 @@
-//! The arguments of `sim`: one simulator each.
+//! The arguments of `sim`, one struct per simulator.
 
 use std::net::SocketAddr;
 
@@ -9,78 +9,80 @@ use tidegate_sim::shopify::version::Version;
 use crate::sim::discord::DiscordSimArgs;
 
 const COUNTING: &str = "\
-Every call is answered with what it was. Counts are at /_sim/stats, and every write is at /_sim/log.
-A duplicate is a POST with an Idempotency-Key, or an id in its JSON body, that was there before on the same path.
-A repeated PUT or DELETE does no more than the first one and counts as none.
+Every response echoes its request. Counts are at /_sim/stats, the log of writes is at /_sim/log.
+A duplicate is a POST whose Idempotency-Key, or id in its JSON body, was seen before on the same
+path. A repeated PUT or DELETE has no further effect and does not count as a duplicate.
 
 Example:
   tidegate sim http --refill-per-s 5 --cut-rate 0.1";
 
 const SHOPS: &str = "\
-A shop is made when it is first called: by the host acme.myshopify.com, by the path /shops/acme/admin/api/…, else by the
-token alone. Any token will do. POST /_sim/shops/acme changes its limits while calls run; counts are at /_sim/stats, for
-each shop as well. docs/simulators.md has the rules.
+A shop is created by the first call to it: by the host acme.myshopify.com, by the path
+/shops/acme/admin/api/…, otherwise by the token alone. Any token is accepted.
+POST /_sim/shops/acme changes a shop's limits at run time. Counts, total and per shop, are at
+/_sim/stats. docs/simulators.md describes the rules.
 
 Example:
   tidegate sim shopify --plan plus --latency-ms 50 --cut-rate 0.01";
 
 const GUILDS: &str = "\
-Any token and any guild is there when it is first named. Counts are at /_sim/stats, a guild is at /_sim/guilds/{id}, and what
-else can be asked and changed is told in docs/simulators.md.
+Any token is accepted, and a guild is created by the first call to it. Counts are at /_sim/stats, a
+guild is at /_sim/guilds/{id}; docs/simulators.md describes the other endpoints.
 
 Example:
   tidegate sim discord --latency-ms 50 --cut-rate 0.02 --limit channel-create=5/2000";
 
-/// Which simulator.
+/// The simulators.
 #[derive(Subcommand, Debug)]
 pub(crate) enum SimCommand {
-    /// A plain HTTP API that enforces a limit, fails as it is told, and counts.
+    /// A plain HTTP API that enforces a limit, injects failures and counts calls.
     #[command(after_help = COUNTING)]
     Http(HttpSimArgs),
-    /// Shopify's Admin API for any number of shops: GraphQL by cost, REST by calls, bulk operations by places.
+    /// Shopify's Admin API for any number of shops: GraphQL limited by cost, REST by calls, bulk
+    /// operations by slots.
     #[command(after_help = SHOPS)]
     Shopify(ShopifySimArgs),
-    /// Discord's REST API for a bot that builds guilds, with its limits, told and hidden.
+    /// Discord's REST API for a bot that builds guilds, with its documented and hidden limits.
     #[command(after_help = GUILDS)]
     Discord(DiscordSimArgs),
 }
 
-/// How it behaves.
+/// The options of `sim http`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HttpSimArgs {
-    /// Where it listens; port 0 lets the system choose.
+    /// The address to listen on; with port 0 the system chooses one.
     #[arg(long, default_value = "127.0.0.1:7410", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// What its limit holds, in calls; counts only with --refill-per-s.
+    /// The capacity of the limit, in calls; ignored without --refill-per-s.
     #[arg(long, default_value_t = 40, value_name = "N")]
     pub capacity: u64,
-    /// What comes back of it each second; without it there is no limit.
+    /// The calls refilled per second; without it there is no limit.
     #[arg(long, value_name = "N")]
     pub refill_per_s: Option<f64>,
-    /// How long each answer takes.
+    /// The latency of each response.
     #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub latency_ms: u64,
-    /// How often a call fails without effect, 0 to 1.
+    /// The share of calls that fail without effect, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub fail_rate: f64,
-    /// How often the answer is dropped after the effect, 0 to 1.
+    /// The share of calls whose response is dropped after the effect, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub cut_rate: f64,
-    /// Which calls fail and which are cut: the same number, the same calls.
+    /// The random seed: with the same seed the same calls fail or lose their response.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 }
 
-/// How it behaves.
+/// The options of `sim shopify`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ShopifySimArgs {
-    /// Where it listens; port 0 lets the system choose.
+    /// The address to listen on; with port 0 the system chooses one.
     #[arg(long, default_value = "127.0.0.1:7411", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
     /// The plan of every shop: standard, advanced, plus, enterprise.
     #[arg(long, default_value = "standard", value_name = "PLAN")]
     pub plan: ShopPlan,
-    /// The version that answers when an older one is asked for.
+    /// The oldest supported API version; requests for older ones get this one.
     #[arg(long, default_value_t = Version::OLDEST, value_name = "VERSION")]
     pub oldest_version: Version,
     /// How long a bulk operation takes.
@@ -89,16 +91,17 @@ pub(crate) struct ShopifySimArgs {
     /// How many lines the result of a bulk operation has.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pub bulk_rows: u64,
-    /// How long each answer takes.
+    /// The latency of each response.
     #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub latency_ms: u64,
-    /// How often a call fails without effect, 0 to 1.
+    /// The share of calls that fail without effect, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub fail_rate: f64,
-    /// How often the answer is dropped after the effect, 0 to 1.
+    /// The share of calls whose response is dropped after the effect, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub cut_rate: f64,
-    /// Which calls fail, which are cut and how much each returns: the same number, the same calls.
+    /// The random seed: with the same seed the same calls fail or lose their response, and return
+    /// the same amounts.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Planning and applying with an engine of this process.
+//! `deploy plan` and `deploy apply` with an engine in this process.
 
 use serde_json::json;
 use tidegate_core::fingerprint::{Fingerprint, hex};
@@ -15,9 +15,9 @@ use crate::output::Output;
 use crate::serve::config_error;
 use crate::signals::Signals;
 
-/// What Discord is called in the store.
+/// The name of Discord's upstream in the store.
 pub(super) const UPSTREAM: &str = "discord";
-/// Where the bot's token is.
+/// The environment variable that holds the bot's token.
 const TOKEN: &str = "DISCORD_TOKEN";
 
 pub(super) async fn plan(common: &TemplateArgs, output: &Output) -> Result<(), CliError> {
@@ -39,7 +39,7 @@ pub(super) async fn plan(common: &TemplateArgs, output: &Output) -> Result<(), C
     check_conflicts(planned.plan.conflicts.len())
 }
 
-/// A plan that people have to settle first has failed.
+/// Fails if the plan has conflicts, which an operator has to settle first.
 pub(super) fn check_conflicts(conflicts: usize) -> Result<(), CliError> {
     if conflicts == 0 {
         return Ok(());
@@ -63,7 +63,7 @@ fn print_plan(planned: &PlanPreview, output: &Output) {
     }
 }
 
-/// A line of a plan in the colour of its mark.
+/// Returns a line of a plan in the colour of its mark.
 pub(super) fn color_line(line: &str, output: &Output) -> String {
     let mark = |mark: LineMark| line.trim_start().starts_with([mark.sign()]);
     let marks = [
@@ -82,7 +82,7 @@ pub(super) async fn apply(
     wanted: &DeployRequest,
     output: &Output,
 ) -> Result<(), CliError> {
-    // Before anything is opened: whoever mistyped wants to know at once.
+    // Before anything is opened, so that a typo is reported at once.
     let _: Template = wanted.read().map_err(|problems| template_error(&problems))?;
     let bot = Bot::from_environment(&common.base_url)?;
     let wanted = &DeployRequest { upstream: bot.upstream.clone(), ..wanted.clone() };
@@ -93,7 +93,7 @@ pub(super) async fn apply(
     let applied = tokio::select! {
         applied = deployer.apply(wanted, &progress) => applied.map_err(deploy_error),
         () = signals.next() => {
-            Err(CliError::new("Stopped. What was done is in the journal: the same command goes on from there."))
+            Err(CliError::new("Stopped. The journal has all completed steps: run the same command again to resume."))
         }
     };
     progress.end();
@@ -106,7 +106,8 @@ pub(super) async fn apply(
 /// The bot whose token is in the environment, at one address.
 struct Bot {
     token: String,
-    /// What it is called in the store. Another bot, or the same one elsewhere, has limits and a gate of its own.
+    /// The name of its upstream in the store. Another bot, or the same bot at another address, has
+    /// its own limits and its own gate.
     upstream: String,
 }
 
@@ -115,12 +116,12 @@ impl Bot {
         let token = std::env::var(TOKEN).unwrap_or_default();
         if token.is_empty() {
             return Err(CliError::usage(format!(
-                "The variable {TOKEN} is not set: it holds the bot's token."
+                "The variable {TOKEN} is not set: set it to the bot's token."
             )));
         }
         if token.chars().any(|char| char.is_whitespace() || char.is_control()) {
             let message =
-                format!("{TOKEN} holds the token alone: no \"Bot\" before it, no space and no line end.");
+                format!("{TOKEN} must be the token alone: no \"Bot\" before it, no space, no line break.");
             return Err(CliError::usage(message));
         }
         let hash = Fingerprint::of("deploying bot").part(base_url.as_bytes()).part(token.as_bytes()).finish();
@@ -136,7 +137,7 @@ impl Bot {
             quoted(TOKEN),
         );
         let over = Overrides { store_url: Some(common.store.store.clone()), ..Overrides::default() };
-        // What else the environment says is for a server.
+        // All other environment variables are meant for a server.
         let env = |name: &str| (name == TOKEN).then(|| self.token.clone());
         let config =
             Config::parse("deploy", &text, &env, &over, &[]).map_err(|problems| config_error(&problems))?;

@@ -1,4 +1,5 @@
-//! How far a deployment is: one line that changes on a terminal, a line now and then elsewhere, nothing for scripts.
+//! The progress of a deployment: a progress bar on a terminal, a line now and then elsewhere,
+//! nothing with `--json`.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use crate::output::Output;
 /// How often a line is written where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What is shown of a deployment.
+/// Shows the progress of a deployment on stderr.
 pub(super) struct Progress<'a> {
     output: &'a Output,
     bar: ProgressBar,
@@ -41,7 +42,7 @@ impl<'a> Progress<'a> {
         self.bar.finish_and_clear();
     }
 
-    /// So many of so many steps are done.
+    /// Shows that `done` of `of` steps are done.
     pub(super) fn set_progress(&self, done: usize, of: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (state.done, state.of) = (done, of);
@@ -74,7 +75,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// By what it took so far.
+/// Estimates the remaining time from the time taken so far.
 fn estimate_left(state: &State) -> Option<Duration> {
     let done = u32::try_from(state.done).ok().filter(|done| *done > 2)?;
     let rest = u32::try_from(state.of.saturating_sub(state.done)).ok()?;
@@ -94,7 +95,7 @@ impl ProgressListener for Progress<'_> {
         let state = &mut *state;
         match told {
             ProgressEvent::Begun { deployment, resumed: true } => {
-                self.line(&format!("going on with deployment {deployment}, which was interrupted"));
+                self.line(&format!("resuming deployment {deployment}, which was interrupted"));
             }
             ProgressEvent::Planned { calls, .. } => {
                 state.of = state.done + calls;

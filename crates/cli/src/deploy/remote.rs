@@ -1,4 +1,4 @@
-//! Planning, applying and looking by a server: it does the work, this command only watches.
+//! `deploy` through a server: the server does the work, this command only watches.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::output::{Output, text};
 use crate::signals::Signals;
 
 const PATH: &str = "/v1/deployments";
-/// How long the server may take for a plan.
+/// How long the server may take to plan.
 const PLANNED: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// The time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a server may be away while its deployment is watched.
+/// How long the server may be unreachable while its deployment is watched.
 const OUTAGE_MAX: Duration = Duration::from_secs(60);
 
 pub(super) async fn plan(client: &Client, wanted: &DeployRequest, output: &Output) -> Result<(), CliError> {
@@ -65,8 +65,8 @@ pub(super) async fn apply(client: &Client, wanted: &DeployRequest, output: &Outp
     let watched = tokio::select! {
         watched = watch(client, &id, &progress) => watched,
         () = signals.next() => {
-            let message = format!("Stopped watching. The server goes on with deployment {id}.");
-            Err(CliError::new(message).hint(format!("look at it with `tidegate deploy status --guild {} --server URL`", wanted.guild)))
+            let message = format!("Stopped watching. The server continues deployment {id}.");
+            Err(CliError::new(message).hint(format!("show it with `tidegate deploy status --guild {} --server URL`", wanted.guild)))
         }
     };
     progress.end();
@@ -83,7 +83,8 @@ pub(super) async fn apply(client: &Client, wanted: &DeployRequest, output: &Outp
     Err(CliError::new(note).hint(hint))
 }
 
-/// Until it has ended. A server that is started again goes on with it, and so does whoever watches.
+/// Polls until the deployment has ended. A restarted server resumes it, so a short outage does not
+/// end the watch.
 async fn watch(client: &Client, id: &str, progress: &Progress<'_>) -> Result<Value, CliError> {
     let mut seen = Instant::now();
     loop {
@@ -110,7 +111,7 @@ fn is_applied(step: &Value) -> bool {
     step["state"] == "applied"
 }
 
-/// What the journal says was done.
+/// Builds the report from the steps in the journal.
 fn report(ended: &Value) -> DeployReport {
     let count =
         |action: &str| steps(ended).filter(|step| is_applied(step) && step["action"] == action).count();

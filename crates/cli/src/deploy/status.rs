@@ -1,4 +1,4 @@
-//! How deployments of a guild went, from the journal.
+//! `deploy status`: the deployments of a guild and their steps, from the journal.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::StatusArgs;
 use crate::error::CliError;
 use crate::output::{Output, text};
 
-/// Deployments that are listed.
+/// The maximum number of deployments listed.
 pub(super) const LISTED: usize = 100;
 
 pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), CliError> {
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), CliErr
     Ok(())
 }
 
-/// There is nothing to show.
+/// The error when there is no deployment to show.
 pub(super) fn no_deployments(args: &StatusArgs) -> CliError {
     CliError::new(match &args.deployment {
         Some(id) => format!("There is no deployment {id} of guild {} among the last {LISTED}.", args.guild),
@@ -38,7 +38,7 @@ pub(super) fn no_deployments(args: &StatusArgs) -> CliError {
     })
 }
 
-/// One of them with its steps, below all of them.
+/// Prints all deployments, then the steps of one.
 pub(super) fn show(one: &Value, all: &[Value], output: &Output) {
     if output.json {
         return output.print_json(&json!({ "deployment": one, "deployments": all }));

@@ -1,16 +1,16 @@
-//! The last words of a deployment, the same wherever it was made.
+//! The summary at the end of a deployment, the same for local and remote ones.
 
 use tidegate_discord::deploy::{DeployReport, DeployRequest};
 
 use crate::output::Output;
 
-/// What to do when something was refused.
-pub(super) const AGAIN: &str = "What was done is in the journal: the same command goes on from there.";
-/// What to do when the guild and the template do not fit together.
+/// The hint when a step failed.
+pub(super) const AGAIN: &str = "The journal has all completed steps: run the same command again to resume.";
+/// The hint when the guild and the template conflict.
 pub(super) const CONFLICTS: &str =
-    "Nothing is changed while this stands. Settle it in Discord, and run it again.";
+    "Nothing changes until the conflict is resolved. Resolve it in Discord and run it again.";
 
-/// Says what was done.
+/// Prints what was done.
 pub(super) fn print_summary(wanted: &DeployRequest, report: &DeployReport, output: &Output) {
     if output.json {
         return output.print_json(&serde_json::to_value(report).unwrap_or_default());

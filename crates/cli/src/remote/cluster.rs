@@ -1,4 +1,4 @@
-//! `cluster`: who is there, and who owns which partition.
+//! `cluster`: the nodes, and which node owns which partition.
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) struct ClusterArgs {
 
 #[derive(Subcommand, Debug)]
 enum ClusterCommand {
-    /// Nodes, who owns which partition, epochs and leases, as the asked node last saw them.
+    /// Show nodes, partition owners, epochs and leases, as this server last saw them.
     Status,
 }
 
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: ClusterArgs, output: &Output) -> Result<(), CliErr
     };
     let nodes: Vec<_> = list("nodes").iter().map(node).collect();
     if nodes.is_empty() {
-        output.print_status("one server with a store of its own");
+        output.print_status("a single server with its own store");
     } else {
         output.print_table(&["NODE", "ADDRESS", "PARTITIONS", "UNTIL"], &nodes);
         output.print_status("");
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: ClusterArgs, output: &Output) -> Result<(), CliErr
     output.print_table(&["PARTITION", "OWNER", "EPOCH", "UNTIL"], &partitions);
     let unowned = list("partitions").iter().filter(|one| one["node"].is_null()).count();
     if unowned > 0 {
-        output.print_status(&format!("{unowned} of {} partitions have no owner now", partitions.len()));
+        output.print_status(&format!("{unowned} of {} partitions currently have no owner", partitions.len()));
     }
     Ok(())
 }

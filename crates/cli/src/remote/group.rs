@@ -1,4 +1,4 @@
-//! `group`: groups, what they wait for, and stopping and starting them.
+//! `group`: lists, shows, pauses and resumes groups.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -19,38 +19,38 @@ pub(crate) struct GroupArgs {
 enum GroupCommand {
     /// List groups by name, with what each waits for.
     List {
-        /// Only those that wait for a person: held (an outcome is unknown, or a failure holds it), paused, or stopped
-        /// for both.
+        /// Only groups that wait for an operator: held (by an unknown outcome or a failure),
+        /// paused, or stopped for both.
         #[arg(long, value_name = "held|paused|stopped")]
         state: Option<String>,
-        /// Go on after this name.
+        /// Continue after this name.
         #[arg(long, value_name = "NAME")]
         after: Option<String>,
-        /// At most this many, 1 to 200. Usually 50.
+        /// List at most this many, 1 to 200. Default: 50.
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },
-    /// Show a group and the first of its line.
+    /// Show a group and the head of its queue.
     Show {
         /// Its name.
         group: String,
     },
-    /// Stop a group; what is under way may finish.
+    /// Pause a group; calls in flight may finish.
     Pause {
         /// Its name.
         group: String,
-        /// Why, for whoever looks.
+        /// The reason, shown with the group.
         #[arg(long, default_value = "", hide_default_value = true)]
         reason: String,
-        /// Who, for whoever looks.
+        /// Who paused it, shown with the group.
         #[arg(long, env = "USER", default_value = "cli", value_name = "NAME")]
         by: String,
-        /// Pause it also when no operation has this group yet. Without it such a name is refused as
-        /// misspelled.
+        /// Pause the group even if no operation has used it yet. Without this an unknown name is
+        /// refused as a misspelling.
         #[arg(long)]
         create: bool,
     },
-    /// Let a group go on. One that is held by an unknown outcome needs `op resolve` first.
+    /// Resume a group. One that is held by an unknown outcome needs `op resolve` first.
     Resume {
         /// Its name.
         group: String,
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), CliError
             let body = json!({ "by": by, "reason": reason, "create": create });
             let value = client.post(&path(&group, "/pause"), &body, "group").await?;
             show(&value, output);
-            output.print_remark(&format!("paused; to go on: tidegate group resume {group}"));
+            output.print_remark(&format!("paused; to resume: tidegate group resume {group}"));
         }
         GroupCommand::Resume { group } => {
             show(&client.post(&path(&group, "/resume"), &json!({}), "group").await?, output);

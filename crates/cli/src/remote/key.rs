@@ -1,4 +1,4 @@
-//! `key`: idempotency keys, looked at without bodies, released, expired and completed.
+//! `key`: lists, shows, releases, expires and completes idempotency keys. Bodies are never shown.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,20 @@ use crate::error::CliError;
 use crate::output::{Output, text};
 
 const NAMING: &str = "\
-A key belongs to a caller and a route. When only one has it, its text is enough; else say which with --scope (or
---scope-value), --method and --path. With all of them it is found at once, however many keys there are.
+A key belongs to a caller and a route. If its text is unique, that is enough; otherwise select it
+with --scope (or --scope-value), --method and --path. With all of them the lookup is fast, however
+many keys there are.
 
-The scope is the name of a token, - when there are no tokens, or ~ and digits for a caller that is known by a header's
-value: --scope-value 'Bearer abc' finds that one by the value itself, which does not leave this machine.";
+The scope is the name of a token, - if there are no tokens, or ~ and digits for a caller that is
+identified by a header. --scope-value 'Bearer abc' finds that caller by the header's value, which
+does not leave this machine.";
 
 const COMPLETING: &str = "\
-Example: the payment was made, says the bank; its client shall hear so when it asks again.
+Example: the bank confirms the payment, and the client should see that when it repeats the request.
   tidegate key complete order-7 --status 201 --body '{\"id\":7,\"paid\":true}'
 
-A key whose outcome is unknown is kept only with on_unknown = \"hold\". A key in work, or one that has an answer, is not
-changed. To let the request run again instead: tidegate key release.";
+A key whose outcome is unknown is kept only with on_unknown = \"hold\". A key that is processing or
+completed is not changed. To let the request run again instead: tidegate key release.";
 
 #[derive(Args, Debug)]
 pub(crate) struct KeyArgs {
@@ -37,51 +39,51 @@ pub(crate) struct KeyArgs {
 
 #[derive(Subcommand, Debug)]
 enum KeyCommand {
-    /// List keys, in the order of the store.
+    /// List keys, in storage order.
     #[command(after_help = NAMING)]
     List {
-        /// Only with this text.
+        /// Only keys with this text.
         #[arg(long)]
         key: Option<String>,
         #[command(flatten)]
         whose: KeyScopeArgs,
-        /// Only in this state: processing, unknown, completed.
+        /// Only keys in this state: processing, unknown, completed.
         #[arg(long)]
         state: Option<String>,
-        /// At most this many, 1 to 200. Usually 50.
+        /// List at most this many, 1 to 200. Default: 50.
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
-        /// Go on where a list ended, with what it said.
+        /// Continue a list with the cursor it printed.
         #[arg(long)]
         cursor: Option<String>,
     },
-    /// Show a key: where it stands, and status and size of its answer.
+    /// Show a key: its state, and the status and size of its response.
     #[command(after_help = NAMING)]
     Show(KeyNameArgs),
-    /// Free a key whose request is in work or has an unknown outcome: the next request with it is handled.
+    /// Release a key that is processing or has an unknown outcome: the next request with it runs.
     #[command(after_help = NAMING)]
     Release(KeyNameArgs),
-    /// Forget the answer of a key now: the next request with it is handled as new.
+    /// Expire the response of a key now: the next request with it runs as a new one.
     #[command(after_help = NAMING)]
     Expire(KeyNameArgs),
-    /// Record what came of a request whose outcome is unknown: its repeats get this answer.
+    /// Record the response of a request whose outcome is unknown: its repeats get this response.
     #[command(after_help = COMPLETING)]
     Complete {
         #[command(flatten)]
         which: KeyNameArgs,
-        /// The status of the answer, 200 to 599.
+        /// The status of the response, 200 to 599.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(200..=599))]
         status: u16,
-        /// The body of the answer: JSON, or any text. @FILE reads a file, - reads stdin.
+        /// The body of the response: JSON, or any text. @FILE reads a file, - reads stdin.
         #[arg(long)]
         body: Option<String>,
-        /// A header of the answer, as in "location: /orders/7". May be repeated.
+        /// A header of the response, such as "location: /orders/7". May be repeated.
         #[arg(long = "header", value_name = "NAME: VALUE")]
         headers: Vec<String>,
     },
 }
 
-/// One key.
+/// The options that select one key.
 #[derive(Args, Debug)]
 struct KeyNameArgs {
     /// The key, as the client sent it.
@@ -96,13 +98,13 @@ struct KeyNameArgs {
     path: Option<String>,
 }
 
-/// One caller.
+/// The options that select one caller.
 #[derive(Args, Debug)]
 struct KeyScopeArgs {
-    /// Whose key, as `key list` shows it.
+    /// The scope of the key, as `key list` shows it.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     scope: Option<String>,
-    /// Whose key, by the value of the header that tells callers apart.
+    /// The caller, by the value of the header that identifies it.
     #[arg(long, value_name = "VALUE", conflicts_with = "scope", allow_hyphen_values = true)]
     scope_value: Option<String>,
 }
@@ -115,14 +117,14 @@ impl KeyScopeArgs {
 }
 
 impl KeyNameArgs {
-    /// Where it is, with more behind its name.
+    /// Builds the request path of the key, with `more` after its name.
     fn request_path(self, more: &str) -> String {
         let pairs = [("scope", self.whose.scope()), ("method", self.method), ("path", self.path)];
         format!("/v1/keys/{}{more}{}", encode_segment(&self.key), query(&pairs))
     }
 }
 
-/// The answer that is recorded, its JSON as it was written.
+/// The recorded response. A JSON body is sent exactly as written.
 #[derive(Serialize)]
 struct AnswerBody {
     status: u16,
@@ -174,7 +176,7 @@ fn list(value: &Value, output: &Output) {
     match (rows.is_empty(), value["next_cursor"].as_str()) {
         (true, None) => output.print_status("no key matches"),
         (true, Some(cursor)) => {
-            output.print_status(&format!("none so far; to look further: --cursor {cursor}"));
+            output.print_status(&format!("no key matches so far; to continue: --cursor {cursor}"));
         }
         (false, next) => {
             output.print_table(&["KEY", "STATE", "SCOPE", "METHOD", "PATH", "CREATED", "EXPIRES"], &rows);
@@ -193,7 +195,7 @@ fn show(value: &Value, output: &Output) {
     let answer = match (answer.is_null(), answer["body_bytes"].as_u64()) {
         (true, _) => String::new(),
         (false, Some(bytes)) => format!("status {}, a body of {bytes} bytes", text(answer, "status")),
-        (false, None) => format!("status {}, too large to be kept", text(answer, "status")),
+        (false, None) => format!("status {}, too large to be stored", text(answer, "status")),
     };
     output.print_facts(&[
         ("key", text(value, "key")),

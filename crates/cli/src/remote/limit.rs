@@ -1,4 +1,4 @@
-//! `limit`: limits, how they stand, and setting them to other figures.
+//! `limit`: lists limits with their levels, and changes them.
 
 mod costs;
 
@@ -21,31 +21,32 @@ pub(crate) struct LimitArgs {
 enum LimitCommand {
     /// List all limits, with what is left of each.
     List,
-    /// Show what calls cost, by the shape of their query, where their upstream says it.
+    /// Show what calls cost, by the shape of their query, if the upstream reports it.
     #[command(
-        after_help = "Example:\n  tidegate limit costs --upstream acme-shop --since 1h\n\nThe share is of all that was spent of the same limit. A call whose cost was not said counts as what was taken for it, one that was turned away as nothing."
+        after_help = "Example:\n  tidegate limit costs --upstream acme-shop --since 1h\n\nThe share is relative to everything spent on the same limit. A call without a reported cost counts with the cost charged for it, a throttled call with none."
     )]
     Costs(costs::CostFilter),
-    /// Set a limit to other figures, take that back, or open a gate that an upstream has closed.
+    /// Override a limit, reset it, or open a gate that an upstream has closed.
     #[command(
-        after_help = "Examples:\n  tidegate limit set echo/requests --capacity 40 --refill-per-s 2\n  tidegate limit set echo/slots --at-once 4\n  tidegate limit set echo --open\n  tidegate limit set echo/requests --reset\n\nIt takes effect at once and stands until it is reset or the figures in the configuration change."
+        after_help = "Examples:\n  tidegate limit set echo/requests --capacity 40 --refill-per-s 2\n  tidegate limit set echo/slots --at-once 4\n  tidegate limit set echo --open\n  tidegate limit set echo/requests --reset\n\nThe override takes effect at once, until it is reset or the figures in the configuration change."
     )]
     Set {
         /// Its name, as `limit list` shows it.
         name: String,
-        /// The most a budget holds.
+        /// The capacity of a budget.
         #[arg(long, value_name = "N")]
         capacity: Option<f64>,
-        /// What comes back to it each second. Of this and the capacity, what is not said stays as it is.
+        /// The refill of a budget per second. If only one of this and --capacity is given, the
+        /// other stays as it is.
         #[arg(long, value_name = "N")]
         refill_per_s: Option<f64>,
-        /// How many may run at once, for a limit of that kind.
+        /// How many calls may be in flight, for a limit of that kind.
         #[arg(long, value_name = "N", conflicts_with_all = ["capacity", "refill_per_s", "open"])]
         at_once: Option<u32>,
-        /// Open it, although its upstream said to wait.
+        /// Open the gate, although the upstream said to wait.
         #[arg(long, conflicts_with_all = ["capacity", "refill_per_s"])]
         open: bool,
-        /// Give it the figures of the configuration again, or let it learn again.
+        /// Return to the figures of the configuration, or learn them again from the upstream.
         #[arg(long, conflicts_with_all = ["capacity", "refill_per_s", "at_once", "open"])]
         reset: bool,
     },
@@ -70,14 +71,14 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), CliError
                 (None, None, true) => {
                     let known = find(&client, &name).await?;
                     if known.is_some_and(|limit| limit["closed_until"].is_null()) {
-                        output.print_remark("it was not closed: tidegate limit list shows what is");
+                        output.print_remark("it was not closed: tidegate limit list shows which limits are");
                     }
                     json!({ "open": true })
                 }
                 (None, None, false) if reset => json!({ "reset": true }),
                 (None, None, false) => {
                     return Err(CliError::usage(
-                        "Say --capacity or --refill-per-s or both, or --at-once, or --open, or --reset.",
+                        "Give --capacity or --refill-per-s or both, or --at-once, or --open, or --reset.",
                     ));
                 }
             };
@@ -91,7 +92,7 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), CliError
     Ok(())
 }
 
-/// Both figures of a budget: one that was not said is the one that it has.
+/// Returns both figures of a budget; one that was not given is the current one.
 async fn figures(
     client: &Client,
     name: &str,
@@ -105,7 +106,7 @@ async fn figures(
             let figure = body[field].take();
             body[field] = if figure.is_null() { known[field].clone() } else { figure };
             if body[field].is_null() {
-                return Err(CliError::new(format!("{name:?} is no limit with a capacity and a refill."))
+                return Err(CliError::new(format!("{name:?} is not a limit with a capacity and a refill."))
                     .hint("tidegate limit list"));
             }
         }
@@ -113,7 +114,7 @@ async fn figures(
     Ok(body)
 }
 
-/// A limit as it stands.
+/// Finds a limit by its name.
 async fn find(client: &Client, name: &str) -> Result<Option<Value>, CliError> {
     let mut all = client.get("/v1/limits", "limits").await?;
     let found = all["limits"].as_array_mut().and_then(|all| all.iter_mut().find(|one| one["name"] == name));

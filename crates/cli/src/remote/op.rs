@@ -1,4 +1,4 @@
-//! `op`: operations, looked at and operated on.
+//! `op`: submits, shows, lists, cancels, reruns and resolves operations.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::client::{Client, RemoteArgs, encode_segment, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
 
-/// Longest wait that the server takes at once.
+/// The longest wait that the server accepts in one request.
 pub(super) const WAIT_MAX_MS: u64 = 60_000;
 
-/// Empty pages that are passed over for one that shows something.
+/// How many empty pages are skipped to find one with operations.
 const EMPTY_PAGES_MAX: usize = 500;
 
 #[derive(Args, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct OpArgs {
 
 #[derive(Subcommand, Debug)]
 enum OpCommand {
-    /// Hand in an operation; prints its id.
+    /// Submit an operation and print its id.
     #[command(after_help = submit::EXAMPLES)]
     Submit(Box<SubmitArgs>),
     /// Show an operation with its result.
@@ -35,64 +35,67 @@ enum OpCommand {
         /// Its id, as `op submit` printed it.
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
-        /// Wait so long for its end, at most 60000.
+        /// Wait up to this long for it to end, at most 60000.
         #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=WAIT_MAX_MS))]
         wait_ms: Option<u64>,
     },
     /// List operations, newest first.
     List {
-        /// Only of this group.
+        /// Only operations of this group.
         #[arg(long)]
         group: Option<String>,
-        /// Only in these states, with commas between: queued, waiting, running, unknown, succeeded, failed, canceled.
+        /// Only operations in these states, comma-separated: queued, waiting, running, unknown,
+        /// succeeded, failed, canceled.
         #[arg(long)]
         state: Option<String>,
-        /// Only of this kind: http, or another that the server carries, as shopify.bulk.
+        /// Only operations of this kind: http, or another that the server supports, such as
+        /// shopify.bulk.
         #[arg(long)]
         kind: Option<String>,
-        /// Only for this upstream.
+        /// Only operations for this upstream.
         #[arg(long, value_name = "NAME")]
         upstream: Option<String>,
-        /// Only the one that was submitted with this dedupe key, within the dedupe window.
+        /// Only the operation submitted with this dedupe key, within the dedupe window.
         #[arg(long)]
         key: Option<String>,
-        /// Only those accepted at this time or later, as in 2031-05-06T07:08:09Z.
+        /// Only operations accepted at this time or later, such as 2031-05-06T07:08:09Z.
         #[arg(long, value_name = "TIME")]
         created_after: Option<String>,
-        /// Only those accepted before this time.
+        /// Only operations accepted before this time.
         #[arg(long, value_name = "TIME")]
         created_before: Option<String>,
-        /// At most this many, 1 to 200. Usually 50.
+        /// List at most this many, 1 to 200. Default: 50.
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
-        /// Go on where a list ended, with what it said.
+        /// Continue a list with the cursor it printed.
         #[arg(long)]
         cursor: Option<String>,
     },
-    /// Say why an operation does not run, and when it will.
+    /// Explain why an operation is not running, and when it will.
     Why {
         /// Its id, as `op submit` printed it.
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
     },
-    /// Call an operation off; one that is under way is told to stop.
+    /// Cancel an operation; one that is running is asked to stop.
     Cancel {
         /// Its id, as `op submit` printed it.
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
     },
-    /// Put an operation that failed or was called off at the end of its group again.
+    /// Queue a failed or canceled operation again, at the end of its group.
     Rerun {
         /// Its id, as `op submit` printed it.
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
     },
-    /// Say what became of an operation whose outcome is unknown, so that its group can go on.
+    /// Record the outcome of an operation whose outcome is unknown, so that its group can resume.
     Resolve {
         /// Its id, as `op submit` printed it.
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
-        /// What became of it: succeeded, failed (it did not happen and shall not), repeat (send it again).
+        /// The outcome: succeeded, failed (it did not happen and should not), repeat (send it
+        /// again).
         #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]
         outcome: ResolvedOutcome,
     },
@@ -102,7 +105,7 @@ enum OpCommand {
 enum ResolvedOutcome {
     /// It happened.
     Succeeded,
-    /// It did not, and shall not.
+    /// It did not happen, and should not.
     Failed,
     /// Send it again.
     Repeat,
@@ -163,7 +166,7 @@ fn path(id: &str, rest: &str) -> String {
     format!("/v1/operations/{}{rest}", encode_segment(id))
 }
 
-/// One operation.
+/// Prints one operation.
 pub(super) fn show(value: &Value, output: &Output) {
     if output.json {
         return output.print_json(value);
@@ -199,8 +202,8 @@ fn fault(value: &Value) -> String {
     }
 }
 
-/// The first page that shows something. A server looks at a bounded number of operations for each answer, so a page can
-/// be empty and have more behind it.
+/// Returns the first page that is not empty. The server scans a bounded number of operations for
+/// each page, so a page can be empty although more follow.
 async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 9]) -> Result<Value, CliError> {
     let mut pages = 1;
     loop {
@@ -234,9 +237,9 @@ fn list(value: &Value, output: &Output) {
     let next = value["next_cursor"].as_str();
     if rows.is_empty() {
         return match next {
-            Some(cursor) => output.print_status(&format!(
-                "no operation matches among those looked at; to look on: --cursor {cursor}"
-            )),
+            Some(cursor) => {
+                output.print_status(&format!("no operation matches so far; to continue: --cursor {cursor}"));
+            }
             None => output.print_status("no operation matches"),
         };
     }
@@ -254,6 +257,6 @@ fn why(value: &Value, id: &str, output: &Output) {
     let expected = [("until", "until"), ("starts about", "starts_at"), ("behind", "behind")];
     output.print_facts(&expected.map(|(name, field)| (name, text(value, field))));
     if value["waiting_for"] == "person" {
-        output.print_status(&format!("to act: tidegate op resolve {id} --as … when its outcome is unknown, else tidegate group resume …"));
+        output.print_status(&format!("to resume: tidegate op resolve {id} --as … if its outcome is unknown, otherwise tidegate group resume …"));
     }
 }

@@ -1,4 +1,4 @@
-//! `op submit`: hands an operation in, and waits for its end if asked to.
+//! `op submit`: submits an operation, and waits for it to end if asked to.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -20,59 +20,63 @@ Examples:
   tidegate op submit POST /orders --upstream echo --group shop:acme --key order-1001 --body '{\"sku\":\"a-1\"}'
   tidegate op submit --kind shopify.bulk --upstream acme-shop --body '{\"query\":\"{ products { edges { node { id } } } }\"}'
 
-Every field is told in docs/operations.md.";
+docs/operations.md describes every field.";
 
 #[derive(Args, Debug)]
 pub(crate) struct SubmitArgs {
-    /// GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.
+    /// The method: GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.
     #[arg(required_unless_present = "kind")]
     method: Option<String>,
-    /// Where below the upstream's base_url, with its query: starts with /.
+    /// The path below the upstream's base_url, with its query. Starts with /.
     #[arg(required_unless_present = "kind")]
     path: Option<String>,
-    /// Another kind than http, as in shopify.bulk. Its request is what --body says, as JSON.
+    /// A kind other than http, such as shopify.bulk. Its request is the JSON given with --body.
     #[arg(long, value_name = "KIND", requires = "body", conflicts_with_all = ["method", "path", "headers"])]
     kind: Option<String>,
-    /// The upstream, as the server's configuration names it.
+    /// The name of the upstream in the server's configuration.
     #[arg(long, value_name = "NAME")]
     upstream: String,
-    /// The group inside which order holds. Usually the upstream's name.
+    /// The group within which operations run in order. Default: the upstream's name.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
-    /// A header, as in "accept: text/plain". May be repeated.
+    /// A header, such as "accept: text/plain". May be repeated.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// What is sent: JSON, or any text. @FILE reads a file, - reads stdin.
+    /// The body: JSON, or any text. @FILE reads a file, - reads stdin.
     #[arg(long, value_name = "BODY")]
     body: Option<String>,
-    /// The dedupe key: two submissions with one key are one operation.
+    /// The dedupe key: two submissions with the same key are one operation.
     #[arg(long)]
     key: Option<String>,
-    /// What it costs of a limit, as in points=52. Usually 1 of each. May be repeated.
+    /// What it costs of a limit, such as points=52. Default: 1 of each. May be repeated.
     #[arg(long = "cost", value_name = "LIMIT=TOKENS")]
     costs: Vec<String>,
-    /// Attempts in all. Usually 8.
+    /// The maximum number of attempts. Default: 8.
     #[arg(long, value_name = "N")]
     max_attempts: Option<u64>,
-    /// Fail unless it can be started within this time. Usually there is none.
+    /// Fail unless it can start within this time. Default: no deadline.
     #[arg(long, value_name = "MS")]
     deadline_ms: Option<u64>,
-    /// Fail unless it can be started before this time, as in 2031-05-06T07:08:09Z. Instead of --deadline-ms.
+    /// Fail unless it can start before this time, such as 2031-05-06T07:08:09Z. Instead of
+    /// --deadline-ms.
     #[arg(long, value_name = "TIME", conflicts_with = "deadline_ms")]
     deadline_at: Option<String>,
-    /// Do not start earlier than after this time; its group waits with it.
+    /// Do not start before this time has passed; its group waits with it.
     #[arg(long, value_name = "MS")]
     delay_ms: Option<u64>,
-    /// 0 to 4, where more goes earlier. Usually 0.
+    /// The priority, 0 to 4; higher goes first. Default: 0.
     #[arg(long, value_name = "N")]
     priority: Option<u64>,
-    /// When it left and no answer came: repeat it, or ask a person. Usually POST and PATCH ask, the others repeat.
+    /// If it was sent and no response came: repeat it, or ask an operator. Default: ask for POST
+    /// and PATCH, repeat for the others.
     #[arg(long, value_name = "repeat|ask")]
     on_unknown: Option<String>,
-    /// When it failed for good: skip it, or hold its group for a person. Usually what the server's configuration says, else skip.
+    /// If it failed permanently: skip it, or hold its group for an operator. Default: the server's
+    /// configuration, otherwise skip.
     #[arg(long, value_name = "skip|hold")]
     on_failure: Option<String>,
-    /// Wait so long for its end, at most 60000, show it, and exit with 1 unless it succeeded.
+    /// Wait up to this long for it to end, at most 60000, show it, and exit with 1 unless it
+    /// succeeded.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=WAIT_MAX_MS))]
     wait_ms: Option<u64>,
 }
@@ -82,7 +86,7 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
     let accepted = client.post("/v1/operations", &operation(args)?, "id").await?;
     let id = text(&accepted, "id");
     if accepted["deduplicated"] == true {
-        output.print_remark("this key was there before: it is the same operation");
+        output.print_remark("this key was submitted before: it is the same operation");
     }
     let Some(wait) = wait else {
         match output.json {
@@ -97,14 +101,12 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
     match ended["state"].as_str() {
         Some("succeeded") => Ok(()),
         Some(state @ ("failed" | "canceled")) => Err(CliError::new(format!("{id} {state}."))),
-        state => {
-            Err(CliError::new(format!("{id} is still {} after {wait} ms.", state.unwrap_or("under way")))
-                .hint(format!("tidegate op why {id}")))
-        }
+        state => Err(CliError::new(format!("{id} is still {} after {wait} ms.", state.unwrap_or("running")))
+            .hint(format!("tidegate op why {id}"))),
     }
 }
 
-/// An operation as the server reads it; what was not said is left out.
+/// An operation in the server's request format; options that were not given are left out.
 #[derive(Serialize)]
 struct OperationBody {
     kind: String,
@@ -183,7 +185,7 @@ fn operation(args: SubmitArgs) -> Result<OperationBody, CliError> {
     })
 }
 
-/// Headers as they are said, each NAME: VALUE.
+/// Parses headers, each written NAME: VALUE.
 pub(super) fn read_headers(said: &[String]) -> Result<BTreeMap<String, String>, CliError> {
     let pairs = said.iter().map(|header| {
         let (name, value) =
@@ -193,7 +195,7 @@ pub(super) fn read_headers(said: &[String]) -> Result<BTreeMap<String, String>, 
     pairs.collect()
 }
 
-/// JSON where it is JSON, byte for byte; else the text.
+/// Reads the body. Valid JSON is kept byte for byte; anything else becomes a JSON string.
 pub(super) fn read_body(said: Option<String>) -> Result<Option<Box<RawValue>>, CliError> {
     let Some(said) = said else { return Ok(None) };
     let failed = |error: std::io::Error| CliError::new(format!("The body cannot be read: {error}."));

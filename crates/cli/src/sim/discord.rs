@@ -1,4 +1,5 @@
-//! `sim discord`: Discord's REST API for a bot that builds guilds, until it is told to stop.
+//! `sim discord`: simulates Discord's REST API for a bot that builds guilds, until a signal stops
+//! it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,26 +11,26 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::signals::Signals;
 
-/// How it behaves.
+/// The options of `sim discord`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DiscordSimArgs {
-    /// Where it listens; port 0 lets the system choose.
+    /// The address to listen on; with port 0 the system chooses one.
     #[arg(long, default_value = "127.0.0.1:7412", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// Another figure for a limit, as in role-create=5/2000: 5 calls in 2,000 ms. routes is every limit that headers tell
-    /// of. Can be said more than once; GET /_sim/limits tells all names.
+    /// Override a limit, such as role-create=5/2000: 5 calls in 2,000 ms. The name routes means
+    /// every limit reported in headers. May be repeated; GET /_sim/limits lists all names.
     #[arg(long = "limit", value_name = "NAME=CALLS/MS", value_parser = limit)]
     pub limits: Vec<(String, u64, u64)>,
-    /// How long each answer takes.
+    /// The latency of each response.
     #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub latency_ms: u64,
-    /// How often a call fails without effect, 0 to 1.
+    /// The share of calls that fail without effect, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub fail_rate: f64,
-    /// How often the answer is dropped after the effect, 0 to 1.
+    /// The share of calls whose response is dropped after the effect, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub cut_rate: f64,
-    /// Which calls fail and which are cut: the same number, the same calls.
+    /// The random seed: with the same seed the same calls fail or lose their response.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 }
@@ -40,16 +41,16 @@ fn limit(text: &str) -> Result<(String, u64, u64), String> {
         Some((name.to_owned(), calls.parse().ok()?, window_ms.parse().ok()?))
     });
     let (name, calls, window_ms): (String, u64, u64) =
-        parts.ok_or("a limit is NAME=CALLS/MS, as in role-create=5/2000")?;
+        parts.ok_or("a limit is NAME=CALLS/MS, such as role-create=5/2000")?;
     DiscordLimits::default().set(&name, calls, window_ms)?;
     Ok((name, calls, window_ms))
 }
 
 pub(crate) async fn run(args: &DiscordSimArgs, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
-    let sim = DiscordSim::start(options(args)?).await.map_err(|error| {
-        CliError::new(format!("The simulator cannot be started on {}: {error}.", args.listen))
-    })?;
+    let sim = DiscordSim::start(options(args)?)
+        .await
+        .map_err(|error| CliError::new(format!("Cannot start the simulator on {}: {error}.", args.listen)))?;
     output.print_data(&format!("http://{}", sim.addr()));
     output.print_status(&format!(
         "simulates Discord at http://{0}/api/v10; counts are at http://{0}/_sim/stats",

@@ -11,7 +11,7 @@ use tidegate_store_embedded::{EmbeddedStore, Options};
 
 use crate::support::World;
 
-/// LIM-10: what calls cost is a table for people and JSON for scripts, of one upstream and since a time.
+/// LIM-10: costs are a table for people and JSON for scripts, of one upstream and since a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_10_costs_are_listed() {
     let dir = tempfile::tempdir().unwrap();
@@ -45,7 +45,7 @@ async fn lim_10_costs_are_listed() {
         (Some(1), &"ListShops#77".into())
     );
     let none = world.run(&["limit", "costs", "--upstream", "nobody"]).await;
-    assert_eq!((none.expect_success(), none.err.trim()), ("", "no call has said what it cost"));
+    assert_eq!((none.expect_success(), none.err.trim()), ("", "no call has reported its cost"));
     let wrong = world.run(&["limit", "costs", "--limit", "0"]).await;
     assert!(wrong.exit == Some(1) && wrong.err.contains("limit"), "{wrong:?}");
 }

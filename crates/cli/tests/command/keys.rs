@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use crate::support::World;
 
-/// A POST with a key; answers the status line. The command itself sends none.
+/// Sends a POST with a key and returns the status line. The command itself sends none.
 fn post(world: &World, path: &str, key: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(world.server.addr).unwrap();
     let head = format!(
@@ -18,7 +18,8 @@ fn post(world: &World, path: &str, key: &str, body: &str) -> String {
     answer.lines().next().unwrap_or_default().to_owned()
 }
 
-/// IDM-22: keys are listed, shown and expired; one that is not unique is asked for again, with those that there are.
+/// IDM-22: keys are listed, shown and expired; an ambiguous one is refused with a list of the
+/// candidates.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_22_keys_are_operated_on_from_the_command_line() {
     let world = World::new().await;
@@ -48,7 +49,8 @@ async fn idm_22_keys_are_operated_on_from_the_command_line() {
     assert_eq!(world.run(&["key", "list", "--json"]).await.json()["keys"].as_array().unwrap().len(), 1);
 }
 
-/// IDM-22: a caller is found by the value it is known by, which is hashed here; two ways to say whose it is are too many.
+/// IDM-22: a caller is found by its header's value, which the command hashes; --scope and
+/// --scope-value exclude each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_22_a_scope_is_found_by_its_value() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! Commands that go on until they are told to stop.
+//! Commands that run until a signal stops them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
@@ -8,7 +8,7 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::support::{run, tidegate};
 
-/// A command that runs, ended when the test does.
+/// A running command, which ends with the test.
 struct RunningCommand(Child);
 
 impl RunningCommand {
@@ -16,7 +16,7 @@ impl RunningCommand {
         Self(tidegate().args(args).current_dir(dir).spawn().unwrap())
     }
 
-    /// Asks it to stop, and gives its exit back.
+    /// Sends it a signal and returns its exit code.
     fn stop(&mut self, signal: &str) -> Option<i32> {
         self.signal(signal);
         self.0.wait().unwrap().code()
@@ -27,7 +27,7 @@ impl RunningCommand {
         assert!(kill.success());
     }
 
-    /// The address behind `mark` on the first line of stderr that has it.
+    /// The address after `mark` on the first line of stderr that has it.
     fn address(&mut self, mark: &str) -> String {
         let mut lines = BufReader::new(self.0.stderr.as_mut().unwrap()).lines();
         let line = lines.find(|line| line.as_ref().unwrap().contains(mark)).unwrap().unwrap();
@@ -42,7 +42,8 @@ impl Drop for RunningCommand {
     }
 }
 
-/// OPS-8: `serve` says where it is, keeps what it accepted over a stop, and ends with 0 when it is asked to.
+/// OPS-8: `serve` prints its address, keeps accepted operations over a restart, and exits with 0 on
+/// a signal.
 #[test]
 fn ops_8_serve_stops_in_order_and_keeps_what_it_accepted() {
     let dir = tempfile::tempdir().unwrap();
@@ -66,7 +67,7 @@ fn ops_8_serve_stops_in_order_and_keeps_what_it_accepted() {
     assert_eq!(server.stop("-INT"), Some(0));
 }
 
-/// The first signal lets calls under way finish; the second ends the server at once.
+/// The first signal lets calls in flight finish; the second stops the server at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_it_at_once() {
     let hour = Duration::from_secs(3_600);
@@ -82,7 +83,7 @@ async fn a_second_signal_ends_it_at_once() {
         command.env("TIDEGATE_SERVER", address).args(["op", "submit", "GET", "/", "--upstream", "echo"]);
         run(command).expect_success();
         server.signal("-TERM");
-        server.address("calls under way may finish");
+        server.address("calls in flight may finish");
         assert!(server.0.try_wait().unwrap().is_none(), "it did not wait for the call");
         assert_eq!(server.stop("-TERM"), Some(1));
     })
@@ -90,7 +91,7 @@ async fn a_second_signal_ends_it_at_once() {
     .unwrap();
 }
 
-/// OPS-22: the log of `serve` is one JSON object on each line when nobody watches.
+/// OPS-22: the log of `serve` is one JSON object per line if stderr is not a terminal.
 #[test]
 fn ops_22_the_log_is_json_when_nobody_watches() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,7 +127,7 @@ fn a_simulator_says_where_it_is_and_ends_in_order() {
     }
 }
 
-/// Discord's takes other figures for its limits, and refuses what is no limit.
+/// The Discord simulator accepts overrides of its limits, and refuses unknown limits.
 #[test]
 fn the_discord_simulator_takes_limits_by_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +145,7 @@ fn the_discord_simulator_takes_limits_by_name() {
     }
 }
 
-/// The demo needs nothing, ends by itself, and says what it did.
+/// The demo needs nothing, ends by itself, and prints a summary.
 #[test]
 fn the_demo_ends_by_itself_and_says_what_it_did() {
     let mut command = tidegate();
@@ -152,7 +153,10 @@ fn the_demo_ends_by_itself_and_says_what_it_did() {
     let ran = run(command);
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     let last = ran.err.lines().last().unwrap();
-    assert!(last.starts_with("done: ") && last.ends_with(" repeated because an answer was cut."), "{ran:?}");
+    assert!(
+        last.starts_with("done: ") && last.ends_with(" repeated because a response was lost."),
+        "{ran:?}"
+    );
     let succeeded: u64 = last.split(' ').nth(1).unwrap().parse().unwrap();
     assert!(succeeded > 50, "{last}");
 }

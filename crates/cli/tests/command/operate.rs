@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{World, run, tidegate};
 
-/// OPS-6: an operation is handed in, waited for and shown.
+/// OPS-6: an operation is submitted, awaited and shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_6_submit_and_wait() {
     let world = World::new().await;
@@ -30,7 +30,7 @@ async fn ops_6_submit_and_wait() {
     assert_eq!(world.sim.stats().writes, 2);
 }
 
-/// OPS-6: what is of another kind is handed in too; a kind that nobody carries is the server's to refuse.
+/// OPS-6: operations of other kinds can be submitted too; the server refuses an unknown kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_6_submit_of_another_kind() {
     let world = World::new().await;
@@ -41,7 +41,8 @@ async fn ops_6_submit_of_another_kind() {
     assert_eq!(world.run(&["op", "submit", "--upstream", "echo"]).await.exit, Some(2), "a method is missing");
 }
 
-/// OPS-9, OPS-24: a group is paused and resumed, what waits in it says why, is called off and run again.
+/// OPS-9, OPS-24: a group is paused and resumed; an operation that waits in it says why, is
+/// canceled and rerun.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_9_groups_and_orders() {
     let world = World::new().await;
@@ -75,7 +76,7 @@ async fn ops_9_groups_and_orders() {
     assert_eq!((none.expect_success(), none.err.trim()), ("", "no operation matches"));
 }
 
-/// A server that gives these answers, one to each call; then the lines with which it was called.
+/// A server that returns these responses, one per request; then returns the request lines.
 fn canned(answers: Vec<Value>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -95,7 +96,7 @@ fn canned(answers: Vec<Value>) -> (String, std::thread::JoinHandle<Vec<String>>)
     (address, answering)
 }
 
-/// OPS-6: a page that is empty and has more behind it is not the end of a list.
+/// OPS-6: an empty page with a cursor is not the end of a list.
 #[test]
 fn ops_6_a_list_goes_on_behind_an_empty_page() {
     let empty = |next: &str| json!({ "operations": [], "next_cursor": next });
@@ -140,7 +141,7 @@ async fn a_server_alone_owns_its_one_partition() {
     let world = World::new().await;
     let status = world.run(&["cluster", "status"]).await;
     assert!(status.expect_success().starts_with("0\ttidegate\t"), "{status:?}");
-    assert!(status.err.contains("a store of its own"), "{status:?}");
+    assert!(status.err.contains("its own store"), "{status:?}");
     let json = world.run(&["cluster", "status", "--json"]).await.json();
     assert_eq!(json["partitions"].as_array().unwrap().len(), 1, "{json}");
 }

@@ -1,4 +1,4 @@
-//! Running the command, and a server for it to talk to.
+//! Runs the command, and a server for it to call.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use tidegate_server::config::Overrides;
 use tidegate_server::{Config, Server};
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
-/// What a run left behind.
+/// The output and exit code of a run.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     pub exit: Option<i32>,
@@ -16,7 +16,7 @@ pub(crate) struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// Its data, when it went well.
+    /// Its data; fails the test unless it succeeded.
     #[track_caller]
     pub(crate) fn expect_success(&self) -> &str {
         assert_eq!(self.exit, Some(0), "{self:?}");
@@ -29,7 +29,7 @@ impl CommandOutput {
     }
 }
 
-/// The command with nothing of this environment that could change what it does.
+/// The command without environment variables that could change what it does.
 pub(crate) fn tidegate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
@@ -60,7 +60,7 @@ impl World {
         Self::on("memory:").await
     }
 
-    /// On this store.
+    /// Starts a server on this store.
     pub(crate) async fn on(store: &str) -> Self {
         let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
         let text = format!(

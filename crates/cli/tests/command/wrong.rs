@@ -1,4 +1,4 @@
-//! What the command says when something is wrong, and how it exits.
+//! The error messages and exit codes of the command.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -14,13 +14,13 @@ fn run_failing(args: &[&str]) -> CommandOutput {
     run(command)
 }
 
-/// A file in a directory of its own; the path is left out of what is told.
+/// Checks a configuration in its own directory, so that the output has no absolute path.
 fn check(text: &str) -> (Option<i32>, String) {
     let ran = with_file(text, &["check-config", "tidegate.toml"], &[]);
     (ran.exit, format!("{}{}", ran.out, ran.err))
 }
 
-/// A command in a directory where `tidegate.toml` says this.
+/// Runs a command in a directory with this `tidegate.toml`.
 fn with_file(text: &str, args: &[&str], env: &[(&str, &str)]) -> CommandOutput {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
@@ -33,16 +33,16 @@ fn with_file(text: &str, args: &[&str], env: &[(&str, &str)]) -> CommandOutput {
 fn a_good_configuration_is_said_to_be_good() {
     let (exit, told) = check("[[upstream]]\nname = \"echo\"\nbase_url = \"http://127.0.0.1:1\"\n");
     assert_eq!(exit, Some(0));
-    assert_snapshot!(told, @"tidegate.toml: good: 1 upstream, 0 limits, 0 tokens; listens on 127.0.0.1:7400, keeps file:tidegate-data");
+    assert_snapshot!(told, @"tidegate.toml: valid: 1 upstream, 0 limits, 0 tokens; listens on 127.0.0.1:7400, stores in file:tidegate-data");
 }
 
-/// OPS-22: an archive is told beside the store, without its password.
+/// OPS-22: an archive is shown after the store, without its password.
 #[test]
 fn ops_22_an_archive_is_told_without_its_password() {
     let text = "[store]\nurl = \"redis://:hunter2@127.0.0.1:1\"\n";
     let env = [("TIDEGATE_STORE_ARCHIVE", "postgres://me:hunter2@db/main?password=hunter2")];
     let ran = with_file(text, &["check-config", "tidegate.toml"], &env);
-    assert_snapshot!(format!("{}{}", ran.out, ran.err), @"tidegate.toml: good: 0 upstreams, 0 limits, 0 tokens; listens on 127.0.0.1:7400, keeps redis://127.0.0.1:1, archives to postgres://db/main");
+    assert_snapshot!(format!("{}{}", ran.out, ran.err), @"tidegate.toml: valid: 0 upstreams, 0 limits, 0 tokens; listens on 127.0.0.1:7400, stores in redis://127.0.0.1:1, archives to postgres://db/main");
     let ran = with_file(text, &["check-config", "tidegate.toml", "--json"], &env);
     let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(told["archive"], "postgres://db/main");
@@ -51,7 +51,7 @@ fn ops_22_an_archive_is_told_without_its_password() {
     assert!(!ran.err.contains("hunter2"), "{}", ran.err);
 }
 
-/// What `serve` would refuse in this environment, `check-config` refuses too, and says where.
+/// `check-config` reports what `serve` would refuse in this environment, with the location.
 #[test]
 fn variables_that_are_not_set_or_misspelled_are_told_before_the_start() {
     let text = "[[upstream]]\nname = \"echo\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"NOT_SET_HERE\"\n\
@@ -65,7 +65,7 @@ fn variables_that_are_not_set_or_misspelled_are_told_before_the_start() {
     tidegate.toml:4:13: upstream[0].token_env: The variable NOT_SET_HERE is not set.
     tidegate.toml:8:13: token[0].value_env: The variable NOR_THIS is not set.
     tidegate.toml:12:13: token[1].value_env: The token in SHORT is shorter than 16 bytes.
-    error[TG0020]: 4 things are wrong with tidegate.toml.
+    error[TG0020]: 4 problems in tidegate.toml.
     ");
     let served = with_file(text, &["serve", "--listen", "127.0.0.1:0", "--log-level", "error"], &env);
     assert_eq!(served.exit, Some(1));
@@ -89,10 +89,10 @@ fn a_bad_configuration_is_told_line_by_line() {
     assert!(!told.contains("hunter2"));
     assert_snapshot!(told, @r"
     tidegate.toml:2:10: server.listen: 0.0.0.0:7400 can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1.
-    tidegate.toml:3:1: server.port: There is no such key; here may stand connections_max, drain_s, listen, node, read_timeout_s, workers.
+    tidegate.toml:3:1: server.port: There is no such key; known keys: connections_max, drain_s, listen, node, read_timeout_s, workers.
     tidegate.toml:4:1: upstream[0]: The key base_url is missing.
-    tidegate.toml:6:1: upstream[0].token: A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.
-    error[TG0020]: 4 things are wrong with tidegate.toml.
+    tidegate.toml:6:1: upstream[0].token: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
+    error[TG0020]: 4 problems in tidegate.toml.
     ");
 }
 
@@ -123,7 +123,7 @@ fn wrong_usage_exits_with_two() {
     }
 }
 
-/// The help of a command says what a newcomer would ask next.
+/// The help of a command answers the next question of a newcomer.
 #[test]
 fn help_says_what_comes_next() {
     let table = [
@@ -133,7 +133,7 @@ fn help_says_what_comes_next() {
         (&["limit", "set", "--help"], "--at-once 4"),
         (
             &["sim", "http", "--help"],
-            "A repeated PUT or DELETE does no more than the first one and counts as none.",
+            "A repeated PUT or DELETE has no further effect and does not count as a duplicate.",
         ),
         (&["sim", "shopify", "--help"], "POST /_sim/shops/acme"),
     ];
@@ -143,26 +143,26 @@ fn help_says_what_comes_next() {
     }
 }
 
-/// An address that cannot be called says why, and what can.
+/// The error for an unsupported address says why, and what is supported.
 #[test]
 fn only_plain_http_is_spoken() {
     let https = run_failing(&["op", "list", "--server", "https://127.0.0.1/"]);
     assert_eq!(https.exit, Some(2));
     assert_snapshot!(https.err, @r"
-    error: https://127.0.0.1 cannot be called: this command speaks http:// only, without TLS.
-      hint: call it on its own machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400
+    error: https://127.0.0.1 is not supported: this command speaks http:// only, without TLS.
+      hint: call it from the same machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400
     ");
     for address in ["127.0.0.1:7400", "ftp://127.0.0.1", "http://", ""] {
         let ran = run_failing(&["op", "list", "--server", address]);
         assert_eq!(ran.exit, Some(2), "{ran:?}");
         assert!(
-            ran.err.contains("is no address of a server") && ran.err.contains("http://127.0.0.1:7400"),
+            ran.err.contains("is not a valid server address") && ran.err.contains("http://127.0.0.1:7400"),
             "{ran:?}"
         );
     }
 }
 
-/// A server that gives this answer to whoever calls first.
+/// A server that returns this response to the first request.
 fn foreign_server(answer: &'static str) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -175,22 +175,22 @@ fn foreign_server(answer: &'static str) -> String {
     address
 }
 
-/// Whoever else listens at the address is not taken for Tidegate, whatever it answers.
+/// Another server at the address is not mistaken for Tidegate, whatever it returns.
 #[test]
 fn another_server_is_told_apart() {
     let answers = [
         (
             "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n<html>hello</html>",
-            "200 OK with something that is no JSON",
+            "200 OK with a body that is not JSON",
         ),
         (
             "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"items\":[]}",
-            "200 OK with other JSON than Tidegate's",
+            "200 OK with JSON that is not Tidegate's",
         ),
-        ("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[1]", "200 OK with other JSON than Tidegate's"),
+        ("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[1]", "200 OK with JSON that is not Tidegate's"),
         (
             "HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n{\"error\":\"no\"}",
-            "404 Not Found with other JSON",
+            "404 Not Found with JSON that is not Tidegate's",
         ),
     ];
     for (answer, words) in answers {
@@ -198,13 +198,13 @@ fn another_server_is_told_apart() {
         let ran = run_failing(&["op", "list", "--server", &address]);
         assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""), "{answer}");
         assert!(
-            ran.err.contains(&format!("error: {address} is no Tidegate server: it answered {words}")),
+            ran.err.contains(&format!("error: {address} is not a Tidegate server: it returned {words}")),
             "{ran:?}"
         );
     }
 }
 
-/// Data that did not arrive is a failure; a reader that went away is none.
+/// Data that cannot be written is a failure; a closed pipe is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn data_that_cannot_be_written_is_a_failure() {
     let world = World::new().await;
@@ -248,7 +248,7 @@ fn a_server_that_is_not_there_is_told_with_a_hint() {
     let ran = run_failing(&["op", "list", "--server", &format!("http://{address}")]);
     assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""));
     assert_snapshot!(ran.err.replace(&address, "ADDRESS"), @r"
-    error: no server answers at http://ADDRESS (Connection refused (os error 111))
+    error: cannot reach a server at http://ADDRESS (Connection refused (os error 111))
       hint: start it with `tidegate serve`, or set --server / TIDEGATE_SERVER
     ");
 }

@@ -1,4 +1,4 @@
-//! What a simulator wrote down of what reached it.
+//! The requests that reached a simulator, from its log.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Two clients of Discord's, as they come, behind the paced proxy: limits that they would run into do not reach them.
+//! Two unmodified Discord clients behind the paced proxy: they never hit the limits that they would
+//! exceed.
 
 use std::time::Duration;
 
@@ -14,11 +15,11 @@ use crate::caller::Caller;
 use crate::child::{RunningServer, configure};
 use crate::languages::{node, run};
 
-/// Calls that are made at once.
+/// The number of concurrent calls.
 const CALLS: usize = 32;
 const GUILD: u64 = 900_000_000_000_000_001;
 
-/// Discord and a server before it.
+/// Discord and a server in front of it.
 struct DiscordSetup {
     sim: DiscordSim,
     server: RunningServer,
@@ -28,7 +29,8 @@ struct DiscordSetup {
 }
 
 impl DiscordSetup {
-    /// With limits that 32 calls at once run into, each of them soon over, and one that others have spent.
+    /// Starts both with short limits that 32 concurrent calls exceed, and one that others have used
+    /// up.
     async fn new() -> Self {
         let latency = Duration::from_millis(20);
         let sim =
@@ -55,7 +57,8 @@ impl DiscordSetup {
         Self { sim, server, channel, _dir: dir }
     }
 
-    /// Each call was done once, none was refused but by what others spent, and it took no longer than limits ask for.
+    /// Each call was done once, none was refused except because of others' use, and it took no
+    /// longer than the limits require.
     fn check(&self, took: Duration) {
         let stats = self.sim.stats();
         let done: u64 = stats.done_by_route.values().sum();
@@ -67,7 +70,8 @@ impl DiscordSetup {
     }
 }
 
-/// LIM-28, OPS-21: discord.js's REST client, with nothing changed but its base URL, makes 32 calls at once and sees no 429.
+/// LIM-28, OPS-21: discord.js's REST client, with nothing changed but its base URL, makes 32 calls
+/// at once and sees no 429.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_ops_21_discord_js_is_paced() {
     let _alone = ALONE.lock().await;
@@ -86,7 +90,8 @@ async fn lim_28_ops_21_discord_js_is_paced() {
     stage.check(since.elapsed());
 }
 
-/// LIM-28, OPS-21: twilight's client, with nothing changed but where Discord is, makes 32 calls at once and sees no 429.
+/// LIM-28, OPS-21: twilight's client, with nothing changed but where Discord is, makes 32 calls at
+/// once and sees no 429.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_ops_21_twilight_is_paced() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,4 @@
-//! What needs a person, below a long backlog.
+//! Operations that need an operator, below a long backlog.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::ALONE;
 use crate::caller::Caller;
 use crate::child::{RunningServer, configure, tidegate, upstream};
 
-/// Whose outcome is not known.
+/// The number of operations with an unknown outcome.
 const UNKNOWN: usize = 25;
-/// What was accepted after them.
+/// The number of operations accepted after them.
 const BACKLOG: usize = 20_800;
 
 fn operation(group: &str) -> Value {
     json!({ "upstream": "echo", "group": group, "request": { "method": "POST", "path": "/x" } })
 }
 
-/// What a command prints, on stdout and stderr.
+/// Runs a command; returns stdout and stderr.
 async fn on_command_line(address: &str, args: &[&str]) -> (String, String) {
     let mut command = tidegate();
     command.args(args).args(["--server", address]);
@@ -27,14 +27,15 @@ async fn on_command_line(address: &str, args: &[&str]) -> (String, String) {
     (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// How many the API lists in a state.
+/// The number of operations that the API lists in a state.
 async fn counted(caller: &Caller, state: &str) -> usize {
     let page = caller.get(&format!("/v1/operations?state={state}&limit=200")).await;
     let page: Value = serde_json::from_str(&page).unwrap();
     page["operations"].as_array().unwrap().len()
 }
 
-/// OPS-23: unknown outcomes are shown by the API, the command and the page, however many operations came after them.
+/// OPS-23: unknown outcomes are shown by the API, the command and the page, however many operations
+/// came after them.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_23_unknown_outcomes_are_not_buried() {
     let _alone = ALONE.lock().await;

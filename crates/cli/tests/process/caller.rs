@@ -1,4 +1,4 @@
-//! Somebody who calls the API over HTTP, and does not lose patience while the server is away.
+//! A client of the API that retries while the server is unavailable.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// How long one answer is waited for.
+/// The response timeout.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Between two tries while the server is away.
+/// The pause between two attempts while the server is unavailable.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long an operation is waited for in one call.
+/// How long one request waits for an operation.
 const WAIT_MS: u64 = 5_000;
 
-/// What came back: the status and the text.
+/// The status and the text of a response.
 pub(crate) type StatusAndText = (u16, String);
 
-/// A caller. It calls wherever the server was last said to be.
+/// A client that calls the last known address of the server.
 #[derive(Clone)]
 pub(crate) struct Caller {
     http: Client<HttpConnector, Full<Bytes>>,
@@ -34,12 +34,12 @@ impl Caller {
         Self { http: Client::builder(TokioExecutor::new()).build(HttpConnector::new()), server }
     }
 
-    /// Of a server that stays where it is.
+    /// A client of a server with a fixed address.
     pub(crate) fn of(address: &str) -> Self {
         Self::new(watch::channel(address.to_owned()).1)
     }
 
-    /// One call, with these headers; `None` when no whole answer came.
+    /// Sends one request with these headers; `None` if no complete response came.
     pub(crate) async fn call(
         &self,
         method: Method,
@@ -51,7 +51,7 @@ impl Caller {
         Some((status, text))
     }
 
-    /// The same with the headers of the answer.
+    /// The same, with the headers of the response.
     pub(crate) async fn call_full(
         &self,
         method: Method,
@@ -76,21 +76,22 @@ impl Caller {
         timeout(PATIENCE, answered).await.ok().flatten()
     }
 
-    /// What a `GET` of a server that is there gives.
+    /// Sends a `GET` to a running server and returns the text.
     pub(crate) async fn get(&self, path: &str) -> String {
         let (status, body) = self.call(Method::GET, path, &[], None).await.unwrap();
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
 
-    /// What a `POST` to a server that is there gives, when it accepts.
+    /// Sends a `POST` to a running server, which must accept it, and returns the response.
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Value {
         let (status, answer) = self.call(Method::POST, path, headers, Some(body)).await.unwrap();
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
         serde_json::from_str(&answer).unwrap()
     }
 
-    /// Hands an operation in until it is acknowledged; its id, and whether it was known already.
+    /// Submits an operation until it is acknowledged; returns its id and whether it was
+    /// deduplicated.
     pub(crate) async fn submit(&self, operation: &Value) -> (String, bool) {
         loop {
             match self.call(Method::POST, "/v1/operations", &[], Some(operation)).await {
@@ -100,14 +101,14 @@ impl Caller {
                     assert_eq!(known, status == 200, "{answer}");
                     return (answer["id"].as_str().unwrap().to_owned(), known);
                 }
-                // It is away, or it cannot write just now: ask again with the same key.
+                // It is unavailable, or it cannot write just now: retry with the same key.
                 None | Some((503, _)) => sleep(PAUSE).await,
                 Some((status, answer)) => panic!("{status} {answer}"),
             }
         }
     }
 
-    /// Waits until an operation that was acknowledged has ended, over restarts; its last state.
+    /// Waits until an acknowledged operation has ended, across restarts; returns its last state.
     pub(crate) async fn wait_until_ended(&self, id: &str) -> String {
         let path = format!("/v1/operations/{id}?wait_ms={WAIT_MS}");
         loop {

@@ -1,4 +1,4 @@
-//! `tidegate serve` or `tidegate proxy` as a child of the test: started in a folder of its own, listened to, and ended
+//! `tidegate serve` or `tidegate proxy` as a child process of the test, in its own folder. It ends
 //! with its handle.
 
 use std::io::{BufRead, BufReader};
@@ -12,13 +12,13 @@ use tidegate_sim::HttpSim;
 
 /// How long a start may take.
 const START: Duration = Duration::from_secs(30);
-/// What it says before its address.
+/// What it prints before its address.
 const SERVES: [&str; 2] = ["tidegate serves ", "tidegate proxies "];
 
-/// A server that was started and may not serve yet. Dropping it kills it.
+/// A server that was started and may not be ready yet. Dropping it kills it.
 pub(crate) struct StartingServer(Child);
 
-/// A server that serves. Dropping it kills it.
+/// A running server. Dropping it kills it.
 pub(crate) struct RunningServer {
     started: StartingServer,
     /// Where it serves: `http://127.0.0.1:PORT`.
@@ -26,7 +26,7 @@ pub(crate) struct RunningServer {
     talk: Option<JoinHandle<String>>,
 }
 
-/// The command with nothing of this environment that could change what it does.
+/// The command without environment variables that could change what it does.
 pub(crate) fn tidegate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
@@ -45,7 +45,7 @@ pub(crate) fn configure(dir: &Path, workers: usize, upstreams: &str) {
     std::fs::write(dir.join("tidegate.toml"), text).unwrap();
 }
 
-/// An upstream at a simulator, with what it says of its limit.
+/// An upstream at a simulator, with its limit.
 pub(crate) fn upstream(name: &str, sim: &HttpSim, limit: Option<(u64, f64)>) -> String {
     let limit = limit.map_or_else(String::new, |(capacity, refill)| {
         format!("[[upstream.limit]]\nname = \"requests\"\ncapacity = {capacity}\nrefill_per_s = {refill:?}\n")
@@ -53,7 +53,8 @@ pub(crate) fn upstream(name: &str, sim: &HttpSim, limit: Option<(u64, f64)>) -> 
     format!("[[upstream]]\nname = \"{name}\"\nbase_url = \"http://{}\"\n{limit}", sim.addr())
 }
 
-/// A proxy in front of a service, on any free ports, with its keys in this store; its callers are one.
+/// A proxy in front of a service, on any free ports, with its keys in this store; its callers are
+/// one.
 pub(crate) fn proxy(dir: &Path, upstream: &str, store: &str) -> Command {
     let mut command = tidegate();
     command.args(["proxy", "--unscoped", "--log-level", "warn", "--listen", "127.0.0.1:0"]);
@@ -98,7 +99,7 @@ impl RunningServer {
     pub(crate) fn of(mut started: StartingServer) -> Self {
         let (tell, told) = mpsc::channel();
         let lines = BufReader::new(started.0.stderr.take().unwrap()).lines();
-        // Read to the end, or a full pipe would hold the server up.
+        // Read to the end, or a full pipe would block the server.
         let talk = std::thread::spawn(move || {
             let mut all = String::new();
             for line in lines.map_while(Result::ok) {
@@ -134,7 +135,7 @@ impl RunningServer {
         self.started.0.try_wait().unwrap()
     }
 
-    /// SIGKILL, and what it had said on stderr until then.
+    /// Kills it with SIGKILL and returns its stderr until then.
     pub(crate) fn kill(mut self) -> String {
         self.started.kill();
         self.talk.take().map(|talk| talk.join().unwrap()).unwrap_or_default()

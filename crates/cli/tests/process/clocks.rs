@@ -1,10 +1,10 @@
-//! Wall clocks of child processes, moved while they run.
+//! Wall clocks of child processes, changed while they run.
 
 use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-/// A clock for each node, in a file that says how far it is off.
+/// A clock for each node, in a file with its offset.
 pub(crate) struct Clocks(TempDir);
 
 impl Clocks {
@@ -24,7 +24,7 @@ impl Clocks {
         std::fs::rename(new, self.file(node)).unwrap();
     }
 
-    /// What has a node go by its file; the clock that only measures is left alone.
+    /// The environment that makes a node use its file; the monotonic clock is left alone.
     pub(crate) fn environment(&self, node: usize) -> Vec<(String, String)> {
         let variables = [
             ("LD_PRELOAD", library().display().to_string()),
@@ -36,7 +36,7 @@ impl Clocks {
     }
 }
 
-/// Where the package `faketime` puts its library.
+/// The path of the library of the package `faketime`.
 fn library() -> PathBuf {
     let libs = std::fs::read_dir("/usr/lib").unwrap().map(|lib| lib.unwrap().path());
     let found = libs.map(|lib| lib.join("faketime/libfaketimeMT.so.1")).find(|library| library.exists());

@@ -1,5 +1,5 @@
-//! Nodes on one store, each a process of its own, on their bad days: restarted, killed, frozen, and without their store.
-//! What reached the upstreams is what counts.
+//! Nodes on one store, each a process of its own, on their bad days: restarted, killed, frozen, and
+//! without their store. What reached the upstreams is what counts.
 
 mod archived;
 mod away;
@@ -38,8 +38,9 @@ pub(crate) fn chance(what: &str) -> SeededRng {
     SeededRng::new(tidegate_contract::rng::seed_or(7400))
 }
 
-/// OPS-8, OPS-4, LIM-6, LIM-24: nodes that are killed and nodes that are frozen, see `killed` and `frozen`. What a dead
-/// node had under way is taken up half a minute later: so these days are lived through side by side.
+/// OPS-8, OPS-4, LIM-6, LIM-24: nodes that are killed and nodes that are frozen, see `killed` and
+/// `frozen`. What a dead node had under way is taken up half a minute later: so these days are
+/// lived through side by side.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_lim_6_lim_24_dead_and_frozen_nodes_cost_nothing_but_time() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,5 @@
-//! A folder that was damaged while nobody used it: the server says so, and never sends what it did not accept.
+//! A folder that was damaged while nobody used it: the server says so, and never sends what it did
+//! not accept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ fn operation(nth: usize) -> Value {
     json!({ "upstream": "echo", "group": "g", "request": request })
 }
 
-/// The server in a folder with a paused group and these operations in it; its address, and their ids.
+/// The server in a folder with a paused group and these operations in it; its address, and their
+/// ids.
 async fn with_operations(dir: &Path, count: usize) -> (RunningServer, Vec<String>) {
     let server = RunningServer::start(dir, "warn", None);
     let caller = Caller::of(&server.address);
@@ -51,7 +53,8 @@ async fn patch(path: &Path, from: &[u8], to: &[u8]) {
     panic!("{} is not filled", path.display());
 }
 
-/// OPS-8: a payload that was patched on the disk is not sent: its operation fails and says why, the others go out.
+/// OPS-8: a payload that was patched on the disk is not sent: its operation fails and says why, the
+/// others go out.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_a_patched_payload_is_never_sent() {
     let _alone = ALONE.lock().await;
@@ -85,7 +88,8 @@ async fn ops_8_a_patched_payload_is_never_sent() {
     assert!(server.kill().contains("damaged"), "the log says so too");
 }
 
-/// OPS-8: killed, and then the front loses its end: the server does not start, and names file, byte and what is gone.
+/// OPS-8: killed, and then the front loses its end: the server does not start, and names file, byte
+/// and what is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_a_front_that_lost_its_end_is_refused() {
     let _alone = ALONE.lock().await;

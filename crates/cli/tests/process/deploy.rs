@@ -1,4 +1,5 @@
-//! `tidegate deploy` as its users run it: against the simulator, through bad days, killed and run again.
+//! `tidegate deploy` as its users run it: against the simulator, through bad days, killed and run
+//! again.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -61,7 +62,8 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("it never came: {what}");
 }
 
-/// OPS-19: plan, apply, apply again, status; as text and as JSON. Nothing is written twice, and the token is told nowhere.
+/// OPS-19: plan, apply, apply again, status; as text and as JSON. Nothing is written twice, and the
+/// token is told nowhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_a_guild_is_planned_applied_and_told() {
     let (sim, dir, small) =
@@ -91,7 +93,8 @@ async fn ops_19_a_guild_is_planned_applied_and_told() {
     assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
 }
 
-/// OPS-19: what is wrong with a template is told before anything else, with its place; a missing token likewise.
+/// OPS-19: what is wrong with a template is told before anything else, with its place; a missing
+/// token likewise.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_a_wrong_template_is_told_with_its_place() {
     let (sim, dir) = (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap());
@@ -121,7 +124,8 @@ async fn ops_19_a_wrong_template_is_told_with_its_place() {
     assert_eq!(sim.stats().all.calls, 0);
 }
 
-/// OPS-14, OPS-23, LIM-12: through 5 % of 5xx, 2 % of cut answers and a global 429 of 30 seconds the guild comes out right.
+/// OPS-14, OPS-23, LIM-12: through 5 % of 5xx, 2 % of cut answers and a global 429 of 30 seconds
+/// the guild comes out right.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_14_a_bad_day_ends_right() {
     let options =
@@ -142,7 +146,8 @@ async fn ops_14_a_bad_day_ends_right() {
     assert_eq!(plan["estimate"]["calls"], 0, "{plan}");
 }
 
-/// OPS-15, OPS-8: killed in the middle of a call whose object was made, the same command goes on with the same deployment.
+/// OPS-15, OPS-8: killed in the middle of a call whose object was made, the same command goes on
+/// with the same deployment.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_a_killed_command_is_gone_on_with() {
     let (sim, dir, small) =
@@ -171,7 +176,8 @@ async fn ops_15_a_killed_command_is_gone_on_with() {
     assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
 }
 
-/// OPS-19: two commands at once on one Redis: one does it, the other waits or is refused in so many words.
+/// OPS-19: two commands at once on one Redis: one does it, the other waits or is refused in so many
+/// words.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_two_commands_at_once_make_no_duplicate() {
     let options = DiscordSimOptions { latency: Duration::from_millis(40), ..DiscordSimOptions::default() };

@@ -1,4 +1,5 @@
-//! A deployment over HTTP whose server is killed in the middle and started again; and the command that has a server do it.
+//! A deployment over HTTP whose server is killed in the middle and started again; and the command
+//! that has a server do it.
 
 use std::time::Duration;
 
@@ -92,8 +93,8 @@ async fn killed_in_the_middle() {
     assert_eq!(stats.all.objects["messages"], 2, "{stats:?}");
 }
 
-/// OPS-15, OPS-18: a server that was killed in the middle of a deployment goes on with it without being asked, and makes
-/// nothing twice.
+/// OPS-15, OPS-18: a server that was killed in the middle of a deployment goes on with it without
+/// being asked, and makes nothing twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_ops_18_a_killed_server_goes_on_by_itself() {
     let _alone = ALONE.lock().await;

@@ -28,7 +28,8 @@ const REFILL_PER_S: f64 = 100.0;
 const LATENCY: Duration = Duration::from_millis(25);
 /// How long the load goes on before a kill, in milliseconds.
 const LOAD_MS: std::ops::Range<u64> = 150..700;
-/// How long a start goes on before it is killed, in milliseconds: in the middle of opening and replay, too.
+/// How long a start goes on before it is killed, in milliseconds: in the middle of opening and
+/// replay, too.
 const START_MS: std::ops::Range<u64> = 0..60;
 const WHOLE_TEST: Duration = Duration::from_secs(40);
 
@@ -45,7 +46,8 @@ fn operation(group: &str, n: usize) -> Value {
     })
 }
 
-/// Hands in operations with growing ids until it is told to stop, and waits for the end of all of them.
+/// Hands in operations with growing ids until it is told to stop, and waits for the end of all of
+/// them.
 async fn load(caller: Caller, name: String, stop: Arc<AtomicBool>) -> GroupLog {
     let mut ids: Vec<String> = Vec::new();
     let mut ended = 0;
@@ -67,8 +69,8 @@ fn draw(chance: &mut SeededRng, millis: std::ops::Range<u64>) -> Duration {
     Duration::from_millis(millis.start + chance.next() % (millis.end - millis.start))
 }
 
-/// Kills the server at times drawn by chance, and starts it again each time; now and then that start is killed too.
-/// Gives the last one back, and how many were killed.
+/// Kills the server at times drawn by chance, and starts it again each time; now and then that
+/// start is killed too. Gives the last one back, and how many were killed.
 async fn kill_and_start(
     dir: &std::path::Path,
     mut chance: SeededRng,
@@ -92,8 +94,9 @@ async fn kill_and_start(
     (server, kills)
 }
 
-/// OPS-8, OPS-4, LIM-24: killed at any moment, the server loses nothing it acknowledged, keeps the order inside each
-/// group, repeats at most what was under way, and oversteps no limit after it came back.
+/// OPS-8, OPS-4, LIM-24: killed at any moment, the server loses nothing it acknowledged, keeps the
+/// order inside each group, repeats at most what was under way, and oversteps no limit after it
+/// came back.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_lim_24_killed_again_and_again() {
     let _alone = ALONE.lock().await;
@@ -131,7 +134,8 @@ async fn check(kills: usize, groups: &[GroupLog], caller: &Caller, sim: &HttpSim
     for group in groups {
         accepted += group.ids.len();
         let arrived = &arrived[&format!("/{}", group.name)];
-        // One at a time: a repeat comes before whatever is behind it, so the whole line never steps back.
+        // One at a time: a repeat comes before whatever is behind it, so the whole line never steps
+        // back.
         assert!(arrived.is_sorted(), "{}: {arrived:?}", group.name);
         let first: Vec<_> = arrived.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
         assert!(first.iter().copied().eq(0..group.ids.len()), "{}: {first:?}", group.name);

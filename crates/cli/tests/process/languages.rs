@@ -1,4 +1,5 @@
-//! Programs in other languages, found on this machine and run as children of the test. They end with their handle.
+//! Programs in other languages, found on this machine and run as children of the test. They end
+//! with their handle.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

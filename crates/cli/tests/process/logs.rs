@@ -1,4 +1,5 @@
-//! What the server writes while it carries: one line for each attempt, and nothing that is nobody's business.
+//! What the server writes while it carries: one line for each attempt, and nothing that is nobody's
+//! business.
 
 use std::collections::BTreeSet;
 
@@ -50,8 +51,8 @@ fn attempt(log: &str, id: &str) -> Value {
     lines[0].clone()
 }
 
-/// OPS-22: an attempt is logged with exactly its traces, also when it failed; no secret and no body is in the log, not
-/// even at its most talkative.
+/// OPS-22: an attempt is logged with exactly its traces, also when it failed; no secret and no body
+/// is in the log, not even at its most talkative.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_22_an_attempt_is_logged_with_its_traces_and_nothing_else() {
     let _alone = ALONE.lock().await;
@@ -101,7 +102,8 @@ async fn ops_22_an_attempt_is_logged_with_its_traces_and_nothing_else() {
     }
 }
 
-/// IDM-22, IDM-10: who changed a key by hand stands in the log, however quiet that is, and the key itself does not.
+/// IDM-22, IDM-10: who changed a key by hand stands in the log, however quiet that is, and the key
+/// itself does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_22_a_change_by_hand_is_in_the_log_with_who_made_it() {
     let _alone = ALONE.lock().await;

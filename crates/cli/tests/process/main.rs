@@ -1,5 +1,5 @@
-//! The server as a process of its own, beside simulators that count what it does to them: killed, kept busy, and
-//! listened to.
+//! The server as a process of its own, beside simulators that count what it does to them: killed,
+//! kept busy, and listened to.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,5 +33,6 @@ mod storm;
 mod streams;
 mod why;
 
-/// One test at a time: they share two or more cores with the server they look at, and some of them look at its pace.
+/// One test at a time: they share two or more cores with the server they look at, and some of them
+/// look at its pace.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -1,5 +1,6 @@
-//! Orders placed with the usual clients of two languages, over a line that is cut now and then, at services that know
-//! nothing of repeats: what stands in front of them sees to it that each order is there once.
+//! Orders placed with the usual clients of two languages, over a line that is cut now and then, at
+//! services that know nothing of repeats: what stands in front of them sees to it that each order
+//! is there once.
 
 mod cutter;
 
@@ -24,7 +25,8 @@ const ORDERS: usize = 5_000;
 /// Orders that are placed at once.
 const WORKERS: usize = 16;
 
-/// Places the orders with a client at a service behind a proxy and a bad line, and looks at what is there.
+/// Places the orders with a client at a service behind a proxy and a bad line, and looks at what is
+/// there.
 async fn place(name: &str, service: Command, mut client: Command, store: String) {
     let service = block_in_place(|| Service::start(service));
     let dir = tempfile::tempdir().unwrap();
@@ -64,8 +66,9 @@ async fn place(name: &str, service: Command, mut client: Command, store: String)
     assert!(told["replays"].as_u64().unwrap() > 0, "{name}: no repeat was answered again");
 }
 
-/// IDM-12, IDM-17: 10,000 orders over a line that cuts one connection in twenty, 5,000 with requests at a service in Python
-/// and 5,000 with got at one in Node, neither of which was changed for it: none is there twice and none is lost.
+/// IDM-12, IDM-17: 10,000 orders over a line that cuts one connection in twenty, 5,000 with
+/// requests at a service in Python and 5,000 with got at one in Node, neither of which was changed
+/// for it: none is there twice and none is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_12_idm_17_no_order_is_lost_and_none_is_there_twice() {
     let _alone = ALONE.lock().await;

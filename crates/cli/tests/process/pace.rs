@@ -24,7 +24,8 @@ pub(crate) async fn batch(caller: &Caller, upstream: &str, groups: usize, count:
     members.iter().map(|member| member["id"].as_str().expect("accepted").to_owned()).collect()
 }
 
-/// From the first of `count` calls to the last, and the longest time between two of them; to a millisecond or two.
+/// From the first of `count` calls to the last, and the longest time between two of them; to a
+/// millisecond or two.
 pub(crate) async fn span_of(sim: &HttpSim, count: u64) -> (Duration, Duration) {
     let (mut first, mut last, mut gap, mut calls) = (None, Instant::now(), Duration::ZERO, 0);
     while calls < count {
@@ -39,15 +40,16 @@ pub(crate) async fn span_of(sim: &HttpSim, count: u64) -> (Duration, Duration) {
     (first.map_or(Duration::ZERO, |first| last - first), gap)
 }
 
-/// LIM-14, LIM-6: with more work than fits, at least 98 % of what the upstream permits is used, and not one call is
-/// refused.
+/// LIM-14, LIM-6: with more work than fits, at least 98 % of what the upstream permits is used, and
+/// not one call is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_14_lim_6_nearly_all_of_a_limit_is_used_and_none_of_it_overstepped() {
     const CAPACITY: u64 = 20;
     const REFILL_PER_S: u32 = 100;
     const CALLS: usize = 1_000;
     let _alone = ALONE.lock().await;
-    // A machine that stands still for longer than a call is taken to be on its way proves nothing: then once more.
+    // A machine that stands still for longer than a call is taken to be on its way proves nothing:
+    // then once more.
     for run in 1..=RUNS {
         let (used, stats, gap) = paced(CAPACITY, REFILL_PER_S, CALLS).await;
         println!("run {run}: {:.2} % used, longest gap {gap:?}; {stats:?}", used * 100.0);
@@ -68,8 +70,8 @@ pub(crate) const RUNS: usize = 5;
 /// No call for this long, though one every 10 ms is allowed: the machine stood still.
 pub(crate) const STILL: Duration = Duration::from_millis(90);
 
-/// Has `calls` carried under a limit; answers the share of it that was used, what the upstream counted, and the longest
-/// time without a call.
+/// Has `calls` carried under a limit; answers the share of it that was used, what the upstream
+/// counted, and the longest time without a call.
 async fn paced(capacity: u64, refill_per_s: u32, calls: usize) -> (f64, tidegate_sim::Stats, Duration) {
     let options = HttpSimOptions {
         capacity,
@@ -95,7 +97,8 @@ async fn paced(capacity: u64, refill_per_s: u32, calls: usize) -> (f64, tidegate
 /// How long anything here is waited for.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
-/// LIM-13: what waits for the limit of one upstream takes no worker, so calls to another one pass by.
+/// LIM-13: what waits for the limit of one upstream takes no worker, so calls to another one pass
+/// by.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_13_a_busy_upstream_slows_no_other() {
     const EACH: usize = 200;

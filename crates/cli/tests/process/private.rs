@@ -1,4 +1,5 @@
-//! What others must not find on the disk: credentials that callers send along, and files that they may read.
+//! What others must not find on the disk: credentials that callers send along, and files that they
+//! may read.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -27,8 +28,9 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// OPS-22: a header that carries a credential is refused by its field and is nowhere on the disk; other headers are sent. The
-/// store's files are their owner's alone, also in a folder that was open to others.
+/// OPS-22: a header that carries a credential is refused by its field and is nowhere on the disk;
+/// other headers are sent. The store's files are their owner's alone, also in a folder that was
+/// open to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_22_credentials_and_files_are_private() {
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! `tidegate proxy` as a process of its own: it replays, is killed, stands still, and is told to stop.
+//! `tidegate proxy` as its own process: it replays, is killed, is frozen, and is shut down.
 
 mod away;
 mod bounds;
@@ -28,7 +28,8 @@ async fn post(caller: &Caller, key: &str) -> Option<(u16, String, bool)> {
     Some((status, text, headers.contains_key("idempotent-replayed")))
 }
 
-/// IDM-12, IDM-9: a repeat gets the first answer, other routes have other choices, and the figures are on the admin port.
+/// IDM-12, IDM-9: a repeat gets the first answer, other routes have other choices, and the figures
+/// are on the admin port.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_12_a_repeat_gets_the_first_answer() {
     let service = Service::start(0).await;
@@ -92,7 +93,7 @@ fn refused(args: &[&str], config: Option<&str>) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// IDM-2: nobody can forget to choose whose a key is; what is wrong in the file is told with line and column.
+/// IDM-2: the scope of keys must be chosen; problems of the file are reported with line and column.
 #[test]
 fn idm_2_the_scope_must_be_chosen() {
     let told = refused(&["--upstream", "http://127.0.0.1:1"], None);

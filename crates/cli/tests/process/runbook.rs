@@ -1,5 +1,5 @@
-//! The runbook, done as it stands: every command on its page, in order, in a shell, against a real server whose upstream
-//! has cut its limit.
+//! Runs the runbook as written: every command on its page, in order, in a shell, against a real
+//! server whose upstream has cut its limit.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -164,7 +164,8 @@ fn cut() -> HttpSimOptions {
     HttpSimOptions { capacity: 3, refill_per_s: Some(0.001), ..HttpSimOptions::default() }
 }
 
-/// LIM-22: each command of the runbook works as it is written, and what the page says of it comes true.
+/// LIM-22: each command of the runbook works as it is written, and what the page says of it comes
+/// true.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_22_the_runbook_works_as_written() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,5 @@
-//! Four proxies on one Redis, and a crowd in front of them that says the same thing at once, over and over.
+//! Four proxies on one Redis, and a crowd in front of them that says the same thing at once, over
+//! and over.
 
 mod client_pool;
 
@@ -19,7 +20,8 @@ const AT_ONCE: usize = 200;
 /// Each one has a key of its own.
 const ROUNDS: usize = 1_000;
 const PATH: &str = "/orders";
-/// Long enough that some repeats come while the first one is in work, short enough that some come after it.
+/// Long enough that some repeats come while the first one is in work, short enough that some come
+/// after it.
 const LATENCY: Duration = Duration::from_millis(5);
 
 /// What a crowd was told in one round or in all of them.
@@ -51,8 +53,8 @@ impl OutcomeCounts {
     }
 }
 
-/// IDM-8: of 200 equal requests at once at four proxies one is handled, in each of 1,000 rounds; everybody else gets its
-/// answer or is told that it is in work.
+/// IDM-8: of 200 equal requests at once at four proxies one is handled, in each of 1,000 rounds;
+/// everybody else gets its answer or is told that it is in work.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_8_a_storm_of_equal_requests_is_one_request() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,4 @@
-//! The one sentence that says why an operation waits, wherever it is asked for.
+//! The sentence that says why an operation waits, the same in the API, the command and the page.
 
 use serde_json::{Value, json};
 use tidegate_sim::{HttpSim, HttpSimOptions};
@@ -32,8 +32,8 @@ async fn on_command_line(address: &str, id: &str) -> String {
     String::from_utf8(output.stdout).unwrap().lines().next().unwrap().to_owned()
 }
 
-/// OPS-24: the API, the command and the page give the same sentence, for the first of a paused group and for what is
-/// behind it.
+/// OPS-24: the API, the command and the page give the same sentence, for the first of a paused
+/// group and for what is behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_24_why_is_the_same_sentence_everywhere() {
     let _alone = ALONE.lock().await;

@@ -1,5 +1,6 @@
-//! Stand-alone buckets for any process: take or say when, in one step, from one or several at once. They belong to
-//! nobody and to no upstream; the figures travel with the call, and a call without figures goes by those of the last.
+//! Stand-alone token buckets for any process: reserve tokens or learn when to retry, in one step,
+//! from one or several buckets. They belong to no owner and no upstream; the figures come with the
+//! request, and a request without figures uses those of the last one.
 
 use std::sync::Arc;
 
@@ -29,21 +30,21 @@ use crate::wire::response::TokenAmount;
 
 const NAMES: [&str; 4] = ["cost", "capacity", "refill_per_s", "with"];
 const MORE_NAMES: [&str; 4] = ["name", "cost", "capacity", "refill_per_s"];
-/// What its cursors are for.
+/// The list that its cursors belong to.
 const LIST: &str = "buckets";
 
 #[derive(Serialize)]
 struct ReserveOut {
     allowed: bool,
     delay_ms: u64,
-    /// Of the bucket in the path.
+    /// The tokens left in the bucket in the path.
     tokens_remaining: f64,
-    /// Of the others, in the order asked.
+    /// The tokens left in the others, in the order of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     with: Vec<f64>,
 }
 
-/// A bucket as it stands.
+/// The state of a bucket.
 #[derive(Serialize)]
 struct BucketOut {
     name: String,
@@ -90,7 +91,7 @@ pub(super) async fn show(
     Ok(Json(BucketOut::new((name, level))).into_response())
 }
 
-/// Forgets a bucket: whoever uses it next makes it anew, and full.
+/// Deletes a bucket: its next use creates it again, full.
 pub(super) async fn delete(
     State(house): State<Arc<ServerState>>,
     Extension(Caller(caller)): Extension<Caller>,
@@ -113,8 +114,7 @@ fn no_such_bucket(name: &str) -> Error {
     Error::new(ErrorCode::NoLimit, format!("There is no bucket {:?}.", truncate_name(name))).field("name")
 }
 
-/// What is posted about a bucket. Its name may hold slashes, so that the word behind it is found
-/// here.
+/// Handles a POST to a bucket. Its name may contain slashes, so the action after it is parsed here.
 pub(super) async fn post(
     State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
@@ -129,7 +129,7 @@ pub(super) async fn post(
     Err(no_post_route("buckets", &path).into())
 }
 
-/// The same under the path that reserving had first.
+/// The same under the first path that reservations had.
 pub(super) async fn post_to_limit(
     State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
@@ -171,7 +171,7 @@ async fn reserve(house: &ServerState, name: &str, body: Body) -> HandlerResult {
     Ok(Json(ReserveOut { allowed, delay_ms, tokens_remaining, with: remaining.collect() }).into_response())
 }
 
-/// Corrects what was taken by what it really cost.
+/// Corrects a reservation by its real cost.
 async fn settle(house: &ServerState, name: &str, body: Body) -> HandlerResult {
     #[derive(Serialize)]
     struct SettledBucketOut {
@@ -201,16 +201,16 @@ fn to_micro(tokens: f64) -> u64 {
     (tokens * MICRO as f64).round() as u64
 }
 
-/// What is wanted of one bucket, as it was sent.
+/// A reservation from one bucket, as it was sent.
 #[derive(Default)]
 struct ReserveRequest {
     name: String,
     cost: u64,
-    /// Capacity and refill each second, when they came along.
+    /// Capacity and refill per second, if they were sent.
     figures: Option<(u64, u64)>,
 }
 
-/// Reads what is wanted of the bucket in the path and of those in the body.
+/// Parses the reservations from the bucket in the path and from those in the body.
 fn parse_reserve_requests(name: &str, body: &[u8]) -> Result<Vec<ReserveRequest>> {
     let Fields { values: [cost, capacity, refill, with], mut problems } = read(body, &NAMES)?;
     let own = ReserveRequest::read(name.to_owned(), [cost, capacity, refill]);
@@ -259,7 +259,7 @@ impl ReserveRequest {
         Ok(Self { name, cost, figures })
     }
 
-    /// With the figures that were sent, or those that the bucket has.
+    /// Completes the reservation with the figures that were sent, or those that the bucket has.
     async fn into_reserve(self, house: &ServerState) -> Result<ReservationRequest> {
         let Self { name, cost, figures } = self;
         let (capacity, refill_per_s) = match figures {
@@ -287,7 +287,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a store finds wrong with a call is the caller's business here.
+/// Maps a store's complaint about a request to an error of the caller.
 fn map_store_error(error: tidegate_store::Error) -> Error {
     match error.kind() {
         tidegate_store::StoreErrorKind::Invalid => {

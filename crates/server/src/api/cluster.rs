@@ -1,4 +1,5 @@
-//! Who is there, when nobody else can be: one node and its one partition, told in the words of many.
+//! The cluster status of a single server: one node and its one partition, in the same format as a
+//! cluster's.
 
 use std::collections::BTreeMap;
 

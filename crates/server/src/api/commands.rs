@@ -1,4 +1,4 @@
-//! What a person orders of one operation: cancel it, run it again, say what became of it.
+//! Commands about one operation: cancel, rerun, resolve.
 
 use axum::Extension;
 use axum::Json;

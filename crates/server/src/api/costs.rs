@@ -1,4 +1,4 @@
-//! What calls cost, by query shape: read from the tables that the store or its archive keeps, by any node.
+//! What calls cost, by query shape. Any node reads it from the tables of the store or its archive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::wire::cursor;
 use crate::wire::response::TokenAmount;
 use crate::wire::time::Timestamp;
 
-/// How far back is looked when nobody says: a day.
+/// The default period: a day.
 const SINCE_S_DEFAULT: u64 = 24 * 3_600;
-/// The furthest that can be asked for: a leap year.
+/// The longest period: a leap year.
 const SINCE_S_MAX: u64 = 366 * 24 * 3_600;
 
-/// Lines that pages reach: what is far behind costs next to nothing.
+/// How many lines pages reach: what comes after that costs next to nothing.
 const SKIPPED_MAX: usize = 10_000;
 
 #[derive(Serialize)]
 struct CostsOut<'a> {
     /// Whether this store keeps costs.
     kept: bool,
-    /// Whether all since then were looked at; otherwise the newest of them.
+    /// Whether all calls of the period were counted; otherwise only the newest.
     whole: bool,
     since: Timestamp,
     costs: Vec<CostOut<'a>>,
@@ -45,7 +45,7 @@ struct CostOut<'a> {
     requested: TokenAmount,
     actual: TokenAmount,
     mean: f64,
-    /// Of all that was spent of this limit.
+    /// The share of everything spent on this limit.
     share: f64,
     last_at: Timestamp,
 }
@@ -69,7 +69,7 @@ impl<'a> CostOut<'a> {
     }
 }
 
-/// What a shape is called: the text before its hash.
+/// The name of a shape: the text before its hash.
 fn name_of(shape: &str) -> &str {
     shape.rsplit_once('#').map_or(shape, |(name, _)| name).trim_end()
 }
@@ -83,7 +83,7 @@ pub(super) async fn show(State(house): State<Arc<ServerState>>, mut query: Query
     query.finish()?;
     let since = house.clock.now().before(Duration::from_secs(since_s));
     let end = skipped + limit;
-    // One more than fits says whether there are more.
+    // One more than fits shows whether there are more.
     let most = end + 1;
     let question = CostQuery { upstream, since, most };
     let found = tidegate::cost_report(&*house.store, house.archiving.as_ref(), question).await?;
@@ -95,7 +95,7 @@ pub(super) async fn show(State(house): State<Arc<ServerState>>, mut query: Query
     Ok(Json(CostsOut { kept, whole, since: Timestamp(since), costs, next_cursor }).into_response())
 }
 
-/// How many lines the pages before had.
+/// Parses how many lines the previous pages had.
 fn parse_cursor(text: &str, list: &str) -> tidegate::Result<usize> {
     let skipped = cursor::read_text(text, list)?.parse().ok();
     skipped.filter(|skipped| *skipped <= SKIPPED_MAX).ok_or_else(cursor::bad_cursor)

@@ -1,4 +1,5 @@
-//! Deployments into guilds: begun where the upstream has its place, read from the journal by any node.
+//! Deployments to guilds: started on the node that has the upstream's partition, read from the
+//! journal by any node.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::wire::error::{ApiError, ErrorContext, response_with_context};
 use crate::wire::object::truncate_name;
 use crate::wire::problems::PROBLEMS_MAX;
 
-/// Deployments that pages reach.
+/// How many deployments pages reach.
 const LOOKED_AT_MAX: usize = 50_000;
 
 pub(super) async fn begin(State(app): State<SharedPartition>, body: Body) -> HandlerResult {
@@ -54,7 +55,7 @@ pub(super) async fn begin(State(app): State<SharedPartition>, body: Body) -> Han
     }
 }
 
-/// A plan for scripts, and line by line for people.
+/// A plan as JSON for scripts, and line by line for people.
 fn plan_json(planned: &PlanPreview) -> Value {
     let plan = &planned.plan;
     let estimate = plan.estimate(&planned.limits);
@@ -73,7 +74,7 @@ fn check_upstream(house: &ServerState, wanted: &DeployRequest) -> Result<(), Err
     Err(Error::new(ErrorCode::UnknownUpstream, message).field("upstream"))
 }
 
-/// All that is wrong with a template, with its places.
+/// The response with all problems of a template and their locations.
 fn template_problems_response(problems: &template::TemplateProblems) -> Response {
     let one = |problem: &template::TemplateProblem| {
         json!({
@@ -97,7 +98,7 @@ fn template_problems_response(problems: &template::TemplateProblems) -> Response
     response_with_context(error, ErrorContext { problems: Some(list.into()), ..ErrorContext::default() })
 }
 
-/// Why a deployment did not begin, or a plan was not made.
+/// The response when a deployment did not start or a plan was not made.
 fn deploy_error_response(error: deploy::Error) -> Response {
     let message = error.to_string();
     match error {
@@ -111,7 +112,7 @@ fn deploy_error_response(error: deploy::Error) -> Response {
             ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response()
         }
         deploy::Error::Invalid(_) => ApiError(Error::new(ErrorCode::Invalid, message)).into_response(),
-        // What Discord said, or did not say.
+        // Discord's error, or no response.
         _ => ApiError(Error::new(ErrorCode::NoAnswer, message)).into_response(),
     }
 }
@@ -129,15 +130,15 @@ pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query
     Ok(Json(json!({ "deployments": deployments, "next_cursor": next_cursor })).into_response())
 }
 
-/// Deployments below one of them, newest first, and whether there are no more. The journal is read
-/// from its end; a cursor that lies deeper than it is read is refused.
+/// Lists deployments older than one of them, newest first, and returns whether there are no more.
+/// The journal is read from its end; a cursor that is deeper than that is refused.
 async fn list_newest(
     house: &ServerState,
     scope: Option<&str>,
     after: Option<&str>,
     limit: usize,
 ) -> Result<(Vec<Deployment>, bool), Error> {
-    // One more than fits says whether there are more.
+    // One more than fits shows whether there are more.
     let mut most = limit + 1;
     loop {
         let mut found = house.store.deployments(scope, most).await?;
@@ -164,10 +165,10 @@ pub(super) async fn show(State(house): State<Arc<ServerState>>, Path(id): Path<S
     Ok(Json(deployment_json(&one, Some(&steps))).into_response())
 }
 
-/// A deployment and its steps, from the journal.
+/// Reads a deployment and its steps from the journal.
 ///
 /// # Errors
-/// When it is not there.
+/// When there is no such deployment.
 pub(crate) async fn find_with_steps(
     house: &ServerState,
     id: &str,

@@ -1,5 +1,5 @@
-//! Changes as they happen, as server-sent events. A listener that comes back with `Last-Event-ID` gets what it
-//! missed; one that missed more than is kept gets `reset` and should look again.
+//! Changes as server-sent events. A client that reconnects with `Last-Event-ID` gets the events it
+//! missed; one that missed more than are kept gets `reset` and should reload.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,9 +26,9 @@ use crate::wire::response::EndOut;
 use crate::wire::time::Timestamp;
 
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
-/// Tells a proxy in between to pass each event on at once.
+/// Tells a reverse proxy to forward each event at once.
 pub(crate) const UNBUFFERED: [(&str, &str); 1] = [("x-accel-buffering", "no")];
-/// A comment this often keeps what is between us from closing the connection.
+/// How often a comment is sent, so that no proxy closes an idle connection.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 pub(super) async fn stream(
@@ -49,13 +49,13 @@ pub(super) async fn stream(
     Ok(respond(app.engine.events(after), wanted, find, &app.server))
 }
 
-/// Which events a listener wants.
+/// The filter of events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventFilter {
     group: Option<String>,
     id: Option<OperationId>,
     kind: Option<String>,
-    /// Whether the end of an operation comes with its result and its fault.
+    /// Whether the end of an operation includes its result and its fault.
     results: bool,
 }
 
@@ -71,7 +71,8 @@ impl EventFilter {
         Ok(Self { group: query.take("group"), id, kind: query.take("kind"), results })
     }
 
-    /// Whether a change passes. What is about no operation has neither an id nor a kind.
+    /// Whether a change passes. A change that is not about an operation has neither an id nor a
+    /// kind.
     fn passes(&self, change: &Change) -> bool {
         let (of_group, of_id, of_kind) = match change {
             Change::Operation { id, group, kind, .. } => (Some(group), Some(*id), Some(kind)),
@@ -85,10 +86,10 @@ impl EventFilter {
     }
 }
 
-/// Whoever has the operation of an id.
+/// Finds the engine that has the operation of an id.
 pub(crate) type EngineLookup = Arc<dyn Fn(OperationId) -> Option<Engine> + Send + Sync>;
 
-/// Events as they come, until the server stops.
+/// Streams events until the server shuts down.
 pub(crate) fn respond(
     from: Subscription,
     wanted: EventFilter,
@@ -110,7 +111,7 @@ struct EventStream {
 }
 
 impl EventStream {
-    /// An event as it is sent, if it is wanted.
+    /// The event as it is sent, if it passes the filter.
     async fn message(&self, event: &Event) -> Option<Message> {
         if !self.wanted.passes(&event.change) {
             return None;
@@ -121,7 +122,8 @@ impl EventStream {
             }
             _ => None,
         };
-        // What is gone by now, or has no owner here, comes without its result.
+        // An operation that was removed, or that this node no longer owns, comes without its
+        // result.
         let view = match ended {
             Some((engine, id)) => engine.get(id).await.ok(),
             None => None,
@@ -162,7 +164,7 @@ fn messages(
     })
 }
 
-/// Look at everything again: some of it was missed.
+/// The message that tells the client to reload, because it missed events.
 fn reset() -> Message {
     Message::default().event("reset").data("{}")
 }

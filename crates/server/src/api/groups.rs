@@ -1,4 +1,4 @@
-//! Groups: what each waits for, and stopping and starting them.
+//! Groups: what each waits for, pausing and resuming.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::wire::field::Field;
 use crate::wire::object::{Fields, read, truncate_name};
 use crate::wire::response::{GroupOut, GroupsOut};
 
-/// Pages that are looked through for an operation of a group.
+/// How many pages are searched for an operation of a group.
 const PAGES_MAX: usize = 20;
 
 pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -> HandlerResult {
@@ -33,8 +33,8 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
     Ok(Json(GroupsOut { groups, next_cursor, next: page.next.as_deref() }).into_response())
 }
 
-/// Which groups, and behind which name. `after` is what a cursor was before there were cursors: the
-/// name itself.
+/// Reads which groups are requested, and after which name. `after` is the name itself, from before
+/// there were cursors.
 pub(crate) fn read_list(query: &mut Query) -> (GroupFilter, Option<Arc<str>>) {
     let which = query.read("state", |word| match word {
         "stopped" => Ok(GroupFilter::Stopped),
@@ -52,7 +52,7 @@ pub(crate) fn next_cursor(next: &str, which: GroupFilter) -> String {
     cursor::write_text(next, cursor_list(which))
 }
 
-/// What a cursor is for.
+/// The list that a cursor belongs to.
 const fn cursor_list(which: GroupFilter) -> &'static str {
     match which {
         GroupFilter::All => "groups",
@@ -95,8 +95,8 @@ pub(super) async fn pause(
     Ok(Json(GroupOut::new(app.engine.partition(), &view, None)).into_response())
 }
 
-/// Refuses a name that no operation has: most likely it is misspelled, and what was meant would go
-/// on.
+/// Refuses a name that no operation has: most likely it is misspelled, and the intended group would
+/// keep running.
 async fn require_known_group(app: &SharedPartition, name: &str) -> Result<()> {
     match app.engine.group(name).await {
         Err(error) if error.code == ErrorCode::NoGroup => {}
@@ -140,7 +140,7 @@ pub(super) async fn resume(
         Ok((view, why, _)) => {
             Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref())).into_response())
         }
-        // Nothing was in it, so nothing is known of it any more.
+        // It was empty, so it is not known any more.
         Err(error) if error.code == ErrorCode::NoGroup => Ok(Json(GroupOut::idle(&name)).into_response()),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Whether it lives, whether it can work, and its figures.
+//! Health, readiness and metrics.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,7 +22,7 @@ pub(super) async fn live() -> Json<impl Serialize> {
 
 pub(super) async fn ready(State(app): State<SharedPartition>) -> HandlerResult {
     if app.server.stopping.is_cancelled() {
-        return Err(Error::new(ErrorCode::Stopping, "The server is about to stop.").into());
+        return Err(Error::new(ErrorCode::Stopping, "The server is shutting down.").into());
     }
     app.engine.health().await?;
     Ok(Json(StatusOut { status: "ready" }).into_response())

@@ -1,5 +1,5 @@
-//! Idempotency keys for operators: listed, looked into without bodies, released, expired, completed.
-//! It needs the keys and the caller's name, and nothing else of a server.
+//! Idempotency keys for operators: list, show without bodies, release, expire, complete. It needs
+//! the keys and the caller's name, and nothing else of a server.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use crate::wire::error::ambiguous_response;
 use crate::wire::key::{FreedKeyOut, KeyNameOut, KeyOut, KeysOut, STATES, read_answer, state};
 use crate::wire::object::truncate_name;
 
-/// How long the answer that an operator records may take to arrive.
+/// How long the response that an operator records may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
-/// Pages that are read for one page of keys in one state.
+/// How many pages are read for one page of keys in one state.
 const READS_MAX: usize = 20;
-/// Keys of the same text that are looked for at once.
+/// How many keys with the same text are searched at once.
 const SAME_MAX: usize = 1_000;
-/// Of those, how many are told.
+/// How many of those are listed.
 const CANDIDATES_SHOWN_MAX: usize = 20;
 
 pub(super) async fn list(State(keys): State<KeyAdmin>, mut query: Query) -> HandlerResult {
@@ -115,8 +115,8 @@ pub(super) async fn complete(
             return Ok(Json(KeyOut::whole(&shown, now)).into_response());
         }
         RecordingOutcome::Absent => return Err(no_such_key(&name.key).into()),
-        RecordingOutcome::InWork => "is in work: its answer may still come. Wait for it, or release it.",
-        RecordingOutcome::HasAnswer => "has an answer already. Expire it to have the request run again.",
+        RecordingOutcome::InWork => "is processing: its response may still come. Wait for it, or release it.",
+        RecordingOutcome::HasAnswer => "has a response already. Expire it to have the request run again.",
     };
     Err(Error::new(ErrorCode::NotNow, format!("The key {:?} {stands}", name.key.as_str())).into())
 }
@@ -134,12 +134,12 @@ async fn forget_key(
     };
     let (forgot, state, stands) = match what {
         ForgetTarget::Claim => {
-            let stands = "has an answer: there is no claim to release. Expire it instead.";
+            let stands = "has a response: there is no claim to release. Expire it instead.";
             (keys.release(&name, who).await, "released", stands)
         }
         ForgetTarget::Answer => {
             let stands =
-                "has no answer yet: its request is in work, or nobody knows its outcome. Release it instead.";
+                "has no response yet: it is processing or its outcome is unknown. Release it instead.";
             (keys.expire(&name, who).await, "expired", stands)
         }
     };
@@ -158,7 +158,7 @@ enum KeyMatch {
     Several(Vec<RecordName>),
 }
 
-/// The one key that a call is about: by all its parts at once, or by looking through the keys for the only one that fits.
+/// Finds the key of a request: by all its parts, or by searching for the only one that matches.
 async fn find_key(keys: &KeyAdmin, text: &str, mut query: Query) -> Result<KeyMatch> {
     let key = parse_key(text, "key")?;
     let scope = query.read("scope", parse_scope);
@@ -178,7 +178,7 @@ async fn find_key(keys: &KeyAdmin, text: &str, mut query: Query) -> Result<KeyMa
     let mut names: Vec<_> =
         names.filter(|name| fits(&method, &name.method) && fits(&path, &name.path)).collect();
     if page.next.is_some() && names.len() < 2 {
-        let message = "There are too many keys to look through: say scope, method and path.";
+        let message = "There are too many keys to search: give scope, method and path.";
         return Err(Error::new(ErrorCode::KeyNotUnique, message).field("scope"));
     }
     match names.len() {
@@ -190,13 +190,13 @@ async fn find_key(keys: &KeyAdmin, text: &str, mut query: Query) -> Result<KeyMa
 
 fn ambiguous_key(names: &[RecordName]) -> Response {
     let count = names.len();
-    let message = format!("{count} requests use this key: say which with scope, method and path.");
+    let message = format!("{count} requests use this key: select one with scope, method and path.");
     let told: Vec<_> = names.iter().take(CANDIDATES_SHOWN_MAX).map(KeyNameOut::new).collect();
     ambiguous_response(Error::new(ErrorCode::KeyNotUnique, message), json!(told))
 }
 
 fn no_such_key(key: &IdempotencyKey) -> Error {
-    let message = format!("There is no key {:?} that fits; what has expired is forgotten.", key.as_str());
+    let message = format!("There is no key {:?} that matches; expired keys are removed.", key.as_str());
     Error::new(ErrorCode::NoKey, message).field("key")
 }
 
@@ -205,7 +205,8 @@ fn parse_key(text: &str, field: &str) -> Result<IdempotencyKey> {
         .ok_or_else(|| bad_parameter(field, "must be 1 to 255 printable ASCII characters"))
 }
 
-/// A scope by its name, or as lists show it: `-` for everybody, `~` and digits for one that is kept as a hash.
+/// Parses a scope by its name, or as lists show it: `-` for all callers, `~` and digits for one
+/// that is stored as a hash.
 fn parse_scope(text: &str) -> Result<CallerScope> {
     if text != "-" && !text.starts_with('~') {
         return Ok(CallerScope::named(text));

@@ -1,5 +1,5 @@
-//! Named leases for any process: taken if free, kept and given back only by the holder, with a
-//! fence that grows; and how they stand, for operators.
+//! Named leases for any process: acquired if free, renewed and released only by the holder, with a
+//! fencing token that grows; and their state, for operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +28,16 @@ use crate::wire::time::Timestamp;
 
 const TTL_DEFAULT_MS: u64 = 30_000;
 const PREFIX: &str = "lease_";
-/// What its cursors are for.
+/// The list that its cursors belong to.
 const LIST: &str = "leases";
 
 #[derive(Serialize)]
 struct LeaseGrantOut {
     held: bool,
-    /// What renewing and releasing ask for.
+    /// The token that renewing and releasing need.
     token: Option<String>,
     fence: Option<u64>,
-    /// Of the caller's lease, or of whoever has it.
+    /// When the lease of the caller, or of the current holder, expires.
     expires_at: Option<Timestamp>,
 }
 
@@ -108,26 +108,27 @@ fn parse_ttl(raw: Option<&serde_json::value::RawValue>) -> Result<Duration> {
     Ok(Duration::from_millis(ttl.unwrap_or(TTL_DEFAULT_MS)))
 }
 
-/// The lease that a fence proves; the store knows until when.
+/// The lease that a fence proves; the store knows when it expires.
 const fn lease_with_fence(fence: u64) -> Lease {
     Lease { fence, until: Time::ZERO }
 }
 
-/// The fence of a token.
+/// Parses the fence of a token.
 fn parse_fence(raw: Option<&serde_json::value::RawValue>) -> Result<u64> {
     let token = Field { name: "token", raw }.text()?.ok_or_else(|| missing("token"))?;
     let fence = token.strip_prefix(PREFIX).and_then(|digits| u64::from_str_radix(digits, 16).ok());
     fence.ok_or_else(|| {
-        Error::new(ErrorCode::Invalid, "The field \"token\" must be what acquiring answered.").field("token")
+        Error::new(ErrorCode::Invalid, "The field \"token\" must be the token that acquire returned.")
+            .field("token")
     })
 }
 
-/// How a lease stands, for whoever looks.
+/// The state of a lease.
 #[derive(Serialize)]
 struct LeaseOut {
     name: String,
     held: bool,
-    /// The last one given out.
+    /// The last fence that was issued.
     fence: u64,
     expires_at: Option<Timestamp>,
 }
@@ -147,7 +148,7 @@ pub(super) async fn show(
     query.finish()?;
     check_name(&name)?;
     let status = house.store.lease_status(&name).await.map_err(Error::from)?.ok_or_else(|| {
-        let message = format!("Nobody has ever held the lease {:?}.", truncate_name(&name));
+        let message = format!("The lease {:?} was never held.", truncate_name(&name));
         Error::new(ErrorCode::NoLimit, message).field("name")
     })?;
     Ok(Json(LeaseOut::new((name, status))).into_response())

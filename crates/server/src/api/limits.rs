@@ -1,4 +1,4 @@
-//! Limits: how they stand, and setting them to other figures.
+//! Limits: their state, and changing their figures.
 
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -24,10 +24,10 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
     Ok(Json(LimitsOut { limits, next_cursor }).into_response())
 }
 
-/// What its cursors are for.
+/// The list that its cursors belong to.
 const LIST: &str = "limits";
 
-/// Which of the limits are wanted: all of them, unless a query says how many.
+/// The requested page of limits: all of them, unless the query has a limit.
 pub(crate) struct LimitPage {
     after: Option<String>,
     most: Option<usize>,
@@ -40,8 +40,8 @@ pub(crate) fn read_list(query: &mut Query) -> LimitPage {
 }
 
 impl LimitPage {
-    /// The wanted ones of all, which are in the order of their names, and the cursor of those
-    /// behind them.
+    /// Selects the page from all limits, which are sorted by name, and returns the cursor of the
+    /// next page.
     pub(crate) fn select<T>(self, all: Vec<T>, name: impl Fn(&T) -> &str) -> (Vec<T>, Option<String>) {
         let is_behind = |one: &T| self.after.as_deref().is_none_or(|after| name(one) > after);
         let mut wanted: Vec<T> = all.into_iter().filter(is_behind).collect();

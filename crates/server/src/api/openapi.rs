@@ -1,5 +1,5 @@
-//! The description of the API, as OpenAPI 3.1. It is kept by hand in `openapi.json`; tests hold it
-//! against the routes and against what is really answered. What is served is made from it and the
+//! The OpenAPI 3.1 description of the API. It is maintained by hand in `openapi.json`; tests
+//! compare it with the routes and with real responses. What is served is built from it and the
 //! configuration: which upstreams and kinds there are, and whether a token is needed.
 
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ use crate::state::ServerState;
 
 const TEXT: &str = include_str!("../openapi.json");
 
-/// The same, read.
+/// The parsed description.
 pub(crate) static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(TEXT).unwrap_or_default());
 
@@ -24,7 +24,7 @@ pub(super) async fn document(State(house): State<Arc<ServerState>>) -> Response 
     ([(CONTENT_TYPE, "application/json")], house.description.clone()).into_response()
 }
 
-/// The description of the API of a server with this configuration.
+/// Describes the API of a server with this configuration.
 pub(crate) fn describe(config: &Config) -> String {
     let mut all = DOCUMENT.clone();
     if config.tokens.is_empty() {
@@ -35,7 +35,7 @@ pub(crate) fn describe(config: &Config) -> String {
     all.to_string()
 }
 
-/// Nobody is asked for a token.
+/// Removes the security requirements, if no token is needed.
 fn without_security(all: &mut Value) {
     let remove =
         |value: &mut Value, name: &str| drop(value.as_object_mut().map(|fields| fields.remove(name)));
@@ -48,7 +48,7 @@ fn without_security(all: &mut Value) {
     }
 }
 
-/// Where a call may name an upstream, the names that there are.
+/// Adds the names of the configured upstreams, wherever a request names one.
 fn with_upstreams(all: &mut Value, config: &Config) {
     let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
     if !names.is_empty() {
@@ -92,7 +92,7 @@ mod tests {
     use crate::api::route::{Access, PROXIED_METHODS};
     use crate::api::{PROXY, key_routes, public_routes, routes, store_routes};
 
-    /// Every call with its scope: `GET /v1/limits read`.
+    /// Every described call with its scope: `GET /v1/limits read`.
     fn described() -> BTreeSet<String> {
         let mut calls = BTreeSet::new();
         for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
@@ -105,7 +105,7 @@ mod tests {
         calls
     }
 
-    /// Everything that is passed on is described once, with each of its methods.
+    /// The proxy routes are described once, with each of their methods.
     fn passed_on(calls: &mut BTreeSet<String>) {
         let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
         assert_eq!(methods.len(), PROXIED_METHODS.len());
@@ -125,7 +125,7 @@ mod tests {
             Access::Open | Access::Nodes => "",
         };
         let path = route.path.replace("{*", "{");
-        // What follows the name stands in the name's place in the table.
+        // In the table of routes, the part after the name belongs to the name's parameter.
         let behind: &[&str] = match (method, path.as_str()) {
             ("POST", "/v1/limits/{name}") => &["/reserve"],
             ("POST", "/v1/buckets/{name}") => &["/reserve", "/settle"],
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(described(), served());
     }
 
-    /// Everything that is pointed at is there, and everything that is there is pointed at.
+    /// Every reference resolves, and every component is referenced.
     #[test]
     fn every_reference_leads_somewhere() {
         fn collect(value: &Value, found: &mut BTreeSet<String>) {
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(pointed, there);
     }
 
-    /// A name in a path is a parameter, and every call has a name of its own.
+    /// Every name in a path is a parameter, and every call has a unique operation id.
     #[test]
     fn paths_and_parameters_agree() {
         let mut names = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Looking at operations: one, with or without waiting for its end; pages of them; why one does not run.
+//! Reads operations: one, with or without waiting for its end; pages of them; why one is not
+//! running.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::state::SharedPartition;
 use crate::wire::cursor;
 use crate::wire::response::{OperationOut, PageOut, WhyOut};
 
-/// Longest time an answer is waited for, in milliseconds.
+/// The longest wait for the end of an operation, in milliseconds.
 pub(crate) const WAIT_MAX_MS: u64 = 60_000;
 
 pub(super) async fn show(
@@ -55,7 +56,7 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
     Ok(Json(PageOut { operations, next_cursor }).into_response())
 }
 
-/// Which operations a list is asked for, but for where it goes on.
+/// Reads the filter of a list, without its cursor.
 pub(crate) fn read_filter(query: &mut Query) -> Filter {
     let [group, kind, upstream, dedupe_key] =
         ["group", "kind", "upstream", "dedupe_key"].map(|name| query.take(name).map(Into::into));
@@ -72,15 +73,12 @@ pub(crate) fn read_filter(query: &mut Query) -> Filter {
     }
 }
 
-/// States with commas between them, each once and in their own order.
+/// Parses comma-separated states, each once and in their own order.
 fn parse_states(words: &str) -> tidegate::Result<Vec<OperationState>> {
     let wanted: Option<Vec<_>> = words.split(',').map(OperationState::parse).collect();
     let wanted = wanted.ok_or_else(|| {
         let known: Vec<_> = OperationState::ALL.into_iter().map(OperationState::as_str).collect();
-        bad_parameter(
-            "state",
-            &format!("must be one of {}, or several with commas between", known.join(", ")),
-        )
+        bad_parameter("state", &format!("must be one of {}, or several, comma-separated", known.join(", ")))
     })?;
     Ok(OperationState::ALL.into_iter().filter(|state| wanted.contains(state)).collect())
 }

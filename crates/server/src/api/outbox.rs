@@ -1,5 +1,6 @@
-//! What waits in the store's outbox, and what was moved aside because it cannot be accepted. What was handed in is not
-//! shown: it may hold secrets, and whoever may read the table finds it there.
+//! The rows that wait in the store's outbox, and those that were moved aside because they cannot be
+//! accepted. Their content is not shown: it may contain secrets, and those who may read the table
+//! find it there.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::state::ServerState;
 use crate::wire::cursor;
 use crate::wire::time::Timestamp;
 
-/// What its cursors are for.
+/// The list that its cursors belong to.
 const LIST: &str = "outbox";
 
 #[derive(Serialize)]
@@ -24,7 +25,7 @@ struct OutboxOut {
     waiting: u64,
     oldest_at: Option<Timestamp>,
     refused: Vec<RefusedRowOut>,
-    /// Where to go on.
+    /// The cursor of the next page.
     next_cursor: Option<String>,
     /// The same, by the name it had before there were cursors.
     next: Option<u64>,

@@ -1,5 +1,5 @@
-//! `/proxy/{upstream}/…`: hands in a client's request, waits for its end and gives the upstream's answer back. Whoever
-//! goes away leaves nothing in the line; what is under way goes on.
+//! `/proxy/{upstream}/…`: submits a client's request, waits for its end and returns the upstream's
+//! response. A client that disconnects leaves nothing in the queue; a call in flight continues.
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -44,14 +44,15 @@ pub(super) async fn proxy_request(
     };
     let method = parts.method;
     let (tell, told) = oneshot::channel();
-    // On its own, so that it knows its operation also when the client goes away right now.
+    // In its own task, so that it knows its operation even if the client disconnects right now.
     tokio::spawn(submit_and_wait(app, method, submission, expected, tell));
     told.await.unwrap_or_else(|_| {
         ApiError(Error::new(ErrorCode::Internal, "The call was dropped; this is a bug.")).into_response()
     })
 }
 
-/// The operation of a request. Its body is kept with it, or passed on while it comes when it is too large for that.
+/// Builds the operation of a request. Its body is stored with it, or streamed if it is too large
+/// for that.
 async fn build_submission(
     app: &SharedPartition,
     asked: ProxyRequest<'_>,
@@ -108,27 +109,27 @@ async fn submit_and_wait(
             response::submit_error_response(&method, error)
         }
     };
-    // The client may have gone in this moment.
+    // The client may have disconnected.
     let _ = tell.send(response);
 }
 
-/// Nobody waits any more.
+/// Cancels an operation whose client has disconnected.
 async fn withdraw_abandoned(app: &SharedPartition, id: OperationId) {
     match app.engine.withdraw(id).await {
-        Ok(view) => tracing::debug!(operation_id = %id, state = %view.state, "the client has gone"),
+        Ok(view) => tracing::debug!(operation_id = %id, state = %view.state, "the client disconnected"),
         // Its deadline ends it.
         Err(error) => {
-            tracing::debug!(operation_id = %id, %error, "the client has gone; it was not called off");
+            tracing::debug!(operation_id = %id, %error, "the client disconnected; its operation was not canceled");
         }
     }
 }
 
 fn stopping() -> Error {
-    Error::new(ErrorCode::Stopping, "The server is about to stop; nothing was sent.")
+    Error::new(ErrorCode::Stopping, "The server is shutting down; nothing was sent.")
 }
 
 fn stopping_after_send() -> Error {
-    Error::new(ErrorCode::Stopping, "The server is about to stop. It was sent before, and is not sent again.")
+    Error::new(ErrorCode::Stopping, "The server is shutting down. It was sent before, and is not sent again.")
 }
 
 struct PendingResponse<'a> {
@@ -140,7 +141,8 @@ struct PendingResponse<'a> {
 }
 
 impl PendingResponse<'_> {
-    /// The end of the operation, or of the time. `unaware` holds a stop up until this one has acted on it.
+    /// Waits for the end of the operation, or for the timeout. `unaware` delays a shutdown until
+    /// this request has handled it.
     async fn wait_for_response<T>(self, unaware: T) -> Response {
         let house = &self.app.server;
         let (id, wait) = (self.id, house.pacing.config.wait);
@@ -178,7 +180,7 @@ impl PendingResponse<'_> {
     }
 
     fn ended_response(&self, view: &OperationView) -> Response {
-        // One that came and ended in the same moment.
+        // A response that arrived and ended at the same moment.
         if let Some(streaming) = self.expected.take_streaming() {
             return response::streamed_response(&self.method, view.id, streaming);
         }
@@ -195,12 +197,13 @@ impl PendingResponse<'_> {
         }
     }
 
-    /// The engine has stopped. What many nodes share goes on in another one.
+    /// The response when the engine has stopped. In a cluster the operation continues on another
+    /// node.
     fn lost_response(&self, error: &Error) -> Response {
         if self.app.server.store.is_shared() {
             return response::moved_response(self.id);
         }
-        let message = format!("What became of it is not known: {}.", error.message);
+        let message = format!("Its outcome is unknown: {}.", error.message);
         response::failure_response(Error::new(ErrorCode::NoAnswer, message), self.id)
     }
 }

@@ -1,5 +1,5 @@
-//! One row of the table of routes: where, how, and who may call it. The table is the only place that says so: the front
-//! door goes by it, and a test holds the description of the API against it.
+//! One row of the table of routes: its path, method, handler, and who may call it. The table is the
+//! only definition: the guard uses it, and a test compares the description of the API with it.
 
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -7,12 +7,12 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use crate::config::TokenScope;
 use crate::state::SharedPartition;
 
-/// Who may make a call.
+/// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Anybody.
+    /// Everyone.
     Open,
-    /// Whose token has this scope.
+    /// Callers whose token has this scope.
     Scoped(TokenScope),
     /// Nodes that share the store, by their secret.
     Nodes,
@@ -24,23 +24,23 @@ impl From<TokenScope> for Access {
     }
 }
 
-/// From where a browser may make a call.
+/// From which sites a browser may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllowedOrigin {
     /// From this server's own pages.
     Own,
-    /// Also by a link on another site that a person follows.
+    /// Also by a link on another site that a user follows.
     Linked,
 }
 
-/// One call that is served.
+/// One route.
 pub(crate) struct Route<S = SharedPartition> {
     pub path: &'static str,
     pub access: Access,
     pub allowed_origin: AllowedOrigin,
     pub call: MethodRouter<S>,
     pub method: MethodFilter,
-    /// Whether its handler reads the query and refuses what it does not know.
+    /// Whether its handler reads the query and refuses unknown parameters.
     pub takes_query: bool,
 }
 
@@ -55,12 +55,12 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         Self { path, access, allowed_origin: visitors, call, method, takes_query: true }
     }
 
-    /// The same, and a query is refused before the handler sees it.
+    /// Returns the same route, which refuses a query before the handler sees it.
     pub(crate) fn without_query(self) -> Self {
         Self { takes_query: false, ..self }
     }
 
-    /// The same call, made by another handler.
+    /// Returns the same route with another handler.
     pub(crate) fn with_handler<H: Handler<T, S2>, T: 'static, S2: Clone + Send + Sync + 'static>(
         self,
         handler: H,
@@ -78,7 +78,7 @@ pub(crate) fn get<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static
     Route::new(MethodFilter::GET, access.into(), path, handler)
 }
 
-/// A page for people, which other sites may link to.
+/// An HTML page, which other sites may link to.
 pub(crate) fn page<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
     access: impl Into<Access>,
     path: &'static str,
@@ -103,7 +103,7 @@ pub(crate) fn delete<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'sta
     Route::new(MethodFilter::DELETE, scope.into(), path, handler)
 }
 
-/// Every method that can be passed on.
+/// The methods that can be proxied.
 pub(crate) const PROXIED_METHODS: [MethodFilter; 7] = [
     MethodFilter::GET,
     MethodFilter::HEAD,
@@ -114,7 +114,7 @@ pub(crate) const PROXIED_METHODS: [MethodFilter; 7] = [
     MethodFilter::OPTIONS,
 ];
 
-/// A call with whatever method can be passed on.
+/// A route for all methods that can be proxied.
 pub(crate) fn any<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
     access: impl Into<Access>,
     path: &'static str,

@@ -1,4 +1,4 @@
-//! Handing in: one operation, or a batch of which exactly the good ones are accepted.
+//! Submits one operation, or a batch of which exactly the valid ones are accepted.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -45,7 +45,8 @@ pub(super) async fn submit_one(
     Ok((status, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
 }
 
-/// The operation when it has ended, or as it stands after the time: accepted it is in either case.
+/// Waits for the operation to end, or for the timeout, and returns it. It is accepted in either
+/// case.
 async fn wait_for_end(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
     let view = tokio::select! {
         view = app.engine.wait(receipt.id, wait.most) => view?,
@@ -58,7 +59,7 @@ async fn wait_for_end(app: &SharedPartition, receipt: Receipt, wait: WaitPrefere
     Ok(response)
 }
 
-/// 202 says that there is more to come.
+/// The status after a wait: 202 if the operation has not ended.
 pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> StatusCode {
     let is_over = state.is_ended() || state == OperationState::Unknown;
     if is_over || deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED }
@@ -112,7 +113,8 @@ fn batch_item(answer: Result<Receipt>) -> BatchItemOut {
     }
 }
 
-/// Why a batch is answered as one request that may be sent again: nothing can be kept now, and no member was at fault.
+/// The error of a whole batch that may be sent again: nothing could be stored, and no member was
+/// invalid.
 fn whole_batch_error(answers: &[Result<Receipt>]) -> Option<Error> {
     let first = answers.first()?.as_ref().err()?;
     let same = |answer: &Result<Receipt>| answer.as_ref().is_err_and(|error| error.code == first.code);
@@ -127,7 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// A batch of which nothing could be kept fails as a whole; one that was refused for its own sake does not.
+    /// A batch of which nothing could be stored fails as a whole; one with invalid members does
+    /// not.
     #[test]
     fn a_batch_fails_as_a_whole_only_when_nothing_can_be_kept() {
         let failed = |code| Err(Error::new(code, "…"));

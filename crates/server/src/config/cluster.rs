@@ -1,4 +1,4 @@
-//! How a node takes part in a cluster: `[cluster]`.
+//! The settings of a node in a cluster: `[cluster]`.
 
 use std::net::SocketAddr;
 
@@ -8,9 +8,9 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::{ClusterConfig, ParseContext};
 
-/// Most partitions: a node looks at all of them every second.
+/// The maximum number of partitions: a node polls all of them every second.
 const PARTITIONS_MAX: u64 = 1_024;
-/// Shortest secret between nodes, in bytes.
+/// The shortest secret between nodes, in bytes.
 const TOKEN_LEN_MIN: usize = 16;
 
 pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Option<ClusterConfig> {
@@ -24,7 +24,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Op
     if let Some(found) = &advertise
         && !is_address(&found.value)
     {
-        problems.push(found.problem("It must be a host and a port, as in node-1:7400."));
+        problems.push(found.problem("It must be a host and a port, such as node-1:7400."));
     }
     let token = variable.filter(|found| !found.value.is_empty()).and_then(|found| {
         let token = reading.secret(&found)?;
@@ -38,7 +38,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Op
     Some(ClusterConfig { advertise: advertise.map(|found| found.value), partitions, token })
 }
 
-/// What a node needs to be reached, and to be safe, where it listens.
+/// Checks that the other nodes can reach this node, and that it is safe where it listens.
 pub(super) fn check(
     root: &mut Section<'_>,
     cluster: &ClusterConfig,

@@ -1,4 +1,4 @@
-//! How an upstream is spoken to: `dialect`, and the keys that only one of them has.
+//! The dialect of an upstream: `dialect`, and the keys that only one dialect has.
 
 use tidegate_discord::dialect::{AT_ONCE_DEFAULT, BASE_URL, GLOBAL_PER_S_DEFAULT, INVALID_MAX};
 use tidegate_shopify::budget::{BULK_AT_ONCE_DEFAULT, BULK_AT_ONCE_MAX};
@@ -7,31 +7,32 @@ use tidegate_upstream::http::TokenHeader;
 use super::problem::ConfigProblem;
 use super::section::Section;
 
-/// The header in which Shopify wants its token.
+/// The header of Shopify's access token.
 const SHOPIFY_TOKEN: &str = "x-shopify-access-token";
 
-/// The header in which Discord wants its token.
+/// The header of Discord's bot token.
 const DISCORD_TOKEN: &str = "authorization: Bot";
-/// Most calls in a second that Discord gives to anybody.
+/// The highest number of calls per second that can be configured for Discord.
 const GLOBAL_PER_S_MAX: u64 = 100_000;
 
-/// What an upstream of the dialect `shopify` has besides.
+/// The additional settings of an upstream with the dialect `shopify`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShopifyConfig {
-    /// Bulk operations at once.
+    /// The maximum number of concurrent bulk operations.
     pub bulk_at_once: u32,
-    /// All its other calls at once; nothing for as many as its budgets allow.
+    /// The maximum number of its other calls in flight; `None` for as many as its budgets allow.
     pub at_once: Option<u32>,
 }
 
-/// What an upstream of the dialect `discord` has besides.
+/// The additional settings of an upstream with the dialect `discord`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscordConfig {
-    /// Calls in a second that Discord allows this bot.
+    /// The calls per second that Discord allows this bot.
     pub global_per_s: u32,
-    /// Refused calls that it may cause in ten minutes; when nothing is said, an even share of those of the address.
+    /// How many refused calls it may cause in ten minutes; by default an even share of those of the
+    /// address.
     pub invalid_max: Option<u64>,
-    /// Groups that run at once.
+    /// The maximum number of groups that run concurrently.
     pub at_once: u32,
 }
 
@@ -44,7 +45,7 @@ pub(super) enum DialectConfig {
 }
 
 impl DialectConfig {
-    /// The header that carries the credential, when none is named.
+    /// The default header of the credential.
     pub(super) fn token_header(self) -> TokenHeader {
         match self {
             Self::Http => TokenHeader::default(),
@@ -53,7 +54,7 @@ impl DialectConfig {
         }
     }
 
-    /// Where it is, when nothing is said.
+    /// The default base URL, if it has one.
     pub(super) const fn base_url(self) -> Option<&'static str> {
         match self {
             Self::Http | Self::Shopify(_) => None,
@@ -61,7 +62,7 @@ impl DialectConfig {
         }
     }
 
-    /// Whether it makes limits by itself.
+    /// Whether it creates its own limits.
     pub(super) const fn makes_limits(self) -> bool {
         matches!(self, Self::Shopify(_) | Self::Discord(_))
     }

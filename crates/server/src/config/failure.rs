@@ -1,4 +1,5 @@
-//! What follows a failure where an operation does not say: `[[on_failure]]`, by group, by kind, or by both.
+//! The rules for failures of operations that do not say what follows: `[[on_failure]]`, by group,
+//! by kind, or by both.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! What an `Idempotency-Key` on the server's own POST routes means: `[idempotency]`. Only what makes sense there is asked
-//! for; who calls is known, and how large a request may be is each route's own business.
+//! The settings of `Idempotency-Key` on the server's own POST routes: `[idempotency]`. It only has
+//! the keys that make sense there: callers are authenticated already, and each route has its own
+//! maximum size of a request.
 
 use std::time::Duration;
 
@@ -15,14 +16,14 @@ use crate::edge::content::BATCH_MAX;
 
 const DAY_S: u64 = 24 * 3_600;
 
-/// How the keys of the server's own routes are kept.
+/// The settings of the idempotency keys of the server's own routes.
 #[derive(Clone, Debug)]
 pub struct IdempotencyConfig {
-    /// How long, and what happens when.
+    /// The default policy.
     pub policy: Policy,
-    /// Other settings below some paths.
+    /// The policies of routes.
     pub routes: Vec<PolicyRoute>,
-    /// The keys that answers are sealed with.
+    /// The keys that seal stored responses.
     pub sealing: Option<SealKeys>,
 }
 
@@ -52,7 +53,8 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Op
     Some(IdempotencyConfig { policy: usual.policy, routes, sealing })
 }
 
-/// What is chosen. How long a repeat waits is known even where it does not, for routes where it does.
+/// The choices so far. The wait of a repeat is known even if repeats do not wait by default, for
+/// routes where they do.
 struct PolicyChoices {
     policy: Policy,
     wait: Duration,

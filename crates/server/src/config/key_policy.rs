@@ -1,5 +1,5 @@
-//! Settings of idempotency keys that the server's own routes and the proxy share, under one name and
-//! with one meaning. What is not said stays as it is.
+//! Settings of idempotency keys that the server's own routes and the proxy share, with the same
+//! names and meanings. A key that is not set leaves the default.
 
 use tidegate_idempotency::{
     BodyComparison, KeyAlphabet, Policy, RefusalDialect, StoreUnavailablePolicy, UnknownOutcomePolicy,
@@ -30,7 +30,7 @@ pub(super) fn read(section: &mut Section<'_>, policy: &mut Policy, problems: &mu
     replace_if_set(&mut policy.answer_max, section.size("answer_max", problems));
 }
 
-/// Puts what was said in the place of what was there.
+/// Replaces a value if another one is set.
 pub(super) fn replace_if_set<T>(place: &mut T, said: Option<T>) {
     if let Some(said) = said {
         *place = said;

@@ -1,18 +1,18 @@
-//! How a call through `/proxy/{upstream}/…` waits for its turn and its answer: `[pacing]`.
+//! The settings of the paced proxy, `/proxy/{upstream}/…`: `[pacing]`.
 
 use std::time::Duration;
 
 use super::ParseContext;
 use super::section::Section;
 
-/// How long, and how often.
+/// The settings of the paced proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct PacingConfig {
-    /// How long an answer is waited for, the turn included.
+    /// How long a client waits for its response, including the wait for its turn.
     pub wait: Duration,
-    /// Attempts at a call that may be sent twice; any other is made once.
+    /// The maximum attempts of a call that may be sent twice; any other is sent once.
     pub max_attempts: u16,
-    /// Whether links of an upstream to itself lead through the proxy.
+    /// Whether links of an upstream to itself are rewritten to lead through the proxy.
     pub rewrite_links: bool,
 }
 

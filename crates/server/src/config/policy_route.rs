@@ -1,5 +1,5 @@
-//! Other settings of idempotency keys below some paths: `[[proxy.route]]`, `[[idempotency.route]]`. Two of
-//! them for one path, however it is spelled, are a mistake.
+//! Settings of idempotency keys by path: `[[proxy.route]]`, `[[idempotency.route]]`. Two routes for
+//! the same path, however it is spelled, are an error.
 
 use percent_encoding::percent_decode_str;
 use tidegate_idempotency::Policy;
@@ -7,17 +7,17 @@ use tidegate_idempotency::Policy;
 use super::problem::ConfigProblem;
 use super::section::Section;
 
-/// Other choices below a path.
+/// The policy below a path.
 #[derive(Clone, Debug)]
 pub struct PolicyRoute {
     /// The path.
     pub path: String,
-    /// The choices.
+    /// The policy.
     pub policy: Policy,
 }
 
 impl PolicyRoute {
-    /// The segments of a path as a service would read them: two paths with the same ones are one.
+    /// The segments of a path as a service would read them: paths with equal segments are the same.
     pub(crate) fn segments(path: &str) -> Vec<Vec<u8>> {
         let decoded: Vec<u8> = percent_decode_str(path).collect();
         let mut segments: Vec<Vec<u8>> = Vec::new();
@@ -36,7 +36,7 @@ impl PolicyRoute {
     }
 }
 
-/// Reads routes; `read_policy` says what each of them chooses.
+/// Reads routes; `read_policy` reads the policy of each.
 pub(super) fn read(
     sections: Vec<Section<'_>>,
     problems: &mut Vec<ConfigProblem>,
@@ -49,7 +49,7 @@ pub(super) fn read(
         match path {
             None if !section.has("path") => problems.push(section.problem("path is missing.")),
             Some(path) if !path.value.starts_with('/') || path.value.contains(['?', '#']) => {
-                problems.push(path.problem("It must be a path, as in /payments."));
+                problems.push(path.problem("It must be a path, such as /payments."));
             }
             Some(path) => match routes.iter().find(|route| route.is_for(&path.value)) {
                 Some(first) => problems.push(path.problem(duplicate_route_message(&path.value, &first.path))),

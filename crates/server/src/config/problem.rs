@@ -1,8 +1,9 @@
-//! What is wrong with a configuration: where it stands, which key it is, and a sentence.
+//! A problem of a configuration: its location, its key, and a message.
 
 use std::fmt;
 
-/// Where something stands: `file:line:column`, or the variable or flag it came from. Sorts as the file reads.
+/// The location of a value: `file:line:column`, or the variable or flag it came from. Sorts in the
+/// order of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
     offset: usize,
@@ -10,13 +11,13 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// Whether it is a flag of the command line.
+    /// Whether it is a command-line flag.
     #[must_use]
     pub fn is_flag(&self) -> bool {
         self.text.starts_with("--")
     }
 
-    /// Outside of any file.
+    /// A location outside of any file.
     pub(super) fn outside_file(text: impl Into<String>) -> Self {
         Self { offset: 0, text: text.into() }
     }
@@ -28,14 +29,14 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// One thing that is wrong.
+/// One problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// Where.
+    /// Its location.
     pub at: SourceLocation,
-    /// The key with its place: `upstream[0].limit[1].capacity`. Empty for the file as a whole.
+    /// The path of the key: `upstream[0].limit[1].capacity`. Empty for the file as a whole.
     pub key_path: String,
-    /// What is wrong, as a sentence.
+    /// The message, as a sentence.
     pub message: String,
 }
 
@@ -49,12 +50,12 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// Everything that is wrong, in the order of the file.
+/// All problems of a configuration, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
 impl ConfigProblems {
-    /// Tells what stands at one spot, of no file, as standing at another.
+    /// Moves the problems of one location outside a file to another.
     pub(super) fn relocate(mut self, from: &str, to: &str) -> Self {
         for problem in self.0.iter_mut().filter(|problem| problem.at.text == from) {
             problem.at = SourceLocation::outside_file(to);
@@ -78,7 +79,7 @@ impl fmt::Display for ConfigProblems {
 
 impl std::error::Error for ConfigProblems {}
 
-/// A text with a name, so that a place in it can be told.
+/// A text with a name, for locations in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceText<'a> {
     pub name: &'a str,
@@ -86,7 +87,7 @@ pub(super) struct SourceText<'a> {
 }
 
 impl SourceText<'_> {
-    /// `name:line:column` of a byte; both count from one, columns in characters.
+    /// Returns `name:line:column` of a byte offset; both count from one, columns in characters.
     pub(super) fn location(&self, offset: usize) -> SourceLocation {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;

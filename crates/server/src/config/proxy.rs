@@ -1,4 +1,4 @@
-//! What can be set of the proxy: `[proxy]` and `[[proxy.route]]`, over defaults of its own.
+//! The configuration of the proxy: `[proxy]` and `[[proxy.route]]`, over its own defaults.
 
 mod address;
 mod policy;
@@ -22,10 +22,10 @@ use super::{ParseContext, format_duration, parse, parse_toml, read, read_file};
 pub use address::parse_address;
 pub use scope::ScopeChoice;
 
-/// The proxy's defaults, and what every key means.
+/// The proxy's defaults, with a comment on every key.
 pub const PROXY_DEFAULTS: &str = include_str!("proxy.toml");
 
-/// Everything that can be set of the proxy.
+/// The configuration of the proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     /// Where requests are sent on to.
@@ -36,25 +36,25 @@ pub struct ProxyConfig {
     pub admin_listen: SocketAddr,
     /// Where keys are kept.
     pub store_url: String,
-    /// Whose key it is.
+    /// How keys are scoped to callers.
     pub scope: ScopeChoice,
-    /// The keys that answers are sealed with.
+    /// The keys that seal stored responses.
     pub sealing: Option<SealKeys>,
-    /// Connections of clients at once.
+    /// The maximum number of concurrent client connections.
     pub connections_max: usize,
-    /// Bytes of request bodies with a key that are held at once.
+    /// The maximum total size of buffered request bodies with a key, in bytes.
     pub bodies_max: usize,
-    /// How long a client may take to send a head, and be silent inside of a body.
+    /// How long a client may take to send the headers, and may pause within a body.
     pub read_timeout: Duration,
-    /// How long a stop waits for requests in work.
+    /// How long a shutdown waits for requests in flight.
     pub drain: Duration,
-    /// What is chosen where no route says otherwise.
+    /// The default policy.
     pub policy: Policy,
-    /// Other choices below some paths.
+    /// The policies of routes.
     pub routes: Vec<PolicyRoute>,
 }
 
-/// What the command line says goes before everything else.
+/// Command-line options, which override everything else.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyOverrides {
     /// Where requests are sent on to.
@@ -65,16 +65,17 @@ pub struct ProxyOverrides {
     pub admin_listen: Option<SocketAddr>,
     /// Where keys are kept.
     pub store_url: Option<String>,
-    /// How long an answer is kept.
+    /// How long a response is kept.
     pub ttl: Option<Duration>,
-    /// The header that tells callers apart.
+    /// The header that identifies the caller.
     pub scope_header: Option<String>,
-    /// That callers are not told apart.
+    /// Whether callers are not distinguished.
     pub unscoped: bool,
 }
 
 impl ProxyConfig {
-    /// As this process finds it: from the file, if there is one, and the variables that are set.
+    /// Loads the configuration of this process: from the file, if there is one, and the
+    /// environment.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -83,23 +84,23 @@ impl ProxyConfig {
         let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         match file {
             Some(path) => Self::parse(&path.display().to_string(), &read_file(path)?, &env, over, &set),
-            // What is missing without a file is missing from the command line.
+            // Without a file, a missing setting is missing from the command line.
             None => Self::parse("defaults", "", &env, over, &set)
                 .map_err(|problems| problems.relocate("defaults:1:1", "tidegate proxy")),
         }
     }
 
-    /// Whether a file is one of the proxy's: whether it has a `[proxy]`.
+    /// Whether a file configures the proxy: whether it has a `[proxy]` table.
     ///
     /// # Errors
-    /// When it cannot be read, or is no TOML.
+    /// When it cannot be read or is not TOML.
     pub fn is_proxy_file(file: &Path) -> Result<bool, ConfigProblems> {
         let (name, text) = (file.display().to_string(), read_file(file)?);
         let table = parse_toml(SourceText { name: &name, text: &text })?;
         Ok(table.get_ref().contains_key("proxy"))
     }
 
-    /// From a text; `name` is what messages call it, `set` are the variables that are set.
+    /// Parses a text; `name` is its name in messages, `set` are the variables that are set.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -180,7 +181,7 @@ fn read_all(
     })
 }
 
-/// What a flag says in the place of what was found.
+/// Replaces a value by that of a flag, if the flag is given.
 fn override_by_flag<T>(found: LocatedValue<T>, flag: &str, said: Option<T>) -> LocatedValue<T> {
     match said {
         Some(value) => {
@@ -206,7 +207,7 @@ fn read_upstream(
         key_path: String::new(),
     });
     let Some(url) = said.or(url) else {
-        let message = "The upstream is missing: say --upstream URL, or upstream = \"URL\" in [proxy].";
+        let message = "The upstream is missing: give --upstream URL, or upstream = \"URL\" in [proxy].";
         problems.push(section.problem(message));
         return None;
     };

@@ -1,4 +1,4 @@
-//! The file as a whole, section by section.
+//! Reads the whole file, section by section.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub(super) fn read(
     })
 }
 
-/// Refuses a name that was there before, where it stands.
+/// Reports duplicate names, with their locations.
 pub(super) fn reject_duplicates(sections: &[Section<'_>], problems: &mut Vec<ConfigProblem>) {
     for (index, section) in sections.iter().enumerate() {
         let Some(name) = section.peek("name") else { continue };
@@ -112,7 +112,7 @@ fn read_listen(
         None => found,
     };
     let Ok(listen) = found.value.parse::<SocketAddr>() else {
-        problems.push(found.problem("It must be an address and a port, as in 127.0.0.1:7400."));
+        problems.push(found.problem("It must be an address and a port, such as 127.0.0.1:7400."));
         return None;
     };
     if open_to_all && !listen.ip().is_loopback() {
@@ -137,7 +137,7 @@ fn read_store(
     check_store(found, problems)
 }
 
-/// A store's URL, if it can be one.
+/// Checks the URL of a store.
 pub(super) fn check_store(found: LocatedValue<String>, problems: &mut Vec<ConfigProblem>) -> Option<String> {
     let scheme = found.value.split(':').next().unwrap_or_default();
     let message = match scheme {
@@ -146,7 +146,8 @@ pub(super) fn check_store(found: LocatedValue<String>, problems: &mut Vec<Config
         "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "postgres" | "postgresql" => {
             return Some(found.value);
         }
-        // Only what stands before a colon and can be nothing but a scheme is repeated: the rest may hold a password.
+        // The message quotes only the part before a colon, and only if it is a valid scheme: the
+        // rest may contain a password.
         _ if found.value.contains(':') && is_scheme(scheme) => {
             format!("It must be file:DIR, memory:, redis://… or postgres://…, not {scheme}:….")
         }
@@ -161,7 +162,7 @@ fn is_scheme(text: &str) -> bool {
     (1..=20).contains(&text.len()) && text.bytes().all(is_letter) && !["file", "memory"].contains(&text)
 }
 
-/// Nothing, unless one is named. Only where what ended is noted can it be copied.
+/// Reads the archive, if one is named. It needs a store that records which operations ended.
 fn read_archive(
     found: LocatedValue<String>,
     store: Option<&str>,

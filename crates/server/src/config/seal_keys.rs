@@ -1,5 +1,5 @@
-//! The keys that stored answers are sealed with: a variable of the environment, never the file. They are checked where the
-//! variable is named, and never told.
+//! The keys that seal stored responses: in an environment variable, never in the file. They are
+//! validated where the variable is named, and never shown.
 
 use tidegate_idempotency::SealingKeys;
 use tidegate_upstream::Secret;
@@ -7,16 +7,16 @@ use tidegate_upstream::Secret;
 use super::ParseContext;
 use super::value::LocatedValue;
 
-/// Keys to seal with.
+/// The keys that seal stored responses.
 #[derive(Clone, Debug)]
 pub struct SealKeys {
-    /// The variable that has them.
+    /// The environment variable that holds them.
     pub variable: String,
-    /// As it has them.
+    /// The value of the variable.
     pub keys: Secret,
 }
 
-/// Reads what `seal_key_env` names; an empty name is none.
+/// Reads the variable that `seal_key_env` names; an empty name means none.
 pub(super) fn read(
     variable: Option<LocatedValue<String>>,
     reading: &mut ParseContext<'_>,

@@ -1,5 +1,5 @@
-//! One table of the file, read key by key. A key is looked up in the environment, then in the file, then in the
-//! defaults; whatever is there and was never asked for is refused.
+//! One table of the file, read key by key. A key is looked up in the environment, then in the file,
+//! then in the defaults; keys that are present but were never looked up are refused as unknown.
 
 use std::ops::RangeInclusive;
 
@@ -9,17 +9,17 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{ConfigProblem, SourceLocation, SourceText};
 use super::value::{LocatedValue, RawConfigValue, out_of_bounds, type_mismatch, value_or_problem};
 
-/// Looks a variable of the environment up.
+/// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Keys of later versions: told apart from keys that are wrong.
+/// Keys of later versions, which get another message than unknown keys.
 const LATER: [&str; 2] = ["model", "provider"];
 /// Keys that would hold a secret.
 const SECRET: [&str; 7] = ["token", "value", "secret", "password", "key", "api_key", "authorization"];
 
 pub(super) struct Section<'a> {
     pub key_path: String,
-    /// Where the table begins.
+    /// The location of the table.
     pub at: SourceLocation,
     pub table: Option<&'a DeTable<'a>>,
     pub source: SourceText<'a>,
@@ -38,12 +38,12 @@ impl<'a> Section<'a> {
         ConfigProblem { at: self.at.clone(), key_path: self.key_path.clone(), message: message.into() }
     }
 
-    /// Whether the key is there, well written or not.
+    /// Whether the key is present, valid or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// The text behind a key, if it is one.
+    /// The text value of a key, if it is a text.
     pub(super) fn peek(&self, key: &str) -> Option<&str> {
         match self.table?.get(key)?.get_ref() {
             DeValue::String(text) => Some(text.as_ref()),
@@ -51,7 +51,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Where a key stands or which variable says it, or the section when neither does.
+    /// A problem at the location of a key: in the file, at the variable that sets it, or else at
+    /// the section.
     pub(super) fn problem_at(&self, key: &str, message: impl Into<String>) -> ConfigProblem {
         let (place, message) = (self.key_path_of(key), message.into());
         if let Some((variable, _)) = self.environment_override(&place) {
@@ -63,7 +64,7 @@ impl<'a> Section<'a> {
         ConfigProblem { at, key_path: place, message }
     }
 
-    /// The variable of the environment for a place, and what it says.
+    /// The environment variable of a key, and its value.
     fn environment_override(&self, place: &str) -> Option<(String, String)> {
         let variable = format!("TIDEGATE_{}", place.replace('.', "_").to_ascii_uppercase());
         let text = self.env?(&variable)?;
@@ -90,7 +91,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A text.
+    /// Reads a text.
     pub(super) fn text(
         &mut self,
         key: &'static str,
@@ -105,7 +106,7 @@ impl<'a> Section<'a> {
         value_or_problem(found, value, problems)
     }
 
-    /// A whole number within bounds.
+    /// Reads a whole number within bounds.
     pub(super) fn integer(
         &mut self,
         key: &'static str,
@@ -127,7 +128,7 @@ impl<'a> Section<'a> {
         value_or_problem(found, value, problems).map(|found| found.value)
     }
 
-    /// A number within bounds.
+    /// Reads a number within bounds.
     pub(super) fn number(
         &mut self,
         key: &'static str,
@@ -148,7 +149,7 @@ impl<'a> Section<'a> {
         value_or_problem(found, value, problems)
     }
 
-    /// True or false.
+    /// Reads true or false.
     pub(super) fn flag(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<bool> {
         let found = self.find(key)?;
         let value = match &found.value {
@@ -159,7 +160,7 @@ impl<'a> Section<'a> {
         value_or_problem(found, value, problems).map(|found| found.value)
     }
 
-    /// One of a few words.
+    /// Reads one of a few words.
     pub(super) fn word<T: Copy>(
         &mut self,
         key: &'static str,
@@ -175,7 +176,7 @@ impl<'a> Section<'a> {
         meant
     }
 
-    /// A list of texts.
+    /// Reads a list of texts.
     pub(super) fn texts(
         &mut self,
         key: &'static str,
@@ -196,7 +197,7 @@ impl<'a> Section<'a> {
         value_or_problem(found, value, problems)
     }
 
-    /// A table inside this one, whether it is there or not.
+    /// Returns a table inside this one, present or not.
     pub(super) fn section(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Section<'a> {
         self.asked.push(key);
         let found = self.table.and_then(|table| table.get(key));
@@ -230,7 +231,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The tables of a list inside this one: `[[key]]`.
+    /// Returns the tables of a list inside this one: `[[key]]`.
     pub(super) fn sections(
         &mut self,
         key: &'static str,
@@ -272,7 +273,7 @@ impl<'a> Section<'a> {
         sections
     }
 
-    /// Refuses every key that nobody asked for.
+    /// Reports every key that was never looked up.
     pub(super) fn finish(self, problems: &mut Vec<ConfigProblem>) {
         for (key, _) in self.table.into_iter().flatten() {
             let name = key.get_ref().as_ref();
@@ -280,13 +281,13 @@ impl<'a> Section<'a> {
                 continue;
             }
             let message = if LATER.contains(&name) {
-                "This is not in this version.".to_owned()
+                "This version does not support this key.".to_owned()
             } else if SECRET.contains(&name) {
-                "A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.".to_owned()
+                "Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.".to_owned()
             } else {
                 let mut known = self.asked.clone();
                 known.sort_unstable();
-                format!("There is no such key; here may stand {}.", known.join(", "))
+                format!("There is no such key; known keys: {}.", known.join(", "))
             };
             let at = self.source.location(key.span().start);
             problems.push(ConfigProblem { at, key_path: self.key_path_of(name), message });

@@ -1,4 +1,4 @@
-//! Configurations that are good, and everything that is told of those that are not.
+//! Valid configurations, and the problems that are reported for invalid ones.
 
 use insta::assert_snapshot;
 
@@ -29,7 +29,7 @@ fn the_defaults_are_the_documented_ones() {
     assert!(config.upstreams.is_empty() && config.tokens.is_empty());
 }
 
-/// What is commented out in the defaults is good, and its figures are the ones that hold when nothing is said.
+/// The commented-out settings of the defaults are valid, and their figures are the defaults.
 #[test]
 fn what_the_defaults_show_can_be_used() {
     let shown: String = DEFAULTS
@@ -87,20 +87,20 @@ base_url = "http://127.0.0.1:1"
 [clutser]
 "#;
     assert_snapshot!(wrong(text), @r"
-    tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; here may stand at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; here may stand cluster, idempotency, on_failure, pacing, server, store, token, upstream.
+    tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: cluster, idempotency, on_failure, pacing, server, store, token, upstream.
     ");
 }
 
 #[test]
 fn what_later_versions_know_is_told_apart() {
     assert_snapshot!(wrong("[[model]]\n[store]\nurl = \"mysql://x\""), @r"
-    tidegate.toml:1:3: model: This is not in this version.
+    tidegate.toml:1:3: model: This version does not support this key.
     tidegate.toml:3:7: store.url: It must be file:DIR, memory:, redis://… or postgres://…, not mysql:….
     ");
 }
 
-/// OPS-22: an archive stands beside a Redis and nothing else; what is said of one that cannot be has no password in it.
+/// OPS-22: only a store on Redis can have an archive; the error message contains no password.
 #[test]
 fn ops_22_an_archive_stands_beside_a_redis() {
     let beside = |store: &str, archive: &str| format!("[store]\nurl = \"{store}\"\narchive = \"{archive}\"");
@@ -155,7 +155,7 @@ refill_per_s = true
     tidegate.toml:3:8: upstream[0].name: A name is 1 to 64 letters, digits, '-', '_' or '.'.
     tidegate.toml:4:11: upstream[0].dialect: The dialect "carrier pigeon" is not known; there are "http", "shopify" and "discord".
     tidegate.toml:5:12: upstream[0].base_url: It must start with http:// or https://.
-    tidegate.toml:6:14: upstream[0].timeout_ms: It must be a whole number, not a number with a point.
+    tidegate.toml:6:14: upstream[0].timeout_ms: It must be a whole number, not a decimal number.
     tidegate.toml:9:12: upstream[0].limit[0].capacity: It must be 1 to 1000000000000, not 0.
     tidegate.toml:10:16: upstream[0].limit[0].refill_per_s: It must be 0.000001 to 1000000000000, not nan.
     tidegate.toml:11:1: upstream[0].limit[1]: A limit needs either capacity and refill_per_s, or at_once.
@@ -177,7 +177,7 @@ fn the_dialect_says_what_it_cannot_use() {
     "#);
 }
 
-/// LIM-29: a shop needs a name, an address and a token; its limits are made for it.
+/// LIM-29: a shop needs a name, an address and a token; its limits are created for it.
 #[test]
 fn lim_29_a_shop_has_its_header_and_its_places() {
     let shop = "[[upstream]]\nname = \"acme\"\ndialect = \"shopify\"\nbase_url = \"https://acme.myshopify.com\"\ntoken_env = \"ECHO_TOKEN\"\n";
@@ -208,7 +208,7 @@ fn lim_29_a_shop_has_its_header_and_its_places() {
     assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nat_once = 2"), @r#"tidegate.toml:4:11: upstream[0].at_once: Only the dialects "shopify" and "discord" have this key: put an [[upstream.limit]] with it below."#);
 }
 
-/// OPS-21: a bot needs a name and a token; where Discord is and its limits are known.
+/// OPS-21: a bot needs a name and a token; Discord's address and limits are known.
 #[test]
 fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     let bot = "[[upstream]]\nname = \"discord\"\ndialect = \"discord\"\ntoken_env = \"ECHO_TOKEN\"\n";
@@ -236,7 +236,7 @@ fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     "#);
 }
 
-/// OPS-25: rules for failures are kept in their order, and what is wrong with one is told where it stands.
+/// OPS-25: rules for failures keep their order, and problems are reported with their locations.
 #[test]
 fn ops_25_rules_for_failures_are_read() {
     let config = parse("[[on_failure]]\ngroup = \"shop:*\"\nkind = \"http\"\nthen = \"hold\"\n[[on_failure]]\nkind = \"shopify.bulk\"\nthen = \"skip\"").unwrap();
@@ -255,7 +255,7 @@ fn ops_25_rules_for_failures_are_read() {
     tidegate.toml:3:1: on_failure[1]: The key then is missing.
     tidegate.toml:4:9: on_failure[1].group: One * at its end stands for all groups that begin so.
     tidegate.toml:6:8: on_failure[2].kind: It must be 1 to 64 bytes long.
-    tidegate.toml:8:1: on_failure[2].when: There is no such key; here may stand group, kind, then.
+    tidegate.toml:8:1: on_failure[2].when: There is no such key; known keys: group, kind, then.
     "#);
 }
 
@@ -265,7 +265,7 @@ fn two_of_one_name_are_refused() {
     assert_snapshot!(wrong(&format!("{one}{one}")), @r#"tidegate.toml:5:8: upstream[1].name: There is another one called "a"."#);
 }
 
-/// Everything in an upstream and its limits is told at once, where it stands, whatever else is wrong beside it.
+/// All problems of an upstream and its limits are reported at once, with their locations.
 #[test]
 fn all_that_is_wrong_inside_an_upstream_is_told_where_it_stands() {
     let text = r#"
@@ -306,7 +306,7 @@ base_url = "http://127.0.0.1:1"
     assert_snapshot!(wrong(&format!("[[upstream]]\nname = \"a\"\nbase_url = \"http://127.0.0.1:1\"\n{limits}")), @"tidegate.toml:4:1: upstream[0].limit: It has 8 limits; the most is 7.");
 }
 
-/// A variable that begins with our name and means nothing is refused, with the one that was meant.
+/// An unknown variable with our prefix is refused, with a suggestion.
 #[test]
 fn a_misspelled_variable_is_refused() {
     let set =
@@ -323,7 +323,8 @@ fn a_misspelled_variable_is_refused() {
     assert!(Config::parse("f", echo, &env, &Overrides::default(), &set[3..]).is_ok());
 }
 
-/// OPS-22: a secret in the file is refused, and one that is not set in the environment is told by the variable's name.
+/// OPS-22: a secret in the file is refused, and one that is missing in the environment is reported
+/// by its variable's name.
 #[test]
 fn ops_22_secrets_come_from_the_environment() {
     let text = r#"
@@ -347,10 +348,10 @@ scopes = []
     let told = wrong(text);
     assert!(!told.contains("hunter2"));
     assert_snapshot!(told, @r#"
-    tidegate.toml:5:1: upstream[0].token: A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.
+    tidegate.toml:5:1: upstream[0].token: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
     tidegate.toml:9:13: upstream[1].token_env: The variable NOT_SET is not set.
     tidegate.toml:10:1: token[0]: A token needs either hash or value_env.
-    tidegate.toml:12:1: token[0].value: A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.
+    tidegate.toml:12:1: token[0].value: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
     tidegate.toml:13:10: token[0].scopes: There is no scope "fly"; there are read, write, operate.
     tidegate.toml:16:8: token[1].hash: It must be sha256: and 64 hexadecimal digits.
     "#);
@@ -370,13 +371,13 @@ fn what_is_not_toml_is_told_where_it_breaks() {
     assert_snapshot!(wrong("é = 1\nserver = 7"), @"tidegate.toml:1:1: This is not TOML: invalid unquoted key, expected letters, numbers, `-`, `_`.");
 }
 
-/// A key must find its operation for as long as it is remembered.
+/// Operations are kept at least as long as their dedupe keys.
 #[test]
 fn what_is_kept_outlasts_the_keys() {
     assert_snapshot!(wrong("[store]\nretention_s = 1\ndedupe_window_s = 2"), @"tidegate.toml:2:15: store.retention_s: It must be at least dedupe_window_s, which is 2: a key must find its operation.");
 }
 
-/// A node that others share a store with must be reached, and must know who is a node.
+/// A node of a cluster must be reachable, and must be able to authenticate other nodes.
 #[test]
 fn a_node_that_can_be_reached_needs_a_name_and_a_secret() {
     let shared = "[server]\nlisten = \"0.0.0.0:7400\"\n[store]\nurl = \"redis://x\"\n[[token]]\nname = \"a\"\nvalue_env = \"OPERATOR_TOKEN\"\nscopes = [\"read\"]\n";
@@ -389,7 +390,8 @@ fn a_node_that_can_be_reached_needs_a_name_and_a_secret() {
     assert!(parse(&shared.replace("redis://x", "memory:")).is_ok(), "alone it needs neither");
 }
 
-/// A node's part in a cluster: what is wrong with it is told at its place, and what is spread cannot have limits.
+/// Problems of `[cluster]` are reported with their locations, and a spread upstream cannot have
+/// limits.
 #[test]
 fn a_cluster_is_checked_too() {
     let text = r#"[cluster]
@@ -410,7 +412,7 @@ base_url = "http://127.0.0.1:1"
 spread = "all"
 "#;
     assert_snapshot!(wrong(text), @r#"
-    tidegate.toml:2:13: cluster.advertise: It must be a host and a port, as in node-1:7400.
+    tidegate.toml:2:13: cluster.advertise: It must be a host and a port, such as node-1:7400.
     tidegate.toml:3:14: cluster.partitions: It must be 1 to 1024, not 0.
     tidegate.toml:4:13: cluster.token_env: The variable TIDEGATE_ECHO is not set.
     tidegate.toml:8:10: upstream[0].spread: What is spread over partitions cannot have limits: they are kept in one place.
@@ -418,7 +420,8 @@ spread = "all"
     "#);
 }
 
-/// IDM-12, IDM-5: the keys of the server's own routes are kept as the layer keeps them, unless the file says otherwise.
+/// IDM-12, IDM-5: the keys of the server's own routes have the defaults of the layer, unless the
+/// file overrides them.
 #[test]
 fn idm_12_how_keys_are_kept_is_configured() {
     use tidegate_idempotency::{InFlightPolicy, Policy, UnknownOutcomePolicy};
@@ -435,7 +438,8 @@ fn idm_12_how_keys_are_kept_is_configured() {
     assert_eq!(policy.check(), Ok(()));
 }
 
-/// IDM-5, IDM-16, IDM-21: the server's own routes have the proxy's settings, and each may have others.
+/// IDM-5, IDM-16, IDM-21: the server's own routes have the proxy's settings, and each may override
+/// them.
 #[test]
 fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
     use tidegate_idempotency::{
@@ -474,7 +478,7 @@ fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
     }
 }
 
-/// IDM-12: what is wrong about keys is told by line and column, and never with a secret.
+/// IDM-12: problems of `[idempotency]` are reported by line and column, and never with a secret.
 #[test]
 fn idm_12_what_is_wrong_about_keys_is_told() {
     let text = "[idempotency]\nttl_s = 0\nin_flight = \"queue\"\nkeep_client_errors = 1\nttl = 3\n\
@@ -485,7 +489,7 @@ fn idm_12_what_is_wrong_about_keys_is_told() {
     tidegate.toml:2:9: idempotency.ttl_s: It must be 1 to 7776000, not 0.
     tidegate.toml:3:13: idempotency.in_flight: It must be one of reject, wait.
     tidegate.toml:4:22: idempotency.keep_client_errors: It must be true or false, not a number.
-    tidegate.toml:5:1: idempotency.ttl: There is no such key; here may stand answer_max, dialect, fingerprint, in_flight, keep_client_errors, keep_server_errors, key_alphabet, lease_s, on_unknown, route, seal_key_env, store_away, ttl_s, wait_ms.
+    tidegate.toml:5:1: idempotency.ttl: There is no such key; known keys: answer_max, dialect, fingerprint, in_flight, keep_client_errors, keep_server_errors, key_alphabet, lease_s, on_unknown, route, seal_key_env, store_away, ttl_s, wait_ms.
     tidegate.toml:6:16: idempotency.seal_key_env: It cannot be used: key 1 in `ECHO_TOKEN` must be 64 hexadecimal digits (32 bytes).
     ");
 }

@@ -1,4 +1,5 @@
-//! Who may call the API: `[[token]]`. Only hashes are kept, so a dump of memory or a log shows no token.
+//! The tokens of the API: `[[token]]`. Only hashes are kept, so a memory dump or a log shows no
+//! token.
 
 use sha2::{Digest, Sha256};
 
@@ -6,15 +7,15 @@ use super::ParseContext;
 use super::section::Section;
 use super::value::LocatedValue;
 
-/// Shortest token that is taken from the environment: shorter ones can be guessed.
+/// The shortest token that is accepted from the environment: shorter ones can be guessed.
 const TOKEN_LEN_MIN: usize = 16;
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TokenScope {
-    /// Look at everything.
+    /// Read everything.
     Read,
-    /// Hand in operations.
+    /// Submit operations.
     Write,
     /// Cancel, re-run, resolve, pause, set limits.
     Operate,
@@ -39,7 +40,7 @@ impl TokenScope {
 /// One token, by its hash.
 #[derive(Clone, Debug)]
 pub struct ApiToken {
-    /// For the log.
+    /// The name, for the log.
     pub name: String,
     /// SHA-256 of the token.
     pub hash: [u8; 32],
@@ -48,7 +49,7 @@ pub struct ApiToken {
 }
 
 impl ApiToken {
-    /// A token from its text.
+    /// Hashes a token.
     #[must_use]
     pub fn new(name: impl Into<String>, token: &str, scopes: Vec<TokenScope>) -> Self {
         Self { name: name.into(), hash: Sha256::digest(token.as_bytes()).into(), scopes }

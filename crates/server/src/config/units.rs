@@ -1,4 +1,5 @@
-//! Values with a unit: times as in 90s or 1h, sizes as in 8MiB, and switches that are true or false.
+//! Values with a unit: times such as 90s or 1h, sizes such as 8MiB, and switches that are true or
+//! false.
 
 use std::time::Duration;
 
@@ -11,16 +12,16 @@ use super::value::{RawConfigValue, type_mismatch, value_or_problem};
 const TIMES: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// A time with its unit: `500ms`, `90s`, `10m`, `1h`, `7d`.
+/// Parses a time with its unit: `500ms`, `90s`, `10m`, `1h`, `7d`.
 ///
 /// # Errors
-/// A sentence that says how it is written.
+/// A message that describes the syntax.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("It must be a time such as 500ms, 90s, 10m, 1h or 7d, not {:?}.", truncate(text));
     parse_measure(text, &TIMES).map(Duration::from_millis).ok_or_else(wrong)
 }
 
-/// A time as it is written here, in the largest unit that leaves nothing over.
+/// Formats a time in the largest unit that leaves no remainder.
 #[must_use]
 pub fn format_duration(time: Duration) -> String {
     let ms = time.as_millis();
@@ -48,7 +49,7 @@ fn parse_measure(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 impl Section<'_> {
-    /// A time with its unit.
+    /// Reads a time with its unit.
     pub(super) fn duration(
         &mut self,
         key: &'static str,
@@ -57,12 +58,12 @@ impl Section<'_> {
         self.parse_text(key, parse_duration, problems)
     }
 
-    /// A size with its unit.
+    /// Reads a size with its unit.
     pub(super) fn size(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<usize> {
         self.parse_text(key, parse_size, problems)
     }
 
-    /// One of some words, and what it stands for.
+    /// Reads one of some words, and returns its meaning.
     pub(super) fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -87,7 +88,7 @@ impl Section<'_> {
         make(&found.value).map_err(|message| problems.push(found.problem(message))).ok()
     }
 
-    /// True or false.
+    /// Reads true or false.
     pub(super) fn switch(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<bool> {
         let found = self.find(key)?;
         let value = match &found.value {

@@ -1,14 +1,14 @@
-//! Variables of the environment that begin with our name and that nobody asks for. A misspelled one would be ignored
-//! without a word, so it is refused; what other programs set is left alone.
+//! Environment variables that start with our prefix and are unknown. A misspelled one would be
+//! ignored silently, so it is refused; variables that other programs set are left alone.
 
 use super::problem::{ConfigProblem, SourceLocation};
 use super::section::Environment;
 
 const PREFIX: &str = "TIDEGATE_";
-/// Asked for by other parts: the log, the commands that call a server, the tests.
+/// Variables that other parts read: the log, the commands that call a server, the tests.
 const OTHER_VARIABLES: [&str; 4] = ["TIDEGATE_LOG", "TIDEGATE_SEED", "TIDEGATE_SERVER", "TIDEGATE_TOKEN"];
 
-/// One for each of `set` that begins with our name and is not among `asked`.
+/// Returns a problem for each variable in `set` that starts with our prefix and is not in `asked`.
 pub(super) fn problems(set: &[String], asked: &[String], env: Environment<'_>) -> Vec<ConfigProblem> {
     let mut known: Vec<&str> = asked.iter().map(String::as_str).chain(OTHER_VARIABLES).collect();
     known.retain(|name| name.starts_with(PREFIX));
@@ -27,7 +27,8 @@ pub(super) fn problems(set: &[String], asked: &[String], env: Environment<'_>) -
     set.iter().filter(strange).map(problem).collect()
 }
 
-/// Kubernetes sets such variables in every container beside a service whose name begins with tidegate.
+/// Whether Kubernetes sets this variable, in every container next to a service whose name starts
+/// with tidegate.
 fn is_service_link(name: &str, env: Environment<'_>) -> bool {
     let value = env(name).unwrap_or_default();
     let is_url = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
@@ -38,13 +39,13 @@ fn is_service_link(name: &str, env: Environment<'_>) -> bool {
         || name.contains("_PORT_") && of_port
 }
 
-/// The known name that takes the fewest changes, if those are few.
+/// The most similar known name, if it is similar enough.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let (changes, meant) = known.iter().map(|known| (edit_distance(name, known), *known)).min()?;
     (changes <= (meant.len() - PREFIX.len()).div_ceil(2)).then_some(meant)
 }
 
-/// How many letters must be put in, taken out or replaced to make one text of the other.
+/// The Levenshtein distance of two texts.
 fn edit_distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, letter) in from.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! The APIs that are called: `[[upstream]]` and its `[[upstream.limit]]`.
+//! The upstreams: `[[upstream]]` and `[[upstream.limit]]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::problem::ConfigProblem;
 use super::read::reject_duplicates;
 use super::section::Section;
 
-/// Longest time-out, in milliseconds: an hour.
+/// The longest timeout, in milliseconds: an hour.
 const TIMEOUT_MAX_MS: u64 = 3_600_000;
 
-/// What is said of upstreams besides how they are reached, by name.
+/// Settings of upstreams besides how to reach them, by name.
 #[derive(Default)]
 pub(super) struct UpstreamExtras {
-    /// Those that are spread over all partitions.
+    /// Upstreams that are spread over all partitions.
     pub spread: BTreeSet<String>,
-    /// Those that are Shopify's.
+    /// Upstreams with the dialect `shopify`.
     pub shopify: BTreeMap<String, ShopifyConfig>,
-    /// Those that are Discord's.
+    /// Upstreams with the dialect `discord`.
     pub discord: BTreeMap<String, DiscordConfig>,
 }
 
@@ -89,15 +89,16 @@ pub(super) fn read(
     (name.is_some() && base_url.is_some()).then_some(config)
 }
 
-/// An upstream with which nothing is wrong.
+/// A valid upstream.
 fn example() -> UpstreamConfig {
     UpstreamConfig::new("example", "http://localhost")
 }
 
-/// Asks the dialect itself, so that no rule stands in two places, and about one part at a time, so that all is told.
+/// Validates with the dialect itself, so that no rule is written twice, and one part at a time, so
+/// that all problems are reported.
 fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems: &mut Vec<ConfigProblem>) {
     let named = UpstreamConfig { name: config.name.clone(), ..example() };
-    // A header is looked at also where its token is missing.
+    // The header is validated even if its token is missing.
     let token = config.token.clone().unwrap_or_else(|| Secret::new("example".to_owned()));
     let token_header = config.token_header.clone();
     let credential = UpstreamConfig { token: Some(token), token_header, ..example() };
@@ -118,7 +119,7 @@ fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems
     }
 }
 
-/// A limit with which nothing is wrong but its name.
+/// A limit that is valid except perhaps for its name.
 const fn placeholder_limit(name: String) -> LimitConfig {
     LimitConfig { name, kind: LimitKind::AtOnce { at_once: 1 } }
 }

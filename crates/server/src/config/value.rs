@@ -1,4 +1,4 @@
-//! A value with the place it stands at, and the sentences about values that are not what they must be.
+//! A value with its location, and the messages about invalid values.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::problem::{ConfigProblem, SourceLocation};
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Clone, Debug)]
 pub(super) struct LocatedValue<T> {
     pub value: T,
@@ -21,7 +21,7 @@ impl<T> LocatedValue<T> {
     }
 }
 
-/// What may stand behind a key.
+/// The raw value of a key.
 pub(super) enum RawConfigValue<'a> {
     Text(String),
     Value(&'a DeValue<'a>),
@@ -51,7 +51,7 @@ pub(super) fn type_mismatch(what: &str, got: &DeValue<'_>) -> String {
     let got = match got {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "a number",
-        DeValue::Float(_) => "a number with a point",
+        DeValue::Float(_) => "a decimal number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",

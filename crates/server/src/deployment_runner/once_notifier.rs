@@ -1,11 +1,12 @@
-//! Tells whoever asked for a deployment that it has begun, or why it has not. What happens after that is in the journal.
+//! Notifies the request that asked for a deployment that it has started, or why it has not. What
+//! happens after that is in the journal.
 
 use std::sync::{Mutex, PoisonError};
 
 use tidegate_discord::deploy::{Error, ProgressEvent, ProgressListener, Result};
 use tokio::sync::oneshot;
 
-/// Told once.
+/// A progress listener that notifies the waiting request once.
 pub(super) struct OnceNotifier(Mutex<State>);
 
 struct State {
@@ -18,12 +19,12 @@ impl OnceNotifier {
         Self(Mutex::new(State { tell: Some(tell), begun: None }))
     }
 
-    /// The deployment, if it has begun.
+    /// The id of the deployment, if it has started.
     pub(super) fn deployment_id(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).begun.clone()
     }
 
-    /// It has not begun.
+    /// Reports that the deployment has not started.
     pub(super) fn refuse(&self, why: Option<Error>) {
         self.notify(Err(why.unwrap_or(Error::LeaseLost)));
     }
@@ -31,7 +32,7 @@ impl OnceNotifier {
     fn notify(&self, word: Result<String>) {
         let tell = self.0.lock().unwrap_or_else(PoisonError::into_inner).tell.take();
         if let Some(tell) = tell {
-            // Whoever asked may have gone.
+            // The request may have been dropped.
             let _ = tell.send(word);
         }
     }

@@ -1,6 +1,6 @@
-//! Who may do what. Tokens are compared by their hashes in constant time; with none configured only this machine is
-//! served. A browser may send the token as the password of its login form, and a client of the proxy in the header of the
-//! upstream's own credential.
+//! Authentication and authorization. Tokens are compared by their hashes in constant time; if none
+//! is configured, only this machine is served. A browser may send the token as the password of its
+//! login form, and a client of the paced proxy in the header of the upstream's own credential.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use tidegate::{Error, ErrorCode, Result};
 use crate::config::{ApiToken, TokenScope};
 use crate::state::ServerState;
 
-/// Longest credential that is looked at, in bytes.
+/// The longest credential that is checked, in bytes.
 const CREDENTIAL_LEN_MAX: usize = 1_024;
 
-/// Where a connection comes from.
+/// The remote address of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddr(pub SocketAddr);
 
 impl PeerAddr {
-    /// Whether that is this machine.
+    /// Whether it is this machine.
     pub(crate) fn is_local(self) -> bool {
         self.0.ip().to_canonical().is_loopback()
     }
 }
 
-/// Who calls, for the log and for who paused what.
+/// The name of the caller, for the log and for pauses.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(pub Arc<str>);
 
@@ -40,7 +40,7 @@ impl Caller {
     }
 }
 
-/// Without tokens: whoever is on this machine.
+/// Admits callers on this machine, if there are no tokens.
 pub(crate) fn admit_local(peer: Option<PeerAddr>) -> Result<Caller> {
     let refuse =
         || Error::new(ErrorCode::Forbidden, "Without a token only calls from this machine are served.");
@@ -61,7 +61,7 @@ pub(crate) fn admit(
         .or_else(|| house.pacing.credential(path, headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
         .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "Send a token: Authorization: Bearer …"))?;
     let token = find(&house.tokens, &credential)
-        .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "This token is not known here."))?;
+        .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "This token is unknown."))?;
     if token.scopes.contains(&scope) {
         return Ok(Caller::named(&token.name));
     }
@@ -82,7 +82,8 @@ fn credential(headers: &HeaderMap) -> Option<String> {
     None
 }
 
-/// Every hash is compared with every other bit of work, so the time tells nothing about which one came near.
+/// Finds the token of a credential. Every hash is compared in full, so the time reveals nothing
+/// about a near match.
 fn find<'a>(tokens: &'a [ApiToken], credential: &str) -> Option<&'a ApiToken> {
     let hash: [u8; 32] = Sha256::digest(credential.as_bytes()).into();
     let mut found = u64::MAX;

@@ -1,4 +1,5 @@
-//! The body of a request, within a bound and a time. One that arrives in one piece is never copied.
+//! Reads the body of a request, within a size and a time. A body that arrives in one piece is never
+//! copied.
 
 use std::time::Duration;
 
@@ -7,31 +8,31 @@ use futures_util::StreamExt;
 use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
-/// Largest body of one operation: a whole payload, and what stands around it.
+/// The largest body of one operation: a whole payload and its envelope.
 pub(crate) const ONE_MAX: usize = PAYLOAD_LEN_MAX + 64 * 1024;
-/// Largest body of a batch.
+/// The largest body of a batch.
 pub(crate) const BATCH_MAX: usize = 32 * 1024 * 1024;
-/// Largest body of everything else.
+/// The largest body of everything else.
 pub(crate) const SMALL_MAX: usize = 64 * 1024;
-/// What is read and thrown away of a body that is too large, so that the caller hears why it was refused.
+/// How much of a too large body is read and discarded, so that the caller receives the error.
 pub(crate) const DISCARDED_MAX: usize = 64 * 1024 * 1024;
 
 pub(crate) async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes> {
     tokio::time::timeout(within, collect(body, most)).await.unwrap_or_else(|_| Err(timeout_error(within)))
 }
 
-/// A body, or the beginning of one that is longer than was wanted.
+/// A body, or the beginning of one that is longer than requested.
 pub(crate) enum IncomingBody {
     Whole(Bytes),
     Partial {
         first: Bytes,
         rest: BodyDataStream,
-        /// Of all of it, where that is said.
+        /// The length of the whole body, if declared.
         len: Option<u64>,
     },
 }
 
-/// Reads a body of at most `most` bytes, or begins to.
+/// Reads a body of at most `most` bytes, or the beginning of a longer one.
 pub(crate) async fn read_or_stream(body: Body, most: usize, within: Duration) -> Result<IncomingBody> {
     let hint = body.size_hint();
     let (len, announced) = (hint.exact(), usize::try_from(hint.lower()).unwrap_or(usize::MAX));
@@ -88,7 +89,7 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
     }
     let len = len.max(announced);
     if len > most {
-        let message = format!("The body is {len} bytes long; at most {most} are taken here.");
+        let message = format!("The body is {len} bytes long; the maximum is {most}.");
         return Err(Error::new(ErrorCode::TooLarge, message).field("body"));
     }
     Ok(if rest.is_empty() { first } else { rest.into() })

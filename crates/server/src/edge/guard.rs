@@ -1,5 +1,6 @@
-//! The front door: every request passes it before a handler sees it. What it asks for stands in the record of the route,
-//! and a route comes before a listener in no other way: a record without its checks cannot be served.
+//! The guard that every request passes before a handler sees it. Its checks are declared in the
+//! record of the route, and there is no other way to serve a route: one without checks cannot reach
+//! a listener.
 
 use std::sync::Arc;
 
@@ -27,21 +28,21 @@ use crate::page;
 use crate::state::ServerState;
 use crate::wire::error::ApiError;
 
-/// Who comes to a door, and how they are told apart.
+/// Which callers are admitted, and how they are identified.
 #[derive(Clone)]
 pub(crate) enum CallerPolicy {
-    /// By their tokens, or with none configured only this machine.
+    /// By their tokens, or only this machine if none is configured.
     Configured(Arc<ServerState>),
-    /// Only this machine: nobody says who they are.
+    /// Only this machine; callers are not identified.
     ThisMachine,
-    /// Everybody who reaches it: nobody says who they are.
+    /// Everyone who can connect; callers are not identified.
     Everybody,
 }
 
-/// What a door goes by.
+/// The rules of a guard.
 struct AccessRules {
     callers: CallerPolicy,
-    /// What other nodes say to be let in; without it none is.
+    /// The secret of the nodes; without it no node is admitted.
     node_secret: Option<Arc<NodeSecret>>,
 }
 
@@ -56,13 +57,13 @@ impl AccessRules {
     }
 }
 
-/// A router that is behind its front door: the only kind that a listener takes.
+/// A router behind its guard: the only kind that a listener serves.
 #[derive(Clone)]
 pub(crate) struct GuardedRouter(Router);
 
 impl GuardedRouter {
-    /// All paths of a service behind, which has its own rules about who may call: Tidegate adds no right to a call of its
-    /// clients.
+    /// Wraps all paths of a service behind the proxy, which has its own authorization: Tidegate
+    /// adds no right to its clients' calls.
     pub(crate) fn without_checks(router: Router) -> Self {
         Self(router)
     }
@@ -72,7 +73,7 @@ impl GuardedRouter {
     }
 }
 
-/// A front door, while it is built.
+/// Builds a guarded router.
 pub(crate) struct GuardedRouterBuilder {
     rules: Arc<AccessRules>,
     router: Router,
@@ -83,8 +84,8 @@ impl GuardedRouterBuilder {
         Self { rules: Arc::new(AccessRules { callers, node_secret }), router: Router::new() }
     }
 
-    /// Puts routes behind it, each with the checks that its record asks for. Whatever is posted there may have an
-    /// idempotency key, which is looked at when its sender was let in.
+    /// Adds routes, each with the checks that its record declares. A POST may have an idempotency
+    /// key, which is handled after its caller was admitted.
     pub(crate) fn add_routes<S: Clone + Send + Sync + 'static>(
         self,
         routes: impl IntoIterator<Item = Route<S>>,
@@ -107,7 +108,7 @@ impl GuardedRouterBuilder {
         Self { rules, router }
     }
 
-    /// Nothing more comes behind it. What is not there is told only to those who may ask.
+    /// Finishes the router. Only admitted callers learn that a path does not exist.
     pub(crate) fn build(self) -> GuardedRouter {
         let Self { rules, router } = self;
         let house = match &rules.callers {
@@ -135,13 +136,13 @@ impl GuardedRouterBuilder {
     }
 }
 
-/// What one route asks for.
+/// The checks of one route.
 #[derive(Clone)]
 struct RouteCheck {
     rules: Arc<AccessRules>,
     access: Access,
     allowed_origin: AllowedOrigin,
-    /// Largest body of a request with an idempotency key, where one may be sent.
+    /// The largest body of a request with an idempotency key, if the route accepts keys.
     keyed_max: Option<usize>,
     /// Whether the handler reads the query.
     takes_query: bool,
@@ -170,14 +171,14 @@ async fn check_request(State(check): State<RouteCheck>, request: Request, next: 
 impl RouteCheck {
     async fn admit(&self, head: &Parts) -> Result<Caller> {
         let secret = self.rules.node_secret.as_deref().filter(|_| self.access == Access::Nodes);
-        // A node calls by whatever name is advertised, and proves itself by more than a name.
+        // A node calls by whatever name is advertised, and is authenticated by its secret.
         if self.rules.is_local() && !secret.is_some_and(NodeSecret::is_configured) {
             origin::require_local_host(head)?;
         }
         origin::reject_cross_site(head, self.allowed_origin)?;
         let is_reserved = head.extensions.get::<ReservedConnection>().is_some();
         if is_reserved && self.access == Access::Scoped(TokenScope::Write) {
-            let message = "All connections are at work. Nothing was accepted.";
+            let message = "All connections are in use. Nothing was accepted.";
             return Err(Error::new(ErrorCode::StoreUnavailable, message));
         }
         let peer = head.extensions.get::<PeerAddr>().copied();
@@ -185,7 +186,7 @@ impl RouteCheck {
             (Access::Open, _) => Ok(Caller::named("anybody")),
             (Access::Nodes, _) => match secret {
                 Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
-                _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster call here.")),
+                _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),
             },
             (Access::Scoped(scope), CallerPolicy::Configured(house)) => {
                 auth::admit(house, scope, peer, head.uri.path(), &head.headers)
@@ -198,7 +199,7 @@ impl RouteCheck {
     }
 }
 
-/// A secret that is in no configuration is good on this machine only.
+/// Whether the caller is a node. A secret that is not configured is valid on this machine only.
 async fn is_node(secret: &NodeSecret, peer: Option<PeerAddr>, headers: &HeaderMap) -> bool {
     let may_call = secret.is_configured() || peer.is_some_and(PeerAddr::is_local);
     may_call && secret.is_presented_in(headers).await

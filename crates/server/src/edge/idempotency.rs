@@ -1,5 +1,6 @@
-//! `Idempotency-Key` on the server's own POST routes. A request with a key is read whole, within the bounds of its route,
-//! and happens once; one without never comes here. Who sends it was checked before.
+//! `Idempotency-Key` on the server's own POST routes. A request with a key is read whole, within
+//! the bounds of its route, and runs once; one without a key does not pass this layer. Its caller
+//! was authenticated before.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,10 +20,11 @@ use crate::path_map::PathMap;
 use crate::state::ServerState;
 use crate::wire::error::ApiError;
 
-/// What lets a POST with a key happen once: each token has keys of its own, and without tokens there is one caller.
+/// The layers that make a POST with a key run once: each token has its own keys, and without tokens
+/// there is one caller.
 ///
 /// # Errors
-/// When a figure is out of its bounds.
+/// When a figure is out of bounds.
 pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<IdempotencyLayer>> {
     let scoping = if config.tokens.is_empty() {
         ScopeExtractor::unscoped()
@@ -42,7 +44,7 @@ pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<Idempot
     Ok(PathMap::new(layer(&config.idempotency.policy)?, others))
 }
 
-/// Largest body that a route takes from a request with a key.
+/// The largest body that a route accepts with a key.
 pub(crate) fn body_max(path: &str) -> usize {
     match path {
         "/v1/operations" | "/v1/deployments" => content::ONE_MAX,
@@ -51,7 +53,7 @@ pub(crate) fn body_max(path: &str) -> usize {
     }
 }
 
-/// Lets a request with a key, from a caller who was let in, happen once.
+/// Runs a request with a key once. Its caller was admitted before.
 pub(crate) async fn run(house: &ServerState, body_max: usize, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let body = match content::read(body, body_max, house.read_timeout).await {
@@ -73,6 +75,6 @@ fn call_layer(once: &IdempotencyLayer, request: Request, next: Next) -> LayerFut
         let next = next.clone();
         async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
     };
-    // A function is always ready to be called.
+    // A service made of a function is always ready.
     once.layer(tower::service_fn(handler)).call(request)
 }

@@ -1,5 +1,5 @@
-//! The secret that nodes know each other by: the configured one, or else one that the first node makes and the store
-//! keeps. So nobody calls as a node who can neither read the configuration nor the store.
+//! The shared secret of the nodes: the configured one, or one that the first node generates and the
+//! store keeps. So only a process that can read the configuration or the store can call as a node.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tidegate_store::upkeep::SECRET_LEN;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Looks at the store are no closer together than this, however many strangers ask for one.
+/// The shortest time between two reads of the store, however many calls with a wrong secret come.
 const LOOK_GAP: Duration = Duration::from_secs(1);
 
-/// What a node says to be let in, and is asked for.
+/// The secret that a node sends and checks.
 pub(crate) struct NodeSecret {
     header: RwLock<HeaderValue>,
-    /// Where it is kept; nowhere when it is configured.
+    /// The stored secret; `None` if it is configured.
     stored: Option<StoredSecret>,
 }
 
@@ -30,29 +30,30 @@ struct StoredSecret {
     cached: Mutex<CachedSecret>,
 }
 
-/// What the store kept, and when.
+/// The secret in the store when it was last read, and when that was.
 struct CachedSecret {
     secret: [u8; SECRET_LEN],
     at: Instant,
 }
 
 impl NodeSecret {
-    /// The configured one.
+    /// Uses the configured secret.
     ///
     /// # Errors
-    /// When it cannot be sent.
+    /// When it cannot be sent in a header.
     pub(crate) fn configured(secret: &str) -> Result<Self> {
         Ok(Self { header: RwLock::new(bearer_header(secret)?), stored: None })
     }
 
-    /// The one that the store keeps; a new one when it keeps none yet.
+    /// Uses the secret in the store; generates one if there is none yet.
     ///
     /// # Errors
-    /// When the store cannot be used, or the system has no randomness to give.
+    /// When the store cannot be used, or the system has no randomness.
     pub(crate) async fn from_store(store: Arc<dyn Store>) -> Result<Self> {
         let mut offered = [0; SECRET_LEN];
-        getrandom::fill(&mut offered)
-            .map_err(|error| Error::new(ErrorCode::Internal, format!("There is no randomness: {error}.")))?;
+        getrandom::fill(&mut offered).map_err(|error| {
+            Error::new(ErrorCode::Internal, format!("The system has no randomness: {error}."))
+        })?;
         let secret = store.ensure_secret(offered).await?;
         let seen = Mutex::new(CachedSecret { secret, at: Instant::now() });
         Ok(Self {
@@ -61,18 +62,18 @@ impl NodeSecret {
         })
     }
 
-    /// What a node sends.
+    /// The header that a node sends.
     pub(crate) fn header(&self) -> HeaderValue {
         self.header.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it is a configured one. Only such a secret is good for calls from other machines.
+    /// Whether it is configured. Only a configured secret is valid for calls from other machines.
     pub(crate) const fn is_configured(&self) -> bool {
         self.stored.is_none()
     }
 
-    /// Whether a caller knows it. A store that came back empty may keep another one by now, so a stranger has this node
-    /// look there.
+    /// Whether a caller sent it. A store that came back empty may have another secret by now, so on
+    /// a mismatch this node reads the store again.
     pub(crate) async fn is_presented_in(&self, headers: &HeaderMap) -> bool {
         let Some(given) = headers.get(AUTHORIZATION) else { return false };
         is_same(given, &self.header()) || {
@@ -81,10 +82,10 @@ impl NodeSecret {
         }
     }
 
-    /// Looks what the store keeps now, and gives it this node's where it keeps none.
+    /// Reads the secret from the store, and stores this node's if there is none.
     pub(crate) async fn refresh(&self) {
         let Some(kept) = &self.stored else { return };
-        // Somebody is looking already.
+        // Another task is reading already.
         let Ok(mut seen) = kept.cached.try_lock() else { return };
         if seen.at.elapsed() < LOOK_GAP {
             return;
@@ -93,13 +94,13 @@ impl NodeSecret {
         match kept.store.ensure_secret(seen.secret).await {
             Ok(secret) if secret != seen.secret => {
                 if let Ok(header) = bearer_header(&hex(&secret)) {
-                    tracing::warn!("the store keeps another secret of the nodes; it is used from now on");
+                    tracing::warn!("the store has another node secret; using it from now on");
                     *self.header.write().unwrap_or_else(PoisonError::into_inner) = header;
                     seen.secret = secret;
                 }
             }
             Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "the secret of the nodes cannot be looked up"),
+            Err(error) => tracing::debug!(%error, "cannot read the node secret"),
         }
     }
 }
@@ -111,7 +112,7 @@ fn bearer_header(secret: &str) -> Result<HeaderValue> {
     Ok(value)
 }
 
-/// In constant time, by hash.
+/// Compares in constant time, by hash.
 fn is_same(given: &HeaderValue, kept: &HeaderValue) -> bool {
     let hash = |value: &HeaderValue| <[u8; 32]>::from(Sha256::digest(value.as_bytes()));
     hash(given).ct_eq(&hash(kept)).into()

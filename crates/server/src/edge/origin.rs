@@ -1,6 +1,7 @@
-//! Keeps other web sites out: a browser on this machine can reach the API, and whatever page it shows may try. What a
-//! browser sends for another site is refused, whatever its method; only a link to a page may be followed. Without tokens
-//! a name that is not this machine is refused too.
+//! Protects against other web sites: a browser on this machine can reach the API, and any page it
+//! shows may try. Requests that a browser sends for another site are refused, whatever their
+//! method; only a link to a page may be followed. Without tokens a host name that is not this
+//! machine is refused too.
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
@@ -9,7 +10,7 @@ use tidegate::{Error, ErrorCode, Result};
 
 use crate::api::route::AllowedOrigin;
 
-/// Refuses a name under which another site may have led a browser here.
+/// Refuses a host name that another site may have pointed at this machine (DNS rebinding).
 pub(crate) fn require_local_host(head: &Parts) -> Result<()> {
     if host(&head.headers, &head.uri).as_deref().is_some_and(is_this_machine) {
         return Ok(());
@@ -18,7 +19,7 @@ pub(crate) fn require_local_host(head: &Parts) -> Result<()> {
     Err(Error::new(ErrorCode::Forbidden, message))
 }
 
-/// Refuses what a browser sends for another site.
+/// Refuses requests that a browser sends for another site.
 pub(crate) fn reject_cross_site(head: &Parts, visitors: AllowedOrigin) -> Result<()> {
     let host = host(&head.headers, &head.uri);
     let may_come = visitors == AllowedOrigin::Linked && is_followed_link(head);
@@ -28,7 +29,7 @@ pub(crate) fn reject_cross_site(head: &Parts, visitors: AllowedOrigin) -> Result
     Err(Error::new(ErrorCode::Forbidden, "A browser sent this for another web site; it is refused."))
 }
 
-/// Whether a person followed a link: the answer is shown, and the other site cannot read it.
+/// Whether a user followed a link: the response is shown, and the other site cannot read it.
 fn is_followed_link(head: &Parts) -> bool {
     let is = |name: &str, word: &str| head.headers.get(name).is_some_and(|value| value == word);
     matches!(head.method, Method::GET | Method::HEAD)

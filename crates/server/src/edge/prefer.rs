@@ -1,5 +1,5 @@
-//! How long a caller wants to wait for the end of what it submits: `wait_ms` in the query, or `Prefer: wait=SECONDS`
-//! (RFC 7240), which is a wish and is cut to what is possible.
+//! How long a caller wants to wait for its operation to end: `wait_ms` in the query, or
+//! `Prefer: wait=SECONDS` (RFC 7240), which is a preference and is capped to what is possible.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::api::operations::WAIT_MAX_MS;
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// A wait that was asked for.
+/// A requested wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitPreference {
-    /// At most so long.
+    /// The longest wait.
     pub most: Duration,
-    /// Whether a header asked for it, and in how many seconds.
+    /// The seconds in the header, if it came from one.
     preferred_s: Option<u64>,
 }
 
 impl WaitPreference {
-    /// The wait of a call; the query goes before the header.
+    /// Reads the wait of a request; the query has precedence over the header.
     pub(crate) fn read(query: &mut Query, headers: &HeaderMap) -> Option<Self> {
         let asked = query.integer("wait_ms", 0..=WAIT_MAX_MS);
         let preferred_s =
@@ -33,7 +33,7 @@ impl WaitPreference {
         millis.map(|millis| Self { most: Duration::from_millis(millis), preferred_s })
     }
 
-    /// Says in an answer that the preference was followed.
+    /// Marks in the response that the preference was applied.
     pub(crate) fn mark_applied(self, response: &mut Response) {
         let applied = self.preferred_s.map(|seconds| HeaderValue::try_from(format!("wait={seconds}")));
         if let Some(Ok(applied)) = applied {
@@ -42,7 +42,7 @@ impl WaitPreference {
     }
 }
 
-/// The seconds of `wait` in one line of preferences; what cannot be read is no preference.
+/// Parses the seconds of `wait` in one line of preferences; an unreadable one is ignored.
 fn parse_wait_seconds(line: &HeaderValue) -> Option<u64> {
     let preferences = line.to_str().ok()?.split(',');
     let mut named = preferences.filter_map(|one| one.split(';').next()?.split_once('='));

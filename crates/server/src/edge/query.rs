@@ -1,5 +1,5 @@
-//! The query of a URL, read strictly: unknown names, names twice and values out of bounds are
-//! refused by name, all of them at once.
+//! Parses the query of a URL strictly: unknown names, duplicate names and values out of bounds are
+//! reported by name, all of them at once.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::wire::object::truncate_name;
 use crate::wire::problems::RequestProblems;
 use crate::wire::time;
 
-/// The pairs that nobody has taken yet, and what is wrong with those that were.
+/// The pairs that were not taken yet, and the problems of those that were.
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
     problems: RequestProblems,
@@ -29,7 +29,7 @@ impl Query {
                 (None, _) => problems.add(bad_parameter("query", "is not UTF-8")),
                 (Some(name), None) => problems.add(bad_parameter(&name, "is not UTF-8")),
                 (Some(name), _) if pairs.iter().any(|(earlier, _)| *earlier == name) => {
-                    problems.add(bad_parameter(&name, "is there twice"));
+                    problems.add(bad_parameter(&name, "appears twice"));
                 }
                 (Some(name), Some(value)) => pairs.push((name, value)),
             }
@@ -37,13 +37,13 @@ impl Query {
         Self { pairs, problems }
     }
 
-    /// A value; an empty one is none.
+    /// Takes a value; an empty one counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         let place = self.pairs.iter().position(|(known, _)| known == name)?;
         Some(self.pairs.swap_remove(place).1).filter(|value| !value.is_empty())
     }
 
-    /// A time of RFC 3339. The plus sign of an offset is a space in a query.
+    /// Takes an RFC 3339 time. The plus sign of an offset is a space in a query.
     pub(crate) fn time(&mut self, name: &str) -> Option<Time> {
         self.read(name, |text| {
             let (start, end) = text.split_at_checked(11).unwrap_or((text, ""));
@@ -52,13 +52,13 @@ impl Query {
         })
     }
 
-    /// A value that something is made of.
+    /// Takes a value and parses it.
     pub(crate) fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T>) -> Option<T> {
         let text = self.take(name)?;
         self.problems.check(read(&text).map(Some))
     }
 
-    /// A whole number within bounds.
+    /// Takes a whole number within bounds.
     pub(crate) fn integer(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
         self.read(name, |text| {
             let number = text.parse().ok().filter(|number| bounds.contains(number));
@@ -67,13 +67,13 @@ impl Query {
         })
     }
 
-    /// How many items of a list are wanted.
+    /// Takes the number of requested items of a list.
     pub(crate) fn limit(&mut self) -> usize {
         let limit = self.integer("limit", 1..=PAGE_MAX).unwrap_or(PAGE_DEFAULT);
         usize::try_from(limit).unwrap_or(usize::MAX)
     }
 
-    /// Refuses what is left, and whatever was wrong before.
+    /// Fails if there were problems or unknown parameters.
     pub(crate) fn finish(mut self) -> Result<()> {
         for (name, _) in &self.pairs {
             self.problems.add(bad_parameter(name, "is not known here"));
@@ -82,7 +82,7 @@ impl Query {
     }
 }
 
-/// Most items of a page, in every list.
+/// The maximum number of items of a page, in every list.
 pub(crate) const PAGE_MAX: u64 = 200;
 pub(crate) const PAGE_DEFAULT: u64 = 50;
 

@@ -1,5 +1,5 @@
-//! The id of a request: the caller's `X-Request-Id` if it is fit to be kept, else one made here. It goes along with
-//! the operation and back in the answer.
+//! The id of a request: the caller's `X-Request-Id` if it is valid, else a generated one. It is
+//! stored with the operation and returned in the response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::state::ServerState;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Makes ids: the time of the start and a number.
+/// Generates ids: the start time and a counter.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     started: u64,

@@ -1,5 +1,5 @@
-//! One connection: bounds on its headers, on the time to its first request and on the time between two, all of it told to
-//! end when the server stops or another one needs the room.
+//! One connection: bounds on its headers, on the time to its first request and on the time between
+//! two. It ends when the server shuts down or another connection needs its slot.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -24,33 +24,35 @@ use super::stall::WriteTimeoutStream;
 use crate::edge::auth::PeerAddr;
 use crate::wire::error::ApiError;
 
-/// Most headers of a request.
+/// The maximum number of headers of a request.
 const HEADERS_MAX: usize = 64;
-/// Largest head of a request, in bytes.
+/// The largest head of a request, in bytes.
 const HEAD_LEN_MAX: usize = 64 * 1024;
-/// Calls at once on one HTTP/2 connection.
+/// The maximum number of concurrent streams of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 1_024;
-/// How long a connection may take to its first request, where less is not configured for a head.
+/// How long a connection may take to its first request, unless a shorter read timeout is
+/// configured.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
-/// How long a connection may have no request. Longer than nodes keep one among themselves, so that none is closed under
-/// a call. HTTP/1 has the time of a head.
+/// How long a connection may be idle. Longer than nodes keep connections to each other, so that
+/// none is closed during a call. HTTP/1 has the read timeout of a head.
 const IDLE_MAX: Duration = Duration::from_secs(120);
-/// How often HTTP/2 asks whether the other end is still there, and how long that may take.
+/// The interval of HTTP/2 pings, and their timeout.
 const PING: Duration = Duration::from_secs(20);
-/// How long a connection has that is taken beyond the bound, from its beginning to its end.
+/// The total lifetime of a connection that is accepted beyond the maximum.
 const RESERVED_TIME: Duration = Duration::from_secs(5);
-/// How long one request there may take.
+/// How long one request on such a connection may take.
 const RESERVED_REQUEST_TIME: Duration = Duration::from_secs(4);
-/// How long a connection that is closed may take for what is on its way.
+/// How long a closing connection may take to finish its requests.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A request on a connection that was taken for health and operators, when all others were at work.
+/// Marks a request on a connection that was accepted for health checks and operators while all
+/// others were busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReservedConnection;
 
-/// Serves one connection. Its place is taken until it ends, and until everything ends that came of it.
+/// Serves one connection. Its slot is held until the connection and all its requests have ended.
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door: AcceptOptions) {
-    // Answers are small and somebody waits for each.
+    // Responses are small, and a client waits for each.
     let _ = stream.set_nodelay(true);
     let slot = Arc::new(slot);
     let (router, held) = (door.router.into_router(), Arc::clone(&slot));
@@ -70,7 +72,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // Whoever speaks HTTP/2 from the first byte is answered in it: nodes do, among themselves.
+    // A client that speaks HTTP/2 from the first byte is served in it: nodes do, among themselves.
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -90,7 +92,8 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
     let first_request = door.read_timeout.min(FIRST_REQUEST_MAX);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        // What is on its way is still answered: the server itself says when that has taken too long.
+        // Requests in flight still get their responses: the server itself decides when that takes
+        // too long.
         () = door.stopping.cancelled() => {
             connection.as_mut().graceful_shutdown();
             Some(connection.as_mut().await)
@@ -101,7 +104,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
     match ended {
         Some(Err(error)) => tracing::debug!(%peer, %error, "a connection ended early"),
         Some(Ok(())) => {}
-        // Nothing is lost with one that has asked for nothing.
+        // Nothing is lost with a connection that has sent no request.
         None if !slot.has_asked() => {}
         None => {
             connection.as_mut().graceful_shutdown();
@@ -113,7 +116,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
     }
 }
 
-/// Resolves when a connection has had no request for too long, or has had its time.
+/// Resolves when a connection has been idle for too long, or its lifetime is over.
 async fn wait_until_overdue(slot: &Slot, first_request: Duration) {
     if slot.is_reserved() {
         return sleep_until(slot.opened() + RESERVED_TIME).await;
@@ -131,8 +134,8 @@ async fn wait_until_overdue(slot: &Slot, first_request: Duration) {
     }
 }
 
-/// Resolves when a connection that is to be closed has had its time. Requests under way are answered first, unless it
-/// was taken beyond the bound.
+/// Resolves when a closing connection must end. Its requests in flight get their responses first,
+/// unless it was accepted beyond the maximum.
 async fn wait_out_grace(slot: &Slot) {
     sleep(GRACE).await;
     while !slot.is_idle() && !slot.is_reserved() {
@@ -140,18 +143,18 @@ async fn wait_out_grace(slot: &Slot) {
     }
 }
 
-/// What takes long has no place among those that are taken beyond the bound.
+/// Serves a request on a connection beyond the maximum, where long requests are refused.
 async fn call_reserved(
     answered: impl Future<Output = Result<Response, std::convert::Infallible>>,
 ) -> Result<Response, std::convert::Infallible> {
     let busy = |_| {
-        let message = "All connections are at work, and this takes longer than there is room for.";
+        let message = "All connections are in use, and this request takes too long.";
         Ok(ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response())
     };
     timeout(RESERVED_REQUEST_TIME, answered).await.unwrap_or_else(busy)
 }
 
-/// The body of an answer; its request is under way until it has left.
+/// The body of a response; its request is in flight until the body has been sent.
 struct TrackedBody {
     body: Body,
     _under_way: Arc<RequestGuard>,

@@ -1,5 +1,6 @@
-//! Who is connected, and who makes room. Connections at work are never closed for others; of the rest those that have
-//! asked for nothing yet go first, the oldest before the others.
+//! The slots of connections, and which connection is evicted for a new one. Busy connections are
+//! never closed for others; of the rest, those without any request so far go first, the oldest
+//! before the others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,13 +12,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Of all connections one address may have this many quarters. This machine may have all: whatever stands before the
-/// server here brings everybody's.
+/// How many quarters of all connections one address may have. This machine may have all of them,
+/// because a reverse proxy on it brings the connections of all clients.
 const ADDRESS_QUARTERS: usize = 3;
 
-/// How many connections are taken for health and operators when all others are at work.
+/// How many connections are accepted for health checks and operators when all others are busy.
 pub(crate) const RESERVED_MAX: usize = 32;
-/// And of those for one address.
+/// How many of those one address may have.
 const RESERVED_PER_ADDRESS_MAX: usize = 16;
 
 /// The connections of one listener.
@@ -31,13 +32,13 @@ pub(crate) struct Slots {
 #[derive(Default)]
 struct SlotTable {
     next: u64,
-    /// By the order in which they came.
+    /// In the order of their arrival.
     open: BTreeMap<u64, Arc<ConnectionState>>,
     usual: ConnectionCounts,
     reserved: ConnectionCounts,
 }
 
-/// Connections, in all and by address; without those that are about to be closed.
+/// The number of connections, in total and by address, without those that are closing.
 #[derive(Default)]
 struct ConnectionCounts {
     all: usize,
@@ -65,14 +66,14 @@ impl ConnectionCounts {
     }
 }
 
-/// What became of a connection that was accepted.
+/// The outcome of taking a slot.
 pub(crate) enum SlotOutcome {
     Slot(Slot),
-    /// Its address has all that it may have, all of them at work.
+    /// Its address has its maximum, and all of its connections are busy.
     AddressFull,
 }
 
-/// One connection as the others see it.
+/// The state of one connection.
 struct ConnectionState {
     address: IpAddr,
     opened: Instant,
@@ -81,29 +82,29 @@ struct ConnectionState {
     has_asked: AtomicBool,
     /// When it last had a request, in milliseconds since it was opened.
     idle_since_ms: AtomicU64,
-    /// Told to make room.
+    /// Cancelled when it is evicted.
     evicted: CancellationToken,
 }
 
-/// The place of a connection among all. It is free when this is dropped and every request has ended.
+/// The slot of a connection. It is freed when this is dropped and every request has ended.
 pub(crate) struct Slot {
     state: Arc<ConnectionState>,
     held: SlotGuard,
 }
 
-/// Frees a place.
+/// Frees a slot on drop.
 struct SlotGuard {
     slots: Arc<Slots>,
     number: u64,
 }
 
 impl Slots {
-    /// Room for so many.
+    /// Creates slots for `most` connections.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Self::with_reserve(most, 0)
     }
 
-    /// The same, and when all are at work some more, for health and operators.
+    /// The same, plus a reserve for health checks and operators when all are busy.
     pub(crate) fn new_with_reserve(most: usize) -> Arc<Self> {
         Self::with_reserve(most, RESERVED_MAX)
     }
@@ -116,7 +117,7 @@ impl Slots {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection from this address, as soon as there is one.
+    /// Waits for a slot for a connection from this address.
     pub(crate) async fn take(self: &Arc<Self>, from: IpAddr) -> SlotOutcome {
         let address = network(from);
         loop {
@@ -144,7 +145,7 @@ impl Slots {
         if reserved.all < self.reserved_max && reserved.of(address) < RESERVED_PER_ADDRESS_MAX {
             return Some(SlotOutcome::Slot(self.slot(&mut table, address, true)));
         }
-        // The others must not wait behind an address that has its share.
+        // Other addresses must not wait behind one that has its maximum.
         is_own_full.then_some(SlotOutcome::AddressFull)
     }
 
@@ -169,7 +170,7 @@ impl Slots {
         Slot { state: line, held: SlotGuard { slots: Arc::clone(self), number } }
     }
 
-    /// Has one connection make room, if any may.
+    /// Evicts one idle connection, if there is one.
     pub(crate) fn evict_one(&self) {
         self.table().evict(|_| true);
     }
@@ -180,7 +181,7 @@ impl SlotTable {
         if is_reserved { &mut self.reserved } else { &mut self.usual }
     }
 
-    /// Has the one of these that is needed least make room; whether there was one.
+    /// Evicts the least needed of these connections; returns whether there was one.
     fn evict(&mut self, is_one_of: impl Fn(&ConnectionState) -> bool) -> bool {
         let idle = self.open.iter().filter(|(_, line)| {
             !line.is_reserved && line.is_idle() && !line.evicted.is_cancelled() && is_one_of(line)
@@ -213,7 +214,7 @@ impl ConnectionState {
         self.requests.load(Ordering::SeqCst) == 0
     }
 
-    /// How much it is needed: one that has asked for nothing least, then by when it last had a request.
+    /// The order of eviction: connections without any request first, then by their last request.
     fn eviction_key(&self) -> (bool, Instant) {
         (self.has_asked.load(Ordering::SeqCst), self.idle_since())
     }
@@ -224,7 +225,7 @@ impl ConnectionState {
 }
 
 impl Slot {
-    /// Begins a request; it lasts until what is returned is dropped.
+    /// Starts a request, which lasts until the returned guard is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Arc<RequestGuard> {
         self.state.has_asked.store(true, Ordering::SeqCst);
         self.state.requests.fetch_add(1, Ordering::SeqCst);
@@ -235,7 +236,7 @@ impl Slot {
         self.state.is_reserved
     }
 
-    /// Whether nothing is asked for on it now.
+    /// Whether it has no request in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.state.is_idle()
     }
@@ -254,13 +255,13 @@ impl Slot {
         self.state.idle_since()
     }
 
-    /// Resolves when it has to make room.
+    /// Resolves when it is evicted.
     pub(super) async fn evicted(&self) {
         self.state.evicted.cancelled().await;
     }
 }
 
-/// A request under way, until its answer has left.
+/// A request in flight, until its response has been sent.
 pub(crate) struct RequestGuard(Arc<Slot>);
 
 impl Drop for RequestGuard {
@@ -269,12 +270,13 @@ impl Drop for RequestGuard {
         let open_ms = u64::try_from(line.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         line.idle_since_ms.store(open_ms, Ordering::SeqCst);
         line.requests.fetch_sub(1, Ordering::SeqCst);
-        // It can make room now for one that waits.
+        // It can be evicted now for a waiting connection.
         self.0.held.slots.freed.notify_one();
     }
 }
 
-/// What counts as one address: of IPv6 the network, because a host has as many addresses there as it likes.
+/// What counts as one address: for IPv6 the network, because a host can have any number of
+/// addresses in it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {

@@ -1,4 +1,5 @@
-//! A connection whose other end must read what it asked for: a write that gets nowhere for too long ends it.
+//! A connection with a write timeout: it ends when the peer does not read its responses for too
+//! long.
 
 use std::io;
 use std::pin::Pin;
@@ -9,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long the other end may take nothing of what is written to it.
+/// How long a write may make no progress.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// A stream whose writes cannot stall for ever.
+/// A stream whose writes cannot stall forever.
 pub(super) struct WriteTimeoutStream {
     stream: TcpStream,
-    /// Runs while a write gets nowhere.
+    /// The timer that runs while a write makes no progress.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -35,7 +36,7 @@ impl WriteTimeoutStream {
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALL_MAX)));
         ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other end does not read")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
     }
 }
 

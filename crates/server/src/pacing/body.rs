@@ -1,5 +1,5 @@
-//! The body of a client's request that is too large to be kept: it is passed on while it comes, and
-//! a few pieces of it are in memory at a time.
+//! Streams a client's request body that is too large to be buffered, with only a few pieces of it
+//! in memory at a time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tidegate_upstream::http::stream::{BodySender, StreamedBody, channel};
 
 use crate::edge::content::DISCARDED_MAX;
 
-/// A body whose beginning has come. A piece of the rest is waited for at most `idle_max`.
+/// Streams a body whose beginning has arrived. Each further piece may take at most `idle_max`.
 pub(crate) fn stream_body(
     first: Bytes,
     rest: Option<BodyDataStream>,
@@ -21,7 +21,7 @@ pub(crate) fn stream_body(
     body
 }
 
-/// Passes pieces on no faster than they are read. What does not come to its end breaks off.
+/// Forwards pieces no faster than they are read. A body that does not end is cut off.
 async fn pump(first: Bytes, rest: Option<BodyDataStream>, to: BodySender, idle_max: Duration) {
     let begun = to.send(first).await;
     if let Some(mut rest) = rest {
@@ -34,7 +34,7 @@ async fn pump(first: Bytes, rest: Option<BodyDataStream>, to: BodySender, idle_m
             match piece {
                 Ok(Some(Ok(piece))) => passed = to.send(piece).await,
                 Ok(None) => {
-                    // Whoever reads may have gone.
+                    // The reader may have been dropped.
                     let _ = to.end().await;
                     return;
                 }
@@ -47,7 +47,7 @@ async fn pump(first: Bytes, rest: Option<BodyDataStream>, to: BodySender, idle_m
     }
 }
 
-/// Reads what nobody wants any more, within a bound, so that the client hears the answer.
+/// Reads and drops the rest of a body, within a bound, so that the client receives the response.
 pub(crate) async fn discard(mut rest: BodyDataStream, idle_max: Duration) {
     let mut len = 0;
     while let Ok(Some(Ok(piece))) = tokio::time::timeout(idle_max, rest.next()).await

@@ -1,5 +1,5 @@
-//! Links of an upstream to itself, in `Link` and `Location`: rewritten so that they lead through
-//! the proxy. A client that follows one as it came would call the upstream past its limits, with a
+//! Rewrites links of an upstream to itself, in `Link` and `Location`, so that they lead through the
+//! proxy. A client that follows an original link would call the upstream past its limits, with a
 //! token that is Tidegate's.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::response::is_from_upstream;
 use super::target::{PREFIX, ProxyTarget};
 use crate::state::ServerState;
 
-/// Said by whoever ends TLS before this server.
+/// Set by the proxy that terminates TLS before this server.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 pub(crate) async fn layer(State(house): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
@@ -35,7 +35,7 @@ pub(crate) async fn layer(State(house): State<Arc<ServerState>>, request: Reques
     response
 }
 
-/// How the client calls this server: scheme and host.
+/// The origin by which the client calls this server: scheme and host.
 fn origin(request: &Request) -> Option<String> {
     let text = |name: &HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST).or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))?;
@@ -43,13 +43,13 @@ fn origin(request: &Request) -> Option<String> {
     Some(format!("{}://{host}", scheme.map_or("http", |_| "https")))
 }
 
-/// What the links of one answer are held against.
+/// What the links of one response are compared with.
 struct LinkRewriter<'a> {
-    /// Where the upstream is.
+    /// The base URL of the upstream.
     base: &'a BaseUrl,
-    /// What it was asked for.
+    /// The path of the request.
     request_path: &'a str,
-    /// Where the same upstream is behind the proxy, without a slash at its end.
+    /// The proxy's URL of the same upstream, without a trailing slash.
     proxy: &'a str,
 }
 
@@ -81,12 +81,12 @@ impl LinkRewriter<'_> {
         HeaderValue::from_str(&change(self, value.to_str().ok()?)?).ok()
     }
 
-    /// A reference that leads below the base, through the proxy.
+    /// Rewrites a reference below the base to lead through the proxy.
     fn rewrite_reference(&self, reference: &str) -> Option<String> {
         Some(format!("{}{}", self.proxy, self.base.path_to(reference, self.request_path)?))
     }
 
-    /// A `Link` header with all references between `<` and `>` that lead below the base changed.
+    /// Rewrites all references between `<` and `>` of a `Link` header that lead below the base.
     fn rewrite_link_header(&self, text: &str) -> Option<String> {
         let (mut changed, mut rest, mut in_quotes) = (String::with_capacity(text.len()), text, false);
         while let Some(at) = rest.find(['<', '"']) {

@@ -1,5 +1,6 @@
-//! A client's own request as an operation: what passes, what is taken out, what is refused. Credentials are never kept
-//! with it: the upstream's own takes their place, and without one they are refused.
+//! Turns a client's own request into an operation: what is passed, removed and refused. Credentials
+//! are never stored with it: the upstream's own credential replaces them, and without one they are
+//! refused.
 
 use std::sync::Arc;
 
@@ -19,17 +20,17 @@ use super::target::ProxyTarget;
 use super::{PacedProxy, ProxiedUpstream};
 use crate::wire::object::truncate_name;
 
-/// What is Tidegate's own in a request and in an answer.
+/// The prefix of Tidegate's own headers in requests and responses.
 const OURS: &str = "x-tidegate-";
 pub(crate) const GROUP: HeaderName = HeaderName::from_static("x-tidegate-group");
 const PRIORITY: HeaderName = HeaderName::from_static("x-tidegate-priority");
 
-/// Whether a header is between the client and Tidegate.
+/// Whether a header is between the client and Tidegate only.
 pub(super) fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with(OURS)
 }
 
-/// What is left when a request has arrived: nothing of its connection, and no token of ours.
+/// Removes the headers of the connection and Tidegate's own token.
 pub(crate) fn end_to_end_headers(mut headers: HeaderMap, has_tokens: bool) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
     for name in [HOST, CONTENT_LENGTH, EXPECT, TRAILER] {
@@ -45,26 +46,26 @@ pub(crate) fn end_to_end_headers(mut headers: HeaderMap, has_tokens: bool) -> He
 #[derive(Clone)]
 pub(crate) struct ProxyRequest<'a> {
     pub method: &'a Method,
-    /// Path and query, as they came.
+    /// Path and query, as received.
     pub target: &'a str,
-    /// Those that `end_to_end` has left.
+    /// The headers that `end_to_end_headers` has left.
     pub headers: HeaderMap,
-    /// Its body; `None` when that is passed on while it comes.
+    /// Its body; `None` if it is streamed.
     pub body: Option<Bytes>,
     pub request_id: Arc<str>,
 }
 
 impl ProxyRequest<'_> {
-    /// The operation, and where its answer is waited for.
+    /// Converts the request to a submission, and returns a waiter for its response.
     ///
     /// # Errors
-    /// Says what cannot be passed on.
+    /// When a part of the request cannot be forwarded.
     pub(crate) fn into_submission(mut self, pacing: &PacedProxy) -> Result<(Submission, ResponseWaiter)> {
         let target = ProxyTarget::read(self.target)
             .ok_or_else(|| unknown_upstream(self.target.split('?').next().unwrap_or_default()))?;
         let served = pacing.upstream(&target.upstream).ok_or_else(|| unknown_upstream(&target.upstream))?;
         let expected = pacing.handover.register();
-        // Order is for those who ask for it: without a group a call stands behind no other, and only limits hold it up.
+        // Order is opt-in: a call without a group waits for no other call, only for limits.
         let group = take_header(&mut self.headers, &GROUP)?
             .unwrap_or_else(|| format!("{}/{}", target.upstream, expected.ticket()));
         let priority =
@@ -72,7 +73,7 @@ impl ProxyRequest<'_> {
         let method = tidegate_upstream::Method::parse(self.method.as_str()).ok_or_else(|| {
             Error::new(
                 ErrorCode::Invalid,
-                format!("The method {} cannot be passed on.", truncate_name(self.method.as_str())),
+                format!("The method {} cannot be forwarded.", truncate_name(self.method.as_str())),
             )
         })?;
         let mut request = HttpRequest::new(method, target.path.as_ref());
@@ -83,18 +84,21 @@ impl ProxyRequest<'_> {
             Some(body) => Envelope::proxied(upstream, request, body, expected.ticket()),
             None => Envelope::streamed(upstream, request, expected.ticket()),
         };
-        // The dialect's to say, as in the queue: a header that its API does not know makes nothing safe.
+        // The dialect decides, as in the queue: a header that its API does not know makes nothing
+        // safe.
         let may_be_repeated =
             self.body.is_some() && served.dialect.on_unknown(&envelope.request) == OnUnknown::Repeat;
         let payload = envelope.encode().map_err(|refusal| too_large(&refusal))?;
         let submission = Submission {
             priority,
-            // One attempt of what must not happen twice, so that an unknown outcome is its end and holds nobody up.
+            // One attempt if it must not happen twice, so that an unknown outcome ends it and
+            // delays no one.
             max_attempts: Some(if may_be_repeated { pacing.config.max_attempts } else { 1 }),
             on_unknown: Some(OnUnknown::Repeat),
-            // The client is told of a failure, and its next call does not wait for a person.
+            // The client sees the failure, and its next call does not wait for an operator.
             on_failure: Some(OnFailure::Skip),
-            // What outlives this process and everybody who waits for it does not start any more.
+            // An operation that outlives this process and its waiting client must not start any
+            // more.
             deadline: Some(pacing.config.wait + served.timeout),
             request_id: Some(self.request_id),
             upstream: Some(name),
@@ -104,7 +108,8 @@ impl ProxyRequest<'_> {
     }
 }
 
-/// Headers as a request keeps them: each name once, without what the upstream's own credential replaces.
+/// The headers as they are stored: each name once, without those that the upstream's own credential
+/// replaces.
 fn stored_headers(headers: &HeaderMap, served: &ProxiedUpstream) -> Result<Vec<(String, String)>> {
     let mut kept = Vec::with_capacity(headers.keys_len());
     for name in headers.keys() {
@@ -119,7 +124,8 @@ fn stored_headers(headers: &HeaderMap, served: &ProxiedUpstream) -> Result<Vec<(
         let values: Result<Vec<&str>> =
             headers.get_all(name).iter().map(|value| header_text(name, value)).collect();
         let value = values?.join(", ");
-        // Dialects read what comes back, so the upstream is asked for no coding that cannot be read here.
+        // Dialects read the response, so the upstream is asked for no encoding that cannot be
+        // decoded here.
         let value = if name == ACCEPT_ENCODING { AcceptEncoding::parse(&value).to_string() } else { value };
         kept.push((name.as_str().to_owned(), value));
     }
@@ -153,7 +159,7 @@ fn too_large(refusal: &FieldRefusal) -> Error {
     Error::new(ErrorCode::TooLarge, refusal.message.clone()).field("body")
 }
 
-/// Largest body that is read before its call is accepted; what is larger is passed on while it comes.
+/// The largest body that is buffered before its call is accepted; larger ones are streamed.
 pub(crate) const BODY_MAX: usize = PAYLOAD_LEN_MAX;
 
 #[cfg(test)]
@@ -167,7 +173,7 @@ mod tests {
     const PACING: PacingConfig =
         PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3, rewrite_links: true };
 
-    /// How often a POST may be made through an upstream of this dialect.
+    /// How many attempts a POST has through an upstream of this dialect.
     fn attempts(dialect: Arc<dyn Dialect>, path: &str, body: &'static str) -> Option<u16> {
         let pacing =
             PacedProxy::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
@@ -181,8 +187,9 @@ mod tests {
         asked.into_submission(&pacing).unwrap().0.max_attempts
     }
 
-    /// LIM-28, OPS-23: a key in a header makes a POST repeatable where the upstream knows such keys. Shopify does not, so there
-    /// a change is made once, whatever its headers say; what only reads may be made again.
+    /// LIM-28, OPS-23: a key in a header makes a POST repeatable if the upstream supports such
+    /// keys. Shopify does not, so there a change is sent once, whatever its headers say; a query
+    /// may be sent again.
     #[test]
     fn lim_28_ops_23_the_dialect_says_what_may_be_made_twice() {
         let graphql = "/admin/api/2025-04/graphql.json";
@@ -194,7 +201,8 @@ mod tests {
         assert_eq!(attempts(shop(), graphql, r#"{"query":"{ shop { name } }"}"#), Some(3));
     }
 
-    /// LIM-28, LIM-26: calls without a group wait for no other, whatever the dialect; a group that is named counts.
+    /// LIM-28, LIM-26: calls without a group wait for no other, whatever the dialect; a named group
+    /// keeps its order.
     #[test]
     fn lim_28_lim_26_calls_without_a_group_have_no_order() {
         let group = |dialect: Arc<dyn Dialect>, named: &[(&'static str, &str)]| {
@@ -222,8 +230,9 @@ mod tests {
         assert_eq!(named.map(|group| group.to_string()), ["g", "g"]);
     }
 
-    /// LIM-28, OPS-23: what only reads is handed in anew when its node died, whatever its method; a change is not, also where
-    /// its repetition would be harmless by a key that is the first operation's.
+    /// LIM-28, OPS-23: a query is submitted again when its node died, whatever its method; a change
+    /// is not, even if a repeat would be harmless because of a key that belongs to the first
+    /// operation.
     #[test]
     fn lim_28_ops_23_a_query_is_handed_in_anew() {
         let dialect = Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
@@ -254,7 +263,8 @@ mod tests {
         ProxiedUpstream { credential, timeout: std::time::Duration::from_secs(1), dialect, base: None }
     }
 
-    /// LIM-28: the connection's own headers, our token and the upstream's credential end here; the rest passes.
+    /// LIM-28: the connection's own headers, our token and the upstream's credential are removed;
+    /// the rest passes.
     #[test]
     fn lim_28_what_passes_and_what_does_not() {
         let all = headers(&[

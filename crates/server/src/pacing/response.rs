@@ -1,5 +1,6 @@
-//! What a client of the proxy is told: the upstream's own answer, all of it, or why there is none. Every answer about an
-//! accepted call names its operation, and one of ours its code.
+//! The responses to clients of the paced proxy: the upstream's own response, all of it, or the
+//! reason why there is none. Every response about an accepted call names its operation, and every
+//! error of ours its code.
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{
@@ -17,16 +18,16 @@ use tidegate_upstream::http::{CompleteResponse, StreamingResponse};
 use super::request::is_ours;
 use crate::wire::error::{ApiError, ERROR};
 
-/// Which operation an answer is about.
+/// The header that names the operation of a response.
 pub(crate) const OPERATION: HeaderName = HeaderName::from_static("x-tidegate-operation");
-/// What the names of headers begin with by which a server lets other sites read its answers.
+/// The prefix of the CORS headers, by which a server lets other sites read its responses.
 const SHARED: &str = "access-control-";
-/// No scripts, no forms, and an origin of its own.
+/// A policy with no scripts, no forms, and an origin of its own.
 const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox");
-/// Among nodes: its partition has moved, and it goes on elsewhere.
+/// Between nodes: the partition has moved, and the operation continues on another node.
 const MOVED: HeaderName = HeaderName::from_static("x-tidegate-moved");
 
-/// What became of an operation, to whoever waited for it here.
+/// The response for an ended operation, to the client that waited for it.
 pub(crate) fn ended_response(
     method: &Method,
     view: &OperationView,
@@ -39,15 +40,16 @@ pub(crate) fn ended_response(
             upstream_response(method, view.id, status, headers, body)
         }
         Some(CompleteResponse { status, content: Content::TooLarge { most }, .. }) => {
-            let message =
-                format!("It was answered {status} with more than {most} bytes, which cannot be passed on.");
+            let message = format!(
+                "The upstream returned {status} with more than {most} bytes, which cannot be forwarded."
+            );
             failure_response(Error::new(ErrorCode::NoAnswer, message), view.id)
         }
         _ => no_answer_response(view.id, view.state, view.attempt, fault),
     }
 }
 
-/// Why there is no answer to give.
+/// The response when there is no upstream response to return.
 pub(crate) fn no_answer_response(
     id: OperationId,
     state: State,
@@ -55,24 +57,24 @@ pub(crate) fn no_answer_response(
     fault: Option<&Fault>,
 ) -> Response {
     let error = match fault {
-        _ if state == State::Canceled => Error::new(ErrorCode::NoAnswer, format!("{id} was called off.")),
-        // It never left, or only to be told to wait for longer than it may.
+        _ if state == State::Canceled => Error::new(ErrorCode::NoAnswer, format!("{id} was canceled.")),
+        // It was never sent, or only throttled for longer than it may wait.
         Some(fault) if attempt == 0 || fault.class == FaultClass::RateLimited => {
             Error::new(ErrorCode::NotInTime, fault.message.clone())
         }
         Some(fault) => Error::new(ErrorCode::NoAnswer, fault.message.clone()),
-        None => Error::new(ErrorCode::NoAnswer, format!("{id} has ended and its answer was not kept.")),
+        None => Error::new(ErrorCode::NoAnswer, format!("{id} has ended and its response was not stored.")),
     };
     failure_response(error, id)
 }
 
-/// The upstream's own answer, which is passed on while it comes.
+/// The upstream's own response, streamed.
 pub(crate) fn streamed_response(method: &Method, id: OperationId, streaming: StreamingResponse) -> Response {
     let StreamingResponse { status, headers, body } = streaming;
     build_upstream_response(method, id, status, headers, Body::new(body))
 }
 
-/// The upstream's own answer.
+/// The upstream's own response.
 pub(crate) fn upstream_response(
     method: &Method,
     id: OperationId,
@@ -91,7 +93,10 @@ fn build_upstream_response(
     body: Body,
 ) -> Response {
     let Ok(status) = StatusCode::from_u16(status) else {
-        let error = Error::new(ErrorCode::NoAnswer, format!("It was answered {status}, which is no status."));
+        let error = Error::new(
+            ErrorCode::NoAnswer,
+            format!("The upstream returned {status}, which is not a valid status."),
+        );
         return failure_response(error, id);
     };
     let mut response = Response::new(body);
@@ -101,14 +106,14 @@ fn build_upstream_response(
     let ours: Vec<_> = headers.keys().filter(|name| is_ours(name)).cloned().collect();
     ours.into_iter().chain([TRAILER]).for_each(|name| drop(headers.remove(name)));
     if !has_no_body(method, status) {
-        // What it was on the other line; on this one it follows from the body.
+        // That was the length on the upstream's connection; on this one it follows from the body.
         headers.remove(CONTENT_LENGTH);
     }
     *response.headers_mut() = headers;
     without_made_up_length(method, with_operation_id(response, id))
 }
 
-/// A length that nobody has said is not made up where there is no body.
+/// Prevents a made-up `Content-Length` where there is no body.
 pub(crate) fn without_made_up_length(method: &Method, response: Response) -> Response {
     if has_no_body(method, response.status()) && !response.headers().contains_key(CONTENT_LENGTH) {
         let nothing = stream::empty::<Result<Bytes, std::convert::Infallible>>();
@@ -121,7 +126,7 @@ fn has_no_body(method: &Method, status: StatusCode) -> bool {
     method == Method::HEAD || status == StatusCode::NOT_MODIFIED
 }
 
-/// A refusal before anything was accepted.
+/// The response to a request that was refused before anything was accepted.
 pub(crate) fn refusal_response(error: Error) -> Response {
     let status = match error.code {
         ErrorCode::UnknownUpstream => Some(StatusCode::NOT_FOUND),
@@ -135,8 +140,8 @@ pub(crate) fn refusal_response(error: Error) -> Response {
     response
 }
 
-/// A refusal of the engine's. Where nobody knows whether it was accepted, it may be sent: a client that repeats what it is
-/// told to come back with would have it made twice, unless it only reads.
+/// The response when the engine refuses a submission. If it is unknown whether it was accepted, it
+/// may be sent: a client that is told to retry would have it sent twice, unless it only reads.
 pub(crate) fn submit_error_response(method: &Method, error: Error) -> Response {
     if !error.unsure || method.is_safe() {
         return refusal_response(error);
@@ -145,57 +150,59 @@ pub(crate) fn submit_error_response(method: &Method, error: Error) -> Response {
     ApiError(Error::new(ErrorCode::NoAnswer, message)).into_response()
 }
 
-/// A failure of an operation that was accepted.
+/// The response for a failure of an accepted operation.
 pub(crate) fn failure_response(error: Error, id: OperationId) -> Response {
     with_operation_id(ApiError(error.operation(id)).into_response(), id)
 }
 
-/// It was not answered in time.
+/// The response when the upstream's response did not come in time.
 pub(crate) fn timeout_response(id: OperationId, is_called_off: bool, waited_s: u64) -> Response {
     let rest = if is_called_off {
-        "It was called off and is not sent any more."
+        "It was canceled and will not be sent."
     } else {
-        "It may be under way; what becomes of it can be looked up."
+        "It may be in flight; look up its outcome by its id."
     };
     failure_response(
-        Error::new(ErrorCode::NotInTime, format!("There was no answer within {waited_s} s. {rest}")),
+        Error::new(ErrorCode::NotInTime, format!("There was no response within {waited_s} s. {rest}")),
         id,
     )
 }
 
-/// It was accepted, and goes on in another node.
+/// The response, between nodes, for an accepted operation that continues on another node.
 pub(crate) fn moved_response(id: OperationId) -> Response {
     let mut response = with_operation_id(StatusCode::MISDIRECTED_REQUEST.into_response(), id);
     response.headers_mut().insert(MOVED, HeaderValue::from_static("1"));
     response
 }
 
-/// The operation that goes on elsewhere, if an answer says so.
+/// The operation that continues on another node, if the response says so.
 pub(crate) fn moved_operation(response: &Response) -> Option<OperationId> {
     response.headers().get(&MOVED)?;
     response.headers().get(&OPERATION)?.to_str().ok()?.parse().ok()
 }
 
-/// Nobody knows what became of a call between nodes: not something that a client should repeat by itself.
+/// Marks the outcome of a call between nodes as unknown: a client should not repeat it by itself.
 pub(crate) fn unknown_outcome_response(mut response: Response) -> Response {
     *response.status_mut() = StatusCode::BAD_GATEWAY;
     response.headers_mut().remove(RETRY_AFTER);
     response
 }
 
-/// What a browser may do with an upstream's answer under this server's name: show it, and nothing else. What the
-/// upstream lets other sites do holds for its own name.
+/// Restricts what a browser may do with an upstream's response under this server's origin: show it,
+/// and nothing else. What the upstream permits other sites holds for its own origin only.
 pub(crate) fn sandbox(headers: &mut HeaderMap) {
     let shared: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(SHARED)).cloned().collect();
     shared.into_iter().for_each(|name| drop(headers.remove(name)));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Beside the upstream's own policy, which may ask for more. An answer that another node gave has it already.
+    // In addition to the upstream's own policy, which may be stricter. A response from another node
+    // has it already.
     if !headers.get_all(CONTENT_SECURITY_POLICY).iter().any(|policy| policy == SANDBOX) {
         headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
     }
 }
 
-/// Whether an answer is the upstream's: nothing of ours belongs on it but what keeps browsers safe.
+/// Whether a response is the upstream's: nothing of ours belongs on it but what keeps browsers
+/// safe.
 pub(crate) fn is_from_upstream(response: &Response) -> bool {
     response.headers().contains_key(&OPERATION) && !response.headers().contains_key(&ERROR)
 }
@@ -211,7 +218,8 @@ fn with_operation_id(mut response: Response, id: OperationId) -> Response {
 mod tests {
     use super::*;
 
-    /// LIM-28, OPS-23: a client is told to come back only with what surely was not accepted, or only reads.
+    /// LIM-28, OPS-23: a client is told to retry only what certainly was not accepted, or only
+    /// reads.
     #[test]
     fn lim_28_ops_23_what_may_have_been_accepted_is_not_to_be_repeated() {
         let away = || Error::new(ErrorCode::StoreUnavailable, "away");

@@ -1,5 +1,5 @@
-//! An answer as it is stored, for a client whose operation ended in another node than the one that accepted it: the
-//! status, the body, and the headers that are kept of any answer.
+//! The stored response, for a client whose operation ended on another node than the one that
+//! accepted it: the status, the body, and the headers that are stored of any response.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tidegate_upstream::http::result::decode_body;
 
 use super::response::{no_answer_response, upstream_response};
 
-/// An operation as `GET /v1/operations/{id}` tells it.
+/// An operation as `GET /v1/operations/{id}` returns it.
 #[derive(Deserialize)]
 struct OperationJson<'a> {
     state: &'a str,
@@ -40,7 +40,7 @@ struct FaultJson {
     message: String,
 }
 
-/// The answer, when the operation has ended; `None` while it has not, and when what is told cannot be read.
+/// The response, if the operation has ended; `None` if it has not, or if the JSON cannot be read.
 pub(crate) fn stored_response(method: &Method, id: OperationId, told: &[u8]) -> Option<Response> {
     let told: OperationJson<'_> = serde_json::from_slice(told).ok()?;
     let state = State::parse(told.state).filter(|state| state.is_ended())?;
@@ -83,7 +83,7 @@ mod tests {
         (parts.status.as_u16(), code, axum::body::to_bytes(body, 1_000).await.unwrap().to_vec())
     }
 
-    /// LIM-28: what is stored of an answer gives its bytes back.
+    /// LIM-28: a stored response has the bytes of the original.
     #[tokio::test]
     async fn lim_28_a_stored_answer_is_the_answer() {
         let json = r#"{"status":201,"headers":{"content-type":"application/json"},"body":{"b": 1.10}}"#;

@@ -1,17 +1,18 @@
-//! Where a proxied call goes: `/proxy/{upstream}/…`, with everything after the name as the client wrote it.
+//! The target of a proxied call: `/proxy/{upstream}/…`, with everything after the name as the
+//! client wrote it.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// What everything begins with that is passed on.
+/// The path prefix of proxied calls.
 pub(crate) const PREFIX: &str = "/proxy/";
 
-/// An upstream, and where below it.
+/// An upstream, and the path below it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProxyTarget<'a> {
     pub upstream: Cow<'a, str>,
-    /// Path and query; begins with a slash.
+    /// Path and query; starts with a slash.
     pub path: Cow<'a, str>,
 }
 
@@ -30,7 +31,7 @@ impl<'a> ProxyTarget<'a> {
 mod tests {
     use super::*;
 
-    /// LIM-28: nothing behind the upstream's name is touched.
+    /// LIM-28: nothing after the upstream's name is changed.
     #[test]
     fn lim_28_path_and_query_stay_as_they_are() {
         let table = [

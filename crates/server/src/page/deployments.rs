@@ -1,5 +1,5 @@
-//! Deployments, from the journal: the last ones beside the rest, and one with what became of each step. Templates are not
-//! shown.
+//! Deployments, from the journal: the latest ones on the overview, and one with the state of each
+//! step. Templates are not shown.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::wire::time::Timestamp;
 
 const ROWS: usize = 10;
 
-/// A deployment with how many of its steps are in which state.
+/// A deployment with the number of its steps by state.
 pub(crate) struct DeploymentRow {
     one: Deployment,
     planned: usize,
@@ -27,7 +27,7 @@ pub(crate) struct DeploymentRow {
     failed: usize,
 }
 
-/// The last ones; none where nothing is ever deployed.
+/// The latest deployments; none if no upstream can be deployed to.
 pub(crate) async fn list_recent(house: &ServerState) -> Result<Vec<DeploymentRow>> {
     if house.discord_upstreams.is_empty() {
         return Ok(Vec::new());
@@ -43,13 +43,13 @@ pub(crate) async fn list_recent(house: &ServerState) -> Result<Vec<DeploymentRow
     Ok(rows)
 }
 
-/// What stands on the overview; nothing when there is none.
+/// The panel of the overview; empty if there are no deployments.
 pub(crate) fn panel(rows: &[DeploymentRow], now: Time) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { "Deployments, newest first" }
             table {
-                caption.hidden { "Deployments into guilds" }
+                caption.hidden { "Deployments to guilds" }
                 thead { tr { th.c-state scope="col" { "Stage" } th.c-id scope="col" { "Deployment" } th.c-name scope="col" { "Guild" } th.number scope="col" { "Applied" } th.number scope="col" { "To do" } th.number scope="col" { "Failed" } th.number scope="col" { "Begun" } th scope="col" { "Note" } } }
                 tbody {
                     @for DeploymentRow { one, planned, applied, failed } in rows {
@@ -107,7 +107,7 @@ fn content(one: &Deployment, steps: &[DeploymentStep], now: Time) -> Markup {
 fn table(steps: &[DeploymentStep]) -> Markup {
     html! {
         table {
-            caption { "What became of each step" }
+            caption { "The state of each step" }
             thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Step" } th scope="col" { "Action" } th scope="col" { "Id" } th scope="col" { "Operation" } th scope="col" { "Note" } } }
             tbody {
                 @for step in steps {

@@ -1,4 +1,5 @@
-//! One operation and one group: what it is, why it waits, what happened. Bodies are not shown; the API has them.
+//! The pages of one operation and one group: what it is, why it waits, what happened. Bodies are
+//! not shown; the API returns them.
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -66,10 +67,10 @@ fn show_group(view: &GroupView, why: Option<&Reason>, line: &[OperationView], no
     html! {
         h1 { (state(group_state(view))) " " (view.name) }
         @if let Some(why) = why { p.sentence { (why.because) } }
-        p { (count(view.depth.into())) " in its line · " a href={ "/v1/groups/" (utf8_percent_encode(&view.name, NON_ALPHANUMERIC)) } { "as JSON" } }
+        p { (count(view.depth.into())) " in its queue · " a href={ "/v1/groups/" (utf8_percent_encode(&view.name, NON_ALPHANUMERIC)) } { "as JSON" } }
         @if !line.is_empty() {
             section { table {
-                caption { "The first of its line" }
+                caption { "The head of its queue" }
                 thead { tr { th.c-state scope="col" { "State" } th.c-id scope="col" { "Operation" } th.number scope="col" { "Try" } th.number scope="col" { "Age" } th scope="col" { "Last fault" } } }
                 tbody {
                     @for one in line {

@@ -1,4 +1,4 @@
-//! The pages of error codes, as they are in the documentation: what an answer's `link` leads to.
+//! The pages of error codes, from the documentation: the targets of the `link` of an error.
 
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
@@ -32,7 +32,8 @@ pub(super) async fn show(Path(code): Path<String>) -> Response {
     }
 }
 
-/// A page as HTML: headings, paragraphs, lists and code, which is all that these pages have.
+/// Renders a page as HTML: headings, paragraphs, lists and code, which is all that these pages
+/// have.
 fn content(text: &str) -> Markup {
     let blocks = text.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
     html! { @for block in blocks { (one_block(block)) } }
@@ -56,8 +57,8 @@ fn one_block(block: &str) -> Markup {
     html! { p { (inline(block)) } }
 }
 
-/// A text with code in it. A link into the documentation is its text: the documentation is not
-/// served.
+/// Renders a text with inline code. A link into the documentation becomes its text, because the
+/// documentation is not served.
 fn inline(text: &str) -> Markup {
     html! {
         @for (place, part) in text.split('`').enumerate() {

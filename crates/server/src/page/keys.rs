@@ -1,5 +1,5 @@
-//! Idempotency keys, those with an unknown outcome first, each with the commands that say what
-//! happened. It only shows, and never a body.
+//! Idempotency keys, those with an unknown outcome first, each with the commands that record the
+//! outcome. It is read-only and never shows a body.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,9 +13,9 @@ use super::parts::{ago, state, within};
 use super::{document, error_page};
 use crate::wire::key::state as word;
 
-/// Keys that are looked at for one page.
+/// How many keys are scanned for one page.
 const LOOKED_AT: usize = 1_000;
-/// Of those, how many are shown.
+/// How many of those are shown.
 const ROWS: usize = 200;
 
 pub(super) async fn show(State(keys): State<KeyAdmin>) -> Response {
@@ -34,7 +34,7 @@ fn content(page: KeyPage, now: Time) -> Markup {
         @if !unknown.is_empty() {
             section {
                 h2 { "Outcome unknown" }
-                p.sentence { "Each of these requests may have been done. Find out in the service, then say so." }
+                p.sentence { "Each of these requests may have been done. Check in the service, then record the outcome." }
                 (table(&unknown, now, true))
             }
         }
@@ -73,7 +73,7 @@ fn table(keys: &[KeySummary], now: Time, is_asked: bool) -> Markup {
     }
 }
 
-/// A text as a shell takes it.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
     if text.bytes().all(is_plain) && !text.starts_with('-') {
@@ -89,7 +89,8 @@ mod tests {
 
     use super::*;
 
-    /// IDM-22: what waits for a person stands first, with what to do about it; a key is text, not markup.
+    /// IDM-22: keys that wait for an operator come first, with what to do about them; a key is
+    /// text, not markup.
     #[test]
     fn idm_22_unknown_outcomes_stand_first() {
         let (then, now, later) = (Time::from_millis(1), Time::from_millis(2), Time::from_millis(3));

@@ -1,5 +1,5 @@
-//! Tells an open page that something changed, at most twice a second however much does, and now and then when
-//! nothing did, so that its times stay right.
+//! Notifies an open page of changes, at most twice a second however many there are, and now and
+//! then without a change, so that its relative times stay correct.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -36,13 +36,13 @@ struct ChangeListener {
 }
 
 impl ChangeListener {
-    /// `None` when the server stops.
+    /// Waits for a change; `None` if the server shuts down.
     async fn change(&mut self) -> Option<()> {
         let wait = async {
             tokio::time::sleep(AT_MOST_EVERY).await;
             let more = AT_LEAST_EVERY - AT_MOST_EVERY;
             let next = tokio::time::timeout(more, self.live.recv()).await;
-            // Everything that came meanwhile is one change.
+            // All changes in the meantime count as one.
             self.live = self.live.resubscribe();
             !matches!(next, Ok(Err(RecvError::Closed)))
         };

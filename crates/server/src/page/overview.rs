@@ -1,5 +1,5 @@
-//! The overview: is anything wrong, what waits for what, what runs out, what happened last. The whole of it and its
-//! live regions are made by the same functions.
+//! The overview: is anything wrong, what waits for what, which limits run out, what happened last.
+//! The same functions render the whole page and its live regions.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -17,9 +17,9 @@ use crate::state::{PartitionState, SharedPartition};
 use crate::wire::response::{TokenAmount, group_state, source_word};
 
 const ROWS: usize = 25;
-/// Pages of operations that are looked through for one that shows something.
+/// How many pages of operations are searched for one that is not empty.
 const PAGES_MAX: usize = 8;
-/// Most limits that are shown; the rest is in the API.
+/// The maximum number of limits shown; the API lists the rest.
 const LIMITS_SHOWN: usize = 50;
 
 /// Everything on the page, read together.
@@ -63,7 +63,7 @@ async fn read_overview(app: &PartitionState, mut query: Query) -> Result<Overvie
     Ok(OverviewData { now, counts, stopped, groups, limits, operations, deployments, only })
 }
 
-/// The first page that shows something, if one is found soon.
+/// The first page that is not empty, if one is found soon.
 async fn first_page(app: &PartitionState, mut filter: Filter) -> Result<OperationPage> {
     let mut page = app.engine.list(filter.clone()).await?;
     for _ in 1..PAGES_MAX {
@@ -111,10 +111,10 @@ fn attention_section(snapshot: &OverviewData) -> Markup {
     html! {
         h2 { "Needs you" @if snapshot.counts.stopped > 0 { " (" (count(snapshot.counts.stopped)) ")" } }
         @if stopped.groups.is_empty() {
-            p.quiet { "Nothing waits for a person." }
+            p.quiet { "Nothing waits for an operator." }
         } @else {
             table {
-                caption.hidden { "Groups that wait for a person" }
+                caption.hidden { "Groups that wait for an operator" }
                 thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Group" } th scope="col" { "Why" } th.number scope="col" { "Depth" } } }
                 tbody {
                     @for (view, why) in &stopped.groups {
@@ -211,11 +211,11 @@ fn operations(snapshot: &OverviewData) -> Markup {
         @if operations.is_empty() && snapshot.operations.next.is_some() {
             p.quiet {
                 "None of the newest operations is " (snapshot.only.map_or("here", OperationState::as_str))
-                ". To look through all of them: "
+                ". To search all of them: "
                 code { "tidegate op list" @if let Some(only) = snapshot.only { " --state " (only) } } "."
             }
         } @else if operations.is_empty() {
-            p.quiet { "No operation is here. Hand one in with " code { "tidegate op submit" } "." }
+            p.quiet { "There are no operations. Submit one with " code { "tidegate op submit" } "." }
         } @else {
             table {
                 caption.hidden { "Operations" }

@@ -12,7 +12,7 @@ use tidegate_core::{OperationId, Time};
 use crate::wire::response::TokenAmount;
 use crate::wire::time::Timestamp;
 
-/// A state: never by colour alone.
+/// A state, never shown by colour alone.
 pub(super) fn state(word: &str) -> Markup {
     let glyph = match word {
         "running" => "▶",
@@ -27,29 +27,29 @@ pub(super) fn state(word: &str) -> Markup {
     html! { span class={ "state " (word) } { span aria-hidden="true" { (glyph) } " " (word) } }
 }
 
-/// An operation's id with the way to its page; the end of an id tells more than its beginning.
+/// An operation's id with a link to its page; the end of an id says more than its beginning.
 pub(super) fn operation(id: OperationId) -> Markup {
     let text = id.to_string();
     let short = text.get(text.len().saturating_sub(8)..).unwrap_or(&text);
     html! { a.id href={ "/operations/" (text) } title=(text) { "op_…" (short) } }
 }
 
-/// A group's name with the way to its page.
+/// A group's name with a link to its page.
 pub(super) fn group(name: &str) -> Markup {
     html! { a.group href={ "/groups/" (utf8_percent_encode(name, NON_ALPHANUMERIC)) } { (name) } }
 }
 
-/// How long ago, with the time itself behind it.
+/// How long ago, with the time itself as a tooltip.
 pub(super) fn ago(at: Time, now: Time) -> Markup {
     html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (span(now.since(at))) } }
 }
 
-/// When, with the time itself behind it.
+/// The time until then, with the time itself as a tooltip.
 pub(super) fn within(at: Time, now: Time) -> Markup {
     html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { "in " (span(at.since(now))) } }
 }
 
-/// A span of time in one or two units.
+/// Formats a duration in one or two units.
 pub(super) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -60,7 +60,7 @@ pub(super) fn span(duration: Duration) -> String {
     }
 }
 
-/// A count with a mark between thousands.
+/// Formats a count with a thousands separator.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -73,7 +73,7 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// What is left of a limit, as a bar and in words. Low is normal and never red.
+/// What is left of a limit, as a bar and in words. A low level is normal and never red.
 pub(super) fn remaining_bar(limit: &LimitView) -> Markup {
     const WIDTH: u64 = 120;
     let most = match limit.shape {

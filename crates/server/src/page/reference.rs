@@ -1,4 +1,4 @@
-//! The description of the API to read: made from the same document that tools get, and from nothing else.
+//! The API reference as a page, rendered only from the OpenAPI document that tools get.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::document;
 use crate::api::openapi::DOCUMENT;
 
-/// It never changes while the server runs.
+/// The page, which never changes while the server runs.
 static PAGE: LazyLock<String> = LazyLock::new(|| document("API", false, &content(&DOCUMENT)).into_string());
 
 pub(super) async fn show() -> Html<&'static str> {
@@ -132,7 +132,7 @@ fn table(caption: &str, rows: Vec<FieldRow<'_>>) -> Markup {
     }
 }
 
-/// What a value is, in a few words.
+/// Describes the type of a value in a few words.
 fn kind(schema: &Value) -> Markup {
     if let Some(name) = schema["$ref"].as_str().and_then(|target| target.rsplit('/').next()) {
         return html! { a href={ "#shape-" (name) } { (name) } };
@@ -157,7 +157,7 @@ fn kind(schema: &Value) -> Markup {
     html! { (names) (bounds) @if !schema["items"].is_null() { " of " (kind(&schema["items"])) } }
 }
 
-/// What a reference points at, or the value itself.
+/// Resolves a reference; returns any other value itself.
 fn resolve_reference<'a>(all: &'a Value, value: &'a Value) -> &'a Value {
     let target = value["$ref"].as_str().and_then(|target| all.pointer(target.strip_prefix('#')?));
     target.unwrap_or(value)

@@ -1,5 +1,5 @@
-//! What operators look at: whether the proxy lives, whether it can work, its figures. Never on the port that clients use, whose
-//! paths all belong to the service behind.
+//! The admin API of the proxy: health, readiness, metrics and keys. It is never on the port that
+//! clients use, because all paths there belong to the service behind the proxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::api::route::Access::Open;
 use crate::api::route::get;
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 
-/// How long the store may take to say that it is there.
+/// The timeout of the store's readiness check.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is looked at.
+/// The state of the admin routes.
 #[derive(Clone)]
 pub(super) struct AdminState {
     pub store: Arc<dyn Store>,
@@ -31,8 +31,8 @@ pub(super) struct AdminState {
     pub stopping: CancellationToken,
 }
 
-/// The routes of the admin port. Keys are looked into and freed there only when it is open to this machine alone, for nobody
-/// says there who they are.
+/// The routes of the admin port. The routes about keys are only served on a loopback address,
+/// because callers are not authenticated there.
 pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRouter {
     let mut paths = vec!["/healthz", "/readyz", "/metrics"];
     paths.extend(keys.is_some().then_some("/v1/keys"));
@@ -57,7 +57,7 @@ async fn ready(State(admin): State<AdminState>) -> Response {
             .into_response()
     };
     if admin.stopping.is_cancelled() {
-        return away("The proxy is about to stop.".into());
+        return away("The proxy is shutting down.".into());
     }
     match tokio::time::timeout(PATIENCE, admin.store.health()).await {
         Ok(Ok(())) => Json(json!({ "status": "ready" })).into_response(),

@@ -1,5 +1,5 @@
-//! What comes to the proxy: by its path it gets the layer with the settings of its route, and behind
-//! that the one way to the upstream.
+//! Requests to the proxy: each passes the idempotency layer with the settings of its route, chosen
+//! by its path, and then goes to the upstream.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::path_map::PathMap;
 
 type IdempotentForward = Idempotency<ReverseProxy>;
 
-/// One service for all paths.
+/// The service for all paths.
 #[derive(Clone)]
 pub(super) struct ProxyService {
     services: PathMap<IdempotentForward>,
@@ -28,9 +28,9 @@ pub(super) struct ProxyService {
 
 impl ProxyService {
     /// # Errors
-    /// A sentence about what cannot be used.
+    /// A message about what cannot be used.
     pub(super) fn new(config: &ProxyConfig, gate: &KeyStore) -> Result<Self, String> {
-        let sentence = |error: &dyn std::fmt::Display| format!("The proxy cannot be started: {error}.");
+        let sentence = |error: &dyn std::fmt::Display| format!("Cannot start the proxy: {error}.");
         let forward = ReverseProxy::new(config.upstream.clone()).map_err(|error| sentence(&error))?;
         let handling = |policy: &Policy| {
             let layer = IdempotencyLayer::new(gate.clone(), policy.clone(), config.scope.scoping());

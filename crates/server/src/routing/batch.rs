@@ -1,5 +1,6 @@
-//! A batch over several partitions: each member goes to its own, all at the same time, and the answers come back in the
-//! order of the members. As everywhere, exactly the good ones are accepted.
+//! A batch over several partitions: each member goes to its own partition, concurrently, and the
+//! results come back in the order of the members. As everywhere, exactly the valid ones are
+//! accepted.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ struct BatchBody<'a> {
     operations: Vec<&'a RawValue>,
 }
 
-/// The members that go to one partition, with their places in the batch.
+/// The members that go to one partition, with their positions in the batch.
 #[derive(Default)]
 struct PartitionBatch {
     places: Vec<usize>,
@@ -39,7 +40,7 @@ pub(super) async fn route_batch(front: &RoutingState, call: RoutedCall) -> Respo
         Ok(read) if !read.operations.is_empty() && read.operations.len() <= BATCH_ACCEPT_MAX => {
             read.operations
         }
-        // Where it is told what is wrong with it.
+        // That partition reports what is wrong with it.
         _ => return relay::forward_to_partition(front, 0, &call, ForwardRetry::Allowed).await,
     };
     let mut parts: BTreeMap<Partition, PartitionBatch> = BTreeMap::new();
@@ -82,8 +83,8 @@ impl PartitionBatch {
     }
 }
 
-/// Puts the answers in the members' places. A part that failed as a whole failed for each of its members; when all did,
-/// so did the batch.
+/// Merges the responses in the order of the members. A part that failed as a whole failed for each
+/// of its members; if all parts failed, so did the batch.
 async fn merge(count: usize, answers: Vec<(Vec<usize>, Response)>) -> Response {
     let mut merged = vec![Value::Null; count];
     let (mut failed, mut parts) = (None, 0);

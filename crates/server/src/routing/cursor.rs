@@ -1,5 +1,5 @@
-//! Where a list over all partitions goes on: a place for each of them, with a checksum over it and the filter. One that
-//! was made up, or belongs to another list, is refused.
+//! The cursor of a list over all partitions: a position in each of them, with a checksum over them
+//! and the filter. A cursor that was made up or belongs to another list is refused.
 
 use std::fmt::Write;
 
@@ -10,14 +10,14 @@ use tidegate_core::id::Partition;
 
 const SUM_LEN: usize = 16;
 
-/// Where the list of one partition goes on.
+/// The position in the list of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartitionCursor {
-    /// At its newest.
+    /// At the newest operation.
     Start,
-    /// Below this one.
+    /// Below this operation.
     Below(Seq),
-    /// There is no more.
+    /// After the last operation.
     End,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn write(places: &[PartitionCursor], filter: &str) -> String {
     for place in places {
         match place {
             PartitionCursor::Start => text.push('s'),
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             PartitionCursor::Below(seq) => drop(write!(text, "{:x}.", seq.0)),
             PartitionCursor::End => text.push('z'),
         }
@@ -36,7 +36,7 @@ pub(super) fn write(places: &[PartitionCursor], filter: &str) -> String {
 }
 
 /// # Errors
-/// `BadCursor` when no node made it for this list.
+/// `BadCursor` if no node issued it for this list.
 pub(super) fn read(text: &str, filter: &str, partitions: Partition) -> Result<Vec<PartitionCursor>> {
     let places = text
         .len()
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str, filter: &str, partitions: Partition) -> Result<Ve
         .and_then(|(places, _)| parse(places))
         .filter(|places| places.len() == usize::from(partitions));
     places.ok_or_else(|| {
-        let message = "This cursor was not given for this list; start again without one.";
+        let message = "This cursor was not issued for this list; start again without one.";
         Error::new(ErrorCode::BadCursor, message).field("cursor")
     })
 }

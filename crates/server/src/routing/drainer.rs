@@ -1,6 +1,7 @@
-//! The drainer of a room: what applications handed in inside their own transactions is accepted here, in the order of
-//! its numbers, by the same rules as `POST /v1/operations`. What cannot be accepted is moved aside, so that the rest goes
-//! on. It keeps nothing in memory: what it did not finish is still in the outbox when it looks again.
+//! The outbox drainer of a partition. It accepts the rows that applications submitted inside their
+//! own transactions, in the order of their numbers, by the same rules as `POST /v1/operations`. A
+//! row that cannot be accepted is moved aside, so that the rest continues. It keeps nothing in
+//! memory: what it did not finish is still in the outbox at its next poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +15,24 @@ use super::LocalPartitions;
 use crate::telemetry;
 use crate::wire::{request, submission};
 
-/// Rows that are accepted in one step.
+/// How many rows are accepted in one step.
 const PAGE: usize = 200;
-/// How often it looks when nobody tells it to.
+/// The poll interval when nothing wakes it.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long it waits after a failure at first, and at the most.
+/// The first and the longest pause after a failure.
 const PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long an operation for an upstream that this node does not know may wait for a node that does.
+/// How long an operation for an upstream unknown to this node may wait for a node that knows it.
 const NEWS: Duration = Duration::from_secs(300);
 
 pub(super) struct Drainer {
     pub engine: Engine,
-    /// Told when something was handed in.
+    /// Notified when a row was submitted.
     pub wake: Arc<Notify>,
 }
 
 impl Drainer {
-    /// Until the engine has stopped.
+    /// Runs until the engine has stopped.
     pub(super) async fn run(self) {
         tokio::select! {
             _ = self.engine.stopped() => {}
@@ -45,14 +46,14 @@ impl Drainer {
             match self.drain_page().await {
                 Ok(0) => {
                     pause = PAUSE;
-                    // Told, or the time is over: it looks again in both cases.
+                    // Woken or timed out: it polls in both cases.
                     let _ = timeout(EVERY, self.wake.notified()).await;
                 }
                 Ok(_) => pause = PAUSE,
                 Err(error) => {
                     if pause == PAUSE && error.code != ErrorCode::Stopping {
                         let partition = self.engine.partition();
-                        tracing::warn!(partition, %error, "the outbox waits");
+                        tracing::warn!(partition, %error, "cannot drain the outbox; retrying");
                     }
                     sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
@@ -61,7 +62,7 @@ impl Drainer {
         }
     }
 
-    /// Accepts or moves aside the first rows that wait; answers how many it has done with.
+    /// Accepts or moves aside the first waiting rows; returns how many it handled.
     pub(super) async fn drain_page(&self) -> Result<usize> {
         let rows = self.engine.outbox_rows(PAGE).await?;
         let (mut good, mut handed_in, mut bad) = (Vec::new(), Vec::new(), Vec::new());
@@ -80,7 +81,7 @@ impl Drainer {
             match answer {
                 Ok(()) => accepted += 1,
                 Err(error) if is_transient(error.code) => later = Some(error),
-                // Nodes are started with a new configuration one after the other.
+                // In a rolling deployment, nodes get a new configuration one after the other.
                 Err(error) if error.code == ErrorCode::UnknownUpstream && waited < NEWS => {}
                 Err(error) => bad.push((id, request::explain(error, &payload))),
             }
@@ -97,7 +98,7 @@ impl Drainer {
         self.engine.refuse_outbox_row(id, why).await?;
         let (partition, code) = (self.engine.partition(), why.code.to_string());
         let field = why.field.as_deref().unwrap_or_default();
-        tracing::warn!(partition, row = id.0, %code, field, "an operation in the outbox was refused and moved aside");
+        tracing::warn!(partition, row = id.0, %code, field, "an outbox row was refused and moved aside");
         telemetry::record_outbox_refused(why);
         Ok(())
     }
@@ -111,7 +112,8 @@ const fn is_transient(code: ErrorCode) -> bool {
     )
 }
 
-/// A row as a submission. Its times count from the moment it was handed in, and it always has a key.
+/// Parses a row as a submission. Its times count from the moment it was submitted, and it always
+/// has a dedupe key.
 fn parse_row(row: &OutboxRow) -> Result<Submission> {
     let name: Arc<str> = format!("outbox-{}", row.id.0).into();
     let mut submission = submission::parse_one(&row.operation, &name)?;
@@ -127,7 +129,8 @@ fn parse_row(row: &OutboxRow) -> Result<Submission> {
     Ok(submission)
 }
 
-/// Wakes the drainers of this node when something was handed in for them. Hints may be lost: they look by themselves.
+/// Wakes the drainers of this node when rows were submitted for them. Notifications may be lost:
+/// the drainers poll as well.
 pub(crate) async fn wake_drainers(rooms: Arc<LocalPartitions>) {
     let house = Arc::clone(rooms.house());
     let hearing = async {

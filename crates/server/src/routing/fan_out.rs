@@ -1,5 +1,6 @@
-//! Calls about all partitions: each is asked, at the same time, and the answers are put together by name. A group that
-//! has operations for several upstreams is in several partitions; it is shown once, as it stands where it is longest.
+//! Requests about all partitions: each is asked concurrently, and the responses are merged by name.
+//! A group that has operations for several upstreams is in several partitions; it is shown once, as
+//! it is in the partition where its queue is longest.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +17,13 @@ use crate::api;
 use crate::edge::query::Query;
 use crate::wire::error::ApiError;
 
-/// What one partition answered.
+/// The response of one partition.
 pub(super) struct PartitionAnswer {
     pub partition: Partition,
     pub value: Value,
 }
 
-/// Asks partitions, each at its own target. The first refusal is the answer to all.
+/// Sends a request to each partition, at its own target. The first error is the response for all.
 pub(super) async fn ask_partitions(
     front: &RoutingState,
     call: &RoutedCall,
@@ -51,10 +52,10 @@ pub(super) async fn groups(front: &RoutingState, call: RoutedCall) -> Response {
         Ok(parts) => parts,
         Err(refused) => return refused,
     };
-    // What is wrong with it was told by the partitions.
+    // The partitions have already reported what is wrong with the query.
     let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
     let (limit, (which, _)) = (query.limit(), api::groups::read_list(&mut query));
-    // What lies beyond the end of any page is not known of all of them yet.
+    // Beyond the end of the shortest page, not all partitions are known yet.
     let end = parts.iter().filter_map(|part| part.value["next"].as_str()).min().map(str::to_owned);
     let mut merged: BTreeMap<String, Value> = BTreeMap::new();
     for mut part in parts {
@@ -73,8 +74,8 @@ pub(super) async fn groups(front: &RoutingState, call: RoutedCall) -> Response {
     Json(json!({ "groups": groups, "next_cursor": next_cursor, "next": next })).into_response()
 }
 
-/// Stops a group everywhere, once any partition knows an operation of it: the next one may be
-/// accepted elsewhere.
+/// Pauses a group in all partitions if any of them knows an operation of it: the next operation may
+/// be accepted in another one.
 pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
     let response = group(front, call.clone()).await;
     if response.status() != StatusCode::OK {
@@ -88,14 +89,15 @@ pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
     group(front, RoutedCall { body: Value::Object(body).to_string().into(), ..call }).await
 }
 
-/// One group: looked at where it is longest; stopped and started wherever it may have operations.
+/// One group: shown from the partition where its queue is longest; paused and resumed wherever it
+/// may have operations.
 pub(super) async fn group(front: &RoutingState, call: RoutedCall) -> Response {
     let changes = call.method != Method::GET;
     let asked = (0..front.cluster.partitions())
         .map(|partition| relay::forward_to_partition(front, partition, &call, ForwardRetry::Allowed));
     let (mut best, mut refused, mut unknown) = (None::<(u64, Response)>, None, None);
     for response in join_all(asked).await {
-        // Where nothing is known of it there is nothing to do; any other refusal counts.
+        // A partition that does not know the group has nothing to do; any other error counts.
         match response.status() {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND => {

@@ -1,5 +1,6 @@
-//! Nodes tell each other who they are: `GET /internal/hello`. Whoever asks learns whether the one it means answers there,
-//! whether their secrets agree, and what of their configurations does not. It decides nothing about that.
+//! The handshake between nodes: `GET /internal/hello`. The caller learns whether the expected node
+//! responds at that address, whether their secrets match, and where their configurations differ. It
+//! makes no decision about that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher};
@@ -18,18 +19,18 @@ use tidegate_upstream::http::{LimitKind, UpstreamConfig};
 use super::RoutingState;
 use super::peer_client::PeerClient;
 
-/// Where it is asked.
+/// The path of the handshake.
 pub(super) const PATH: &str = "/internal/hello";
-/// How long the answer is waited for. Nobody has to be quick, and a node that stands still must not hold others up.
+/// The response timeout. A slow node is fine, but a node that hangs must not delay others.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes of a hash that are told: enough to tell configurations apart.
+/// How many bytes of a hash are sent: enough to tell configurations apart.
 const HASH_LEN: usize = 8;
 
-/// What a node says of itself.
+/// What a node tells other nodes about itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NodeHandshake {
     node: String,
-    /// Another one each time it starts, and in each process.
+    /// Random for each process and each start.
     run: String,
     /// Upstreams that are spread by group.
     spread: BTreeSet<String>,
@@ -46,15 +47,15 @@ impl NodeHandshake {
         Self { node: node.to_owned(), run, spread: spread.clone(), limits }
     }
 
-    /// A hash of exactly what decides in which partition an operation has its place, besides the number of partitions,
-    /// which the store keeps.
+    /// Hashes exactly what decides the partition of an operation, except for the number of
+    /// partitions, which the store keeps.
     pub(crate) fn placement_hash(&self) -> String {
         let rule = Fingerprint::of("placing 1");
         let whole = self.spread.iter().fold(rule, |whole, name| whole.part(name.as_bytes()));
         hex(&whole.finish()[..HASH_LEN])
     }
 
-    /// What places operations differently at the other one, as the end of a sentence.
+    /// Describes what makes the other node place operations differently, as the end of a sentence.
     fn placement_mismatch(&self, other: &Self) -> Option<String> {
         let name = self.spread.symmetric_difference(&other.spread).next()?;
         let (spread, not) = if self.spread.contains(name) { (self, other) } else { (other, self) };
@@ -75,16 +76,16 @@ fn limits_hash(upstream: &UpstreamConfig) -> String {
     hex(&whole.finish()[..HASH_LEN])
 }
 
-/// Answers other nodes.
+/// Responds to the handshake of another node.
 pub(super) async fn answer(State(front): State<Arc<RoutingState>>) -> Response {
     Json(&*front.handshake).into_response()
 }
 
-/// Asks others.
+/// Makes handshakes with other nodes.
 pub(crate) struct HandshakeClient {
     pub peers: PeerClient,
     pub handshake: Arc<NodeHandshake>,
-    /// Limits that differ, by node and upstream, each told of once.
+    /// Differences of limits that were logged, by node and upstream, each once.
     reported: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -93,10 +94,11 @@ impl HandshakeClient {
         Self { peers: courier, handshake: hello, reported: Mutex::default() }
     }
 
-    /// Who answers at an address.
+    /// Finds out which node responds at an address.
     pub(super) async fn probe(&self, address: &str) -> HandshakeOutcome {
         let nobody = |found: &str| HandshakeOutcome::Nobody(found.to_owned());
-        // A store that forgot the secret is given it again, so that whoever comes next is no stranger.
+        // If the store has lost the secret, it is stored again, so that the next node to start has
+        // it too.
         self.peers.secret().refresh().await;
         match tokio::time::timeout(TIMEOUT, self.peers.ask(address, PATH)).await {
             Err(_) => nobody(&format!("no answer came within {} s", TIMEOUT.as_secs())),
@@ -112,14 +114,13 @@ impl HandshakeClient {
                         name: other.node,
                     }
                 }
-                Err(_) => {
-                    nobody(&format!("somebody answers with {status} who is not a node of this version"))
-                }
+                Err(_) => nobody(&format!("the response {status} is not from a node of this version")),
             },
         }
     }
 
-    /// Limits that differ harm nobody: each partition goes by those of its owner. But they are hardly meant.
+    /// Warns of limits that differ. They do no harm, because each partition uses those of its
+    /// owner, but they are hardly intended.
     fn warn_of_limit_drift(&self, other: &NodeHandshake) {
         let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         for (upstream, mine) in &self.handshake.limits {
@@ -128,7 +129,7 @@ impl HandshakeClient {
                 tracing::warn!(
                     upstream,
                     node = other.node,
-                    "its limits are others there: those of the node that owns its partition hold"
+                    "its limits differ there: those of the node that owns its partition apply"
                 );
             }
         }
@@ -144,8 +145,8 @@ mod tests {
         NodeHandshake::new(node, &[UpstreamConfig::new("echo", "http://localhost")], &spread)
     }
 
-    /// OPS-7: nodes that place operations alike have one hash, and those that do not have two; it is frozen, because
-    /// nodes of two versions compare it.
+    /// OPS-7: nodes that place operations alike have the same hash, and others do not; it is
+    /// frozen, because nodes of two versions compare it.
     #[test]
     fn ops_7_a_hash_tells_of_exactly_what_places_operations() {
         let plain = hello("ann", &[]).placement_hash();

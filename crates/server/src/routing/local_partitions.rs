@@ -1,5 +1,5 @@
-//! The partitions that this node serves: each a room with an engine and a router of its own. The cluster says when a
-//! room is opened and when it is given to another node.
+//! The partitions that this node serves, each with its own engine and router. The cluster decides
+//! when a partition is opened and when it is handed off to another node.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,10 +20,10 @@ use crate::api;
 use crate::deployment_runner::DeploymentRunner;
 use crate::state::{PartitionState, ServerState};
 
-/// Events that a slow listener may be behind.
+/// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 4_096;
 
-/// What every room is furnished with.
+/// What every partition is set up with.
 pub(crate) struct PartitionSetup {
     pub server: Arc<ServerState>,
     pub options: Options,
@@ -37,14 +37,14 @@ pub(crate) struct PartitionSetup {
 struct LocalPartition {
     engine: Engine,
     router: Router,
-    /// Tells its drainer to look.
+    /// Wakes its drainer.
     wake: Arc<Notify>,
 }
 
-/// The rooms that are open.
+/// The open partitions.
 pub(crate) struct LocalPartitions {
     setup: PartitionSetup,
-    /// Calls in flight, by partition: kept when an engine loses its partition.
+    /// Calls in flight by partition, kept when an engine loses its partition.
     in_flight: Mutex<BTreeMap<Partition, InFlightCalls>>,
     open: RwLock<BTreeMap<Partition, LocalPartition>>,
     events: broadcast::Sender<Arc<Event>>,
@@ -60,7 +60,7 @@ impl LocalPartitions {
         }
     }
 
-    /// The way into a room, if it is here.
+    /// The router of a partition, if this node serves it.
     pub(super) fn router(&self, partition: Partition) -> Option<Router> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.get(&partition).map(|room| room.router.clone())
@@ -75,7 +75,7 @@ impl LocalPartitions {
         &self.setup.server
     }
 
-    /// Has the drainer of a partition look, if it is here.
+    /// Wakes the drainer of a partition, if this node serves it.
     pub(super) fn wake(&self, partition: Partition) {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(room) = open.get(&partition) {
@@ -83,12 +83,12 @@ impl LocalPartitions {
         }
     }
 
-    /// What happens in all rooms.
+    /// Subscribes to the events of all local partitions.
     pub(super) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.events.subscribe()
     }
 
-    /// Operations in all rooms, by state.
+    /// Counts the operations of all local partitions by state.
     pub(crate) async fn counts(&self) -> tidegate::Result<Counts> {
         let mut counts = Counts::default();
         for engine in self.engines() {
@@ -106,7 +106,7 @@ impl LocalPartitions {
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&partition);
     }
 
-    /// The limits that have their place in a partition.
+    /// The limits that belong to a partition.
     fn limits_of(&self, partition: Partition) -> Vec<(Arc<str>, LimitShape)> {
         let here = |name: &str| {
             let upstream = name.split('/').next().unwrap_or_default();
@@ -116,7 +116,7 @@ impl LocalPartitions {
         self.setup.limits.iter().filter(|(name, _)| here(name)).cloned().collect()
     }
 
-    /// Goes on with the deployments that have their place in a partition.
+    /// Resumes the deployments that belong to a partition.
     fn resume_deployments(&self, deploying: &DeploymentRunner, partition: Partition) {
         let PartitionSetup { server: house, spread, partitions, .. } = &self.setup;
         if house.discord_upstreams.is_empty() {
@@ -129,13 +129,13 @@ impl LocalPartitions {
         });
     }
 
-    /// Lets those who listen hear what happens in a room.
+    /// Forwards the events of a partition's engine to all listeners.
     fn forward_events(&self, engine: &Engine) {
         let (mut live, events) = (engine.events(None).live, self.events.clone());
         tokio::spawn(async move {
             loop {
                 match live.recv().await {
-                    // Nobody has to listen.
+                    // There may be no listener.
                     Ok(event) => drop(events.send(event)),
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return,
@@ -145,11 +145,11 @@ impl LocalPartitions {
     }
 }
 
-/// The host that the cluster talks to.
+/// The partition host that the cluster calls.
 pub(crate) struct LocalPartitionHost {
     pub partitions: Arc<LocalPartitions>,
     pub handshakes: HandshakeClient,
-    /// What the store's outbox has to know.
+    /// The upstreams as they are published for the store's outbox.
     pub published: Vec<PublishedUpstream>,
 }
 
@@ -158,7 +158,8 @@ impl PartitionHost for LocalPartitionHost {
         Box::pin(async move { self.handshakes.probe(&address).await })
     }
 
-    /// Has the store's outbox know where what is handed in has its place. One that places differently must not.
+    /// Publishes the placement of upstreams to the store's outbox. A node that places differently
+    /// must not.
     fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let Some(outbox) = self.partitions.setup.server.store.outbox() else { return Ok(()) };

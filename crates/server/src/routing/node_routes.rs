@@ -1,4 +1,5 @@
-//! What a node answers by itself: its figures, whether it is ready, what happens in its rooms, and who is there.
+//! The routes that each node serves by itself: metrics, readiness, the events of its partitions,
+//! and the cluster status.
 
 use std::sync::Arc;
 
@@ -27,10 +28,10 @@ pub(super) async fn metrics(State(front): State<Arc<RoutingState>>) -> Response 
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// Ready means that the store can be written, this node takes part, and the others reach it.
+/// Ready means that the store is writable, this node has joined, and the others can reach it.
 pub(super) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
     if front.server.stopping.is_cancelled() {
-        return ApiError(Error::new(ErrorCode::Stopping, "The server is about to stop.")).into_response();
+        return ApiError(Error::new(ErrorCode::Stopping, "The server is shutting down.")).into_response();
     }
     if let Err(error) = front.server.store.health().await {
         return ApiError(error.into()).into_response();
@@ -48,7 +49,8 @@ pub(super) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
     Json(json!({ "status": "ready" })).into_response()
 }
 
-/// What happens in the rooms of this node, from now on. Whoever comes back is told to look again.
+/// Streams the events of this node's partitions from now on. A client that reconnects is told to
+/// reload.
 pub(super) async fn events(
     State(front): State<Arc<RoutingState>>,
     headers: HeaderMap,
@@ -70,7 +72,7 @@ pub(super) async fn cluster(State(front): State<Arc<RoutingState>>) -> Json<Valu
     Json(cluster_view_json(&front.cluster.view()))
 }
 
-/// Nodes and partitions as they are told.
+/// Nodes and partitions as JSON.
 pub(crate) fn cluster_view_json(view: &ClusterView) -> Value {
     let owned = |name: &str| -> Vec<Partition> {
         view.owners.values().filter(|owner| owner.node == name).map(|owner| owner.partition).collect()

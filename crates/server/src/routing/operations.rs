@@ -1,5 +1,5 @@
-//! A list of operations over all partitions: a page of each, merged by id, newest first. A partition whose operations
-//! did not all fit goes on below the last of them that did.
+//! A list of operations over all partitions: a page of each, merged by id, newest first. A
+//! partition whose operations did not all fit continues below the last one that did.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -58,7 +58,7 @@ async fn page(front: &RoutingState, call: &RoutedCall) -> Result<Response> {
     Ok(Json(json!({ "operations": operations, "next_cursor": next })).into_response())
 }
 
-/// The filter as it is asked of each partition.
+/// The filter as a query for each partition.
 fn filter_query(filter: &Filter) -> String {
     let encode = |text: &str| {
         percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
@@ -82,7 +82,7 @@ fn filter_query(filter: &Filter) -> String {
 struct PartitionPage<T> {
     partition: Partition,
     items: Vec<(OperationId, T)>,
-    /// Where its list goes on.
+    /// Where its list continues.
     next: Option<Seq>,
 }
 
@@ -95,7 +95,8 @@ impl PartitionPage<Value> {
     }
 }
 
-/// The newest of all pages; moves each partition's place along, and says whether there is more.
+/// Merges the newest operations of all pages, advances each partition's position, and returns
+/// whether there are more.
 fn merge<T>(
     pages: Vec<PartitionPage<T>>,
     places: &mut [PartitionCursor],
@@ -131,8 +132,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Page after page gives every operation that matches once, newest first, whatever the pages' lengths, and also
-        /// when a partition looked at some of which none matches.
+        /// Paging returns every matching operation once, newest first, whatever the lengths of the
+        /// pages, even when a partition scanned operations of which none matches.
         #[test]
         fn pages_cover_everything_once(
             times in prop::collection::vec(prop::collection::vec(0_u64..1_000, 0..30), 1..5),

@@ -1,5 +1,5 @@
-//! A call that another node passed on: into the room, or back with the word that it is not here. It is never passed on
-//! again.
+//! A request that another node forwarded: served by the local partition, or returned because this
+//! node does not own it. It is never forwarded again.
 
 use std::sync::Arc;
 

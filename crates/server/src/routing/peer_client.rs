@@ -1,6 +1,5 @@
-//! Passes a call on to the node that owns its partition: HTTP/2, one connection for each node and one more for what takes
-//! long, once. It says whether the
-//! call may have arrived.
+//! Forwards a request once to the node that owns its partition, over HTTP/2: one connection per
+//! node, and another for requests that take long. It reports whether the request may have arrived.
 
 #[cfg(test)]
 mod tests;
@@ -27,41 +26,41 @@ use crate::pacing::response::OPERATION;
 pub(super) const CALLER: HeaderName = HeaderName::from_static("x-tidegate-caller");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longer than the longest wait for an operation.
+/// The response timeout: longer than the longest wait for an operation.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
-/// Longest answer to a question between nodes.
+/// The longest response to a question between nodes.
 const ASKED_LEN_MAX: usize = 1024 * 1024;
-/// A node that does not answer a ping for this long is taken for gone.
+/// A node that does not answer a ping for this long counts as dead.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// What became of a call that was passed on.
+/// The outcome of a forwarded request.
 #[derive(Debug)]
 pub(super) enum ForwardOutcome {
     Answered(Response),
-    /// It has not left.
+    /// It was not sent.
     NotSent,
-    /// The other node does not know this one's secret, and has done nothing.
+    /// The other node does not accept this one's secret and did nothing.
     Refused,
     /// It may have arrived.
     Lost,
 }
 
-/// Passes calls on.
+/// A client that forwards requests to other nodes.
 #[derive(Clone)]
 pub(crate) struct PeerClient {
     client: Client<HttpConnector, Body>,
-    /// The same without a memory: each call is made over a line of its own.
+    /// The same without pooling: each request has its own connection.
     fresh: Client<HttpConnector, Body>,
-    /// For calls that are passed on to an upstream: they may take minutes, and hold up nobody else.
+    /// For proxied calls, which may take minutes and must not delay others.
     patient: Client<HttpConnector, Body>,
-    /// What it says to be let in.
+    /// The secret that authenticates this node.
     secret: Arc<NodeSecret>,
-    /// Nodes that do not know the secret, each told of once.
+    /// Nodes with another secret, each logged once.
     strangers: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl PeerClient {
-    /// With the secret that nodes know each other by.
+    /// Creates a client with the shared secret of the nodes.
     pub(crate) fn new(secret: Arc<NodeSecret>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -78,12 +77,12 @@ impl PeerClient {
         Self { client, fresh, patient, secret, strangers: Arc::default() }
     }
 
-    /// The secret that nodes know each other by.
+    /// The shared secret of the nodes.
     pub(super) const fn secret(&self) -> &Arc<NodeSecret> {
         &self.secret
     }
 
-    /// Passes a call on.
+    /// Forwards a request.
     pub(super) async fn send(&self, node: &Node, partition: Partition, call: &RoutedCall) -> ForwardOutcome {
         let uri = format!("http://{}/internal/{partition}{}", node.address, call.target);
         let mut request = Request::builder().method(call.method.clone()).uri(uri);
@@ -101,7 +100,8 @@ impl PeerClient {
             None => (&self.client, ANSWER_TIMEOUT),
         };
         match tokio::time::timeout(within, client.request(request)).await {
-            // Callers are let in before a call is passed on: this is about the nodes' own secret.
+            // Callers are authorized before a request is forwarded, so this is about the nodes' own
+            // secret.
             Ok(Ok(response))
                 if response.status() == StatusCode::FORBIDDEN
                     && !response.headers().contains_key(OPERATION) =>
@@ -113,14 +113,14 @@ impl PeerClient {
             Ok(Ok(response)) => ForwardOutcome::Answered(response.map(Body::new)),
             Ok(Err(error)) if error.is_connect() => ForwardOutcome::NotSent,
             Ok(Err(error)) => {
-                tracing::debug!(%error, node = node.name, "a call that was passed on was not answered");
+                tracing::debug!(%error, node = node.name, "a forwarded request got no response");
                 ForwardOutcome::Lost
             }
             Err(_) => ForwardOutcome::Lost,
         }
     }
 
-    /// Asks a node something, over a line of its own; nothing when no whole answer came.
+    /// Sends a GET to a node over a connection of its own; `None` if no complete response came.
     pub(super) async fn ask(&self, address: &str, path: &str) -> Option<(StatusCode, Bytes)> {
         let request = Request::builder().uri(format!("http://{address}{path}"));
         let request = request.header(AUTHORIZATION, self.secret.header());
@@ -130,14 +130,14 @@ impl PeerClient {
         Some((status, body.to_bytes()))
     }
 
-    /// Says that a node does not take calls from this one, the first time; whether this was it.
+    /// Logs once that a node does not accept requests from this one; returns whether it did now.
     fn log_secret_mismatch(&self, node: &str) -> bool {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = strangers.insert(node.to_owned());
         if is_new {
             tracing::error!(
                 node,
-                "it does not take calls from this node: token_env in [cluster] must give both the same secret, or be set at neither"
+                "it does not accept requests from this node: token_env in [cluster] must give both the same secret, or be set on neither"
             );
         }
         is_new

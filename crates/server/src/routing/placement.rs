@@ -1,4 +1,4 @@
-//! Which partition a call is about, as far as its path and body say.
+//! Finds the partition of a request from its path and body.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use tidegate_discord::deploy;
 use super::RoutingState;
 use crate::api;
 
-/// How a call finds its partition.
+/// How the partition of a request is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoutingRule {
     /// By the id in its path.
@@ -24,15 +24,15 @@ pub(super) enum RoutingRule {
     Batch,
     /// By the upstream, or the guild, in its body.
     Deployment,
-    /// All of them, newest first.
+    /// All partitions, newest first.
     Operations,
-    /// All of them, by name.
+    /// All partitions, by name.
     Groups,
-    /// All of them: a group may have operations for several upstreams.
+    /// All partitions: a group may have operations for several upstreams.
     Group,
-    /// All of them, once one of them knows the group.
+    /// All partitions, if one of them knows the group.
     Pause,
-    /// All of them.
+    /// All partitions.
     Limits,
     /// By the upstream in the limit's name.
     Limit,
@@ -41,13 +41,13 @@ pub(super) enum RoutingRule {
 }
 
 impl RoutingRule {
-    /// Whether the place of such a call follows from this node's configuration.
+    /// Whether the partition of such a request depends on this node's configuration.
     pub(super) const fn uses_local_config(self) -> bool {
         matches!(self, Self::Submission | Self::Batch | Self::Deployment | Self::Limit | Self::Proxy)
     }
 }
 
-/// How the calls of a route find their way; `None` for those that each node answers by itself.
+/// The rule of a route; `None` for those that each node serves by itself.
 pub(super) fn rule_for(method: MethodFilter, path: &str) -> Option<RoutingRule> {
     Some(match path {
         "/v1/operations" if method == MethodFilter::POST => RoutingRule::Submission,
@@ -70,7 +70,7 @@ pub(super) fn rule_for(method: MethodFilter, path: &str) -> Option<RoutingRule> 
     })
 }
 
-/// What a submission says about its place.
+/// The fields of a submission that decide its partition.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct PlacementKey<'a> {
     #[serde(borrow, default)]
@@ -81,7 +81,7 @@ pub(super) struct PlacementKey<'a> {
     dedupe_key: Option<serde::de::IgnoredAny>,
 }
 
-/// What a deployment says about its place.
+/// The fields of a deployment that decide its partition.
 #[derive(Debug, Default, Deserialize)]
 struct DeploymentPlacement<'a> {
     #[serde(borrow, default)]
@@ -91,24 +91,25 @@ struct DeploymentPlacement<'a> {
 }
 
 impl<'a> PlacementKey<'a> {
-    /// What can be read of it. One that cannot be read has a place too, where it is told what is wrong with it.
+    /// Reads a submission as far as possible. One that cannot be read has a partition too, which
+    /// reports what is wrong with it.
     pub(super) fn read(body: &'a [u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// Of a call whose upstream and group are known.
+    /// The key of a request whose upstream and group are known.
     pub(super) fn new(upstream: Cow<'a, str>, group: Cow<'a, str>) -> Self {
         Self { upstream: Some(upstream), group: Some(group), dedupe_key: None }
     }
 
-    /// Of a deployment: its steps are operations of the guild's group.
+    /// The key of a deployment: its steps are operations of the guild's group.
     pub(super) fn from_deployment(body: &'a [u8]) -> Self {
         let DeploymentPlacement { upstream, guild } = serde_json::from_slice(body).unwrap_or_default();
         let group = guild.and_then(|guild| guild.parse().ok()).map(|guild| Cow::Owned(deploy::group(guild)));
         Self { upstream, group, dedupe_key: None }
     }
 
-    /// Whether it may be handed in again without being accepted twice.
+    /// Whether it can be submitted again without being accepted twice.
     pub(super) const fn may_be_repeated(&self) -> bool {
         self.dedupe_key.is_some()
     }
@@ -117,7 +118,8 @@ impl<'a> PlacementKey<'a> {
         self.partition_among(&front.spread, front.cluster.partitions())
     }
 
-    /// The rule. A store with an outbox knows it too, and a test holds the two together.
+    /// Applies the placement rule. A store with an outbox implements it too, and a test keeps the
+    /// two in step.
     pub(super) fn partition_among(&self, spread: &BTreeSet<String>, partitions: Partition) -> Partition {
         let group = self.group.as_deref().unwrap_or_default();
         match self.upstream.as_deref() {
@@ -127,12 +129,12 @@ impl<'a> PlacementKey<'a> {
     }
 }
 
-/// Where everything of an upstream has its place.
+/// The partition of an upstream that is not spread.
 pub(crate) fn upstream_partition(upstream: &str, partitions: Partition) -> Partition {
     partition_of(&format!("upstream {upstream}"), partitions)
 }
 
-/// The id in a path such as `/v1/operations/op_…/why`, however its caller has written it.
+/// The id in a path such as `/v1/operations/op_…/why`, however the client has encoded it.
 pub(super) fn id_in(target: &str) -> Option<OperationId> {
     let path = target.split('?').next().unwrap_or_default();
     path.split('/')
@@ -157,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// A name of letters from everywhere, and of what JSON has to escape.
+    /// A random name of letters of many scripts and of characters that JSON has to escape.
     fn name(chance: &mut SeededRng) -> String {
         const LETTERS: [char; 16] =
             ['a', 'Z', '0', ':', '/', '-', ' ', '"', '\\', 'é', 'ß', 'Ω', 'ж', '日', '🌊', '\u{301}'];
@@ -165,7 +167,7 @@ mod tests {
         (0..len).map(|_| LETTERS[(chance.next() % LETTERS.len() as u64) as usize]).collect()
     }
 
-    /// An id is found in a path as it is, and where its caller has escaped more of it than needed.
+    /// An id is found in a path as it is, and when the client has escaped more of it than needed.
     #[test]
     fn an_id_is_found_however_it_is_written() {
         let id =
@@ -177,8 +179,8 @@ mod tests {
         assert_eq!(id_in("/v1/operations/op%ff"), None);
     }
 
-    /// OPS-4: what is handed in with SQL has the place that it has when it is handed in over HTTP, so that a group is in
-    /// one line whichever way its operations come.
+    /// OPS-4: an operation submitted with SQL has the same partition as one submitted over HTTP, so
+    /// that a group has one queue whichever way its operations come.
     #[tokio::test]
     async fn ops_4_sql_and_http_agree_on_every_place() {
         const PARTITIONS: Partition = 23;

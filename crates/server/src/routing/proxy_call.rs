@@ -1,5 +1,5 @@
-//! A client's call to an upstream, passed whole to the node that owns its place and answered there. When that place moves
-//! while it waits, it is followed, and its answer is what is stored of it.
+//! A proxied call, forwarded whole to the node that owns its partition and served there. If the
+//! partition moves while the call waits, the call is followed, and its response is the stored one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,30 +22,30 @@ use crate::pacing::stored;
 use crate::pacing::target::{PREFIX, ProxyTarget};
 use crate::state::ServerState;
 
-/// What a client's header is called between nodes, so that none of theirs is in its way.
+/// The prefix of a client's headers between nodes, so that they do not collide with the nodes' own.
 const PACKED: &str = "x-tidegate-passed-";
-/// Longest time that one look at an operation waits, in milliseconds.
+/// The longest time that one poll of an operation waits, in milliseconds.
 const LOOK_MS: u128 = 30_000;
-/// A pause after a look that told nothing.
+/// The pause after a poll without a result.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
-/// What goes along with a call to an upstream.
+/// What accompanies a proxied call.
 #[derive(Debug)]
 pub(crate) struct ProxyContext {
     /// The client's own headers.
     pub headers: HeaderMap,
-    /// The longest that it takes.
+    /// The longest time that it takes.
     pub within: Duration,
 }
 
 impl ProxyContext {
-    /// Of a client's headers.
+    /// Builds the context from a client's headers.
     pub(super) fn from_headers(house: &ServerState, headers: HeaderMap) -> Arc<Self> {
         let headers = end_to_end_headers(headers, !house.tokens.is_empty());
         Arc::new(Self { headers, within: house.pacing.answer_timeout() })
     }
 
-    /// Puts the headers beside those of the node.
+    /// Adds the client's headers to those of the node.
     pub(super) fn pack_headers(&self, into: &mut HeaderMap) {
         for (name, value) in &self.headers {
             if let Ok(name) = HeaderName::from_bytes(format!("{PACKED}{name}").as_bytes()) {
@@ -54,7 +54,7 @@ impl ProxyContext {
         }
     }
 
-    /// And takes them out again.
+    /// Extracts the client's headers again.
     pub(super) fn unpack_headers(house: &ServerState, target: &str, from: &HeaderMap) -> Option<Arc<Self>> {
         if !target.starts_with(PREFIX) {
             return None;
@@ -88,16 +88,17 @@ pub(super) async fn route_proxy_call(front: &RoutingState, call: RoutedCall) -> 
     without_made_up_length(&call.method, response)
 }
 
-/// Where it belongs; one whose upstream is not known has a place too, where that is told.
+/// The partition of a call; one whose upstream is unknown has a partition too, which reports that.
 fn partition_of(front: &RoutingState, call: &RoutedCall) -> tidegate_core::id::Partition {
     let Some(ProxyTarget { upstream, .. }) = ProxyTarget::read(&call.target) else { return 0 };
     let group = call.proxy.as_ref().and_then(|passing| passing.group());
-    // One without a group stands behind no other: where calls are spread, it may go anywhere.
+    // A call without a group waits for no other: if calls are spread, it may go to any partition.
     let group = group.unwrap_or_else(|| Cow::Borrowed(&*call.request_id));
     PlacementKey::new(upstream.clone(), group).partition(front)
 }
 
-/// Only what changes nothing is handed in again when it may have arrived: by its method, or as its dialect knows.
+/// Only a call that changes nothing is sent again when it may have arrived: by its method, or
+/// according to its dialect.
 fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
     let headers = call.proxy.as_ref().map(|passing| &passing.headers);
     let content_type = headers.and_then(|headers| headers.get(CONTENT_TYPE)?.to_str().ok());
@@ -107,7 +108,8 @@ fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
     if is_kept && (method.is_safe() || reads()) { ForwardRetry::Allowed } else { ForwardRetry::Forbidden }
 }
 
-/// Waits for an operation whose partition went to another node. It ends there by its deadline at the latest.
+/// Waits for an operation whose partition moved to another node. It ends there by its deadline at
+/// the latest.
 async fn follow_operation(
     front: &RoutingState,
     call: &RoutedCall,

@@ -1,5 +1,5 @@
-//! A call to one partition: into the room here, or to the node that owns it. While nobody does, and while it changes
-//! hands, it is held for a moment and tried again, as far as that is safe.
+//! A request to one partition: served locally, or forwarded to the node that owns it. While no node
+//! does, and during a handoff, it is held for a moment and retried, as far as that is safe.
 
 mod forward_trace;
 
@@ -23,17 +23,18 @@ use crate::pacing::response::{OPERATION, without_made_up_length};
 use crate::wire::error::ApiError;
 use forward_trace::ForwardTrace;
 
-/// How long a call is held while its partition changes hands. A take-over after a crash is shorter.
+/// How long a request is held during a handoff of its partition. A failover after a crash is
+/// shorter.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(12);
-/// Largest answer of a partition that is put together with others.
+/// The largest response of a partition that is merged with others.
 pub(super) const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
-/// How long one look at who owns it is waited for.
+/// The timeout of one lookup of the owner.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long the answer of a node that has gone may be on its way.
+/// How long the response of a dead node may still be on its way.
 const GONE_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether a call may be made again when it is not known whether it arrived.
+/// Whether a request may be sent again when it is unknown whether it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForwardRetry {
     Allowed,
@@ -50,7 +51,7 @@ pub(super) async fn by_id(front: &RoutingState, call: RoutedCall) -> Response {
             };
             forward_to_partition(front, id.partition(), &call, again).await
         }
-        // Where it is told that there is no such operation.
+        // That partition reports that there is no such operation.
         _ => forward_to_partition(front, 0, &call, ForwardRetry::Allowed).await,
     }
 }
@@ -71,14 +72,14 @@ pub(super) async fn by_limit(front: &RoutingState, call: RoutedCall) -> Response
     let upstream = placement::upstream_in(&call.target);
     if front.spread.contains(&upstream) {
         let message =
-            format!("The upstream {upstream} is spread by group; its limits are not kept in one place.");
+            format!("The upstream {upstream} is spread by group; its limits are not in one partition.");
         return ApiError(Error::new(ErrorCode::NotNow, message)).into_response();
     }
     let partition = placement::upstream_partition(&upstream, front.cluster.partitions());
     forward_to_partition(front, partition, &call, ForwardRetry::Allowed).await
 }
 
-/// Makes a call to the partition, wherever it is.
+/// Sends a request to the partition, wherever it is.
 pub(super) async fn forward_to_partition(
     front: &RoutingState,
     partition: Partition,
@@ -101,7 +102,7 @@ pub(super) async fn forward_to_partition(
         story.record(&route, &passed);
         match passed {
             ForwardOutcome::Answered(response) if !has_moved(&response) => return response,
-            // It went with a body that nobody has kept.
+            // It was sent with a body that was not buffered.
             _ if call.is_spent() => return story.failure_response(partition, call, ForwardRetry::Forbidden),
             ForwardOutcome::Lost if again == ForwardRetry::Forbidden => {
                 return story.failure_response(partition, call, again);
@@ -119,12 +120,12 @@ pub(super) async fn forward_to_partition(
     }
 }
 
-/// Until when a call that waits for an upstream is tried elsewhere.
+/// Until when a call that waits for an upstream is retried on another node.
 fn extended_deadline(call: &RoutedCall, begun: Instant) -> Option<Instant> {
     call.proxy.as_ref().map(|passing| (Instant::now() + FORWARD_TIMEOUT).min(begun + passing.within))
 }
 
-/// Into the room, if it is here.
+/// Serves the request locally, if this node has the partition.
 pub(super) async fn call_local(
     front: &RoutingState,
     partition: Partition,
@@ -142,7 +143,7 @@ pub(super) async fn call_local(
     request.extensions_mut().insert(Caller(Arc::clone(&call.caller)));
     request.extensions_mut().insert(RequestId(Arc::clone(&call.request_id)));
     match router.oneshot(request).await {
-        // What leaves a room is only known to have no body there.
+        // Whether a response has no body is only known here, where it leaves the router.
         Ok(response) if call.proxy.is_some() => {
             ForwardOutcome::Answered(without_made_up_length(&call.method, response))
         }
@@ -151,8 +152,8 @@ pub(super) async fn call_local(
     }
 }
 
-/// Resolves when a node is gone and has not answered for a moment after that. One that has only handed the partition
-/// over is still there, and answers.
+/// Resolves when a node is dead and has not responded for a moment after that. A node that has only
+/// handed off the partition still responds.
 async fn wait_until_gone(front: &RoutingState, node: &tidegate_store::nodes::Node) {
     let mut cluster = front.cluster.clone();
     while cluster.view().nodes.iter().any(|there| there.name == node.name) {
@@ -161,9 +162,9 @@ async fn wait_until_gone(front: &RoutingState, node: &tidegate_store::nodes::Nod
     tokio::time::sleep(GONE_GRACE).await;
 }
 
-/// Whether nothing was done because the partition is not there any more.
+/// Whether nothing was done because the partition has moved.
 pub(super) fn has_moved(response: &Response) -> bool {
-    // An upstream may answer so too, and then it has an operation.
+    // An upstream may return this status too, but then the response names an operation.
     (response.status() == StatusCode::MISDIRECTED_REQUEST && !response.headers().contains_key(OPERATION))
         || response.extensions().get::<ErrorCode>() == Some(&ErrorCode::Stopping)
 }

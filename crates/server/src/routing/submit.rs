@@ -1,5 +1,6 @@
-//! A submission whose end is waited for: it is accepted first, by whoever owns its partition, and then looked at. So a node
-//! that goes away in between loses nothing: what was accepted is looked at again, wherever it is then.
+//! A submission that waits for the end of its operation: the owner of its partition accepts it
+//! first, then it is polled. So a node that dies in between loses nothing: the accepted operation
+//! is polled again, wherever it is then.
 
 use axum::Json;
 use axum::body::to_bytes;
@@ -48,7 +49,7 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
         RoutedCall { method: Method::GET, target, content_type: None, body: bytes::Bytes::new(), ..call };
     let ended = relay::by_id(front, look).await;
     if ended.status() != StatusCode::OK {
-        // It stands, whatever became of the look.
+        // It was accepted, whatever became of the poll.
         return accepted();
     }
     let body = to_bytes(ended.into_body(), ANSWER_LEN_MAX).await.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Where a page of a list goes on: the last id or name, with a checksum over it and the filter. One
-//! that was made up, or belongs to another list, is refused.
+//! The cursor of a list: the last id or name, with a checksum over it and the filter. A cursor that
+//! was made up or belongs to another list is refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -28,13 +28,14 @@ pub(crate) fn read(text: &str, filter: &Filter) -> Result<OperationId> {
     id.ok_or_else(bad_cursor)
 }
 
-/// A cursor that this server did not make for this list.
+/// The error for a cursor that this server did not issue for this list.
 pub(crate) fn bad_cursor() -> Error {
-    let message = "This cursor was not given for this list; start again without one.";
+    let message = "This cursor was not issued for this list; start again without one.";
     Error::new(ErrorCode::BadCursor, message).field("cursor")
 }
 
-/// A cursor of a list that goes on from a text. `list` says which list, with its filter.
+/// Writes the cursor of a list that continues after a text. `list` identifies the list and its
+/// filter.
 pub(crate) fn write_text(next: &str, list: &str) -> String {
     format!("{}{}", URL_SAFE_NO_PAD.encode(next), sum_of_text(next, list))
 }

@@ -1,11 +1,12 @@
-//! A deployment and its steps, as they are told: by the API, and by the command that reads the journal itself.
+//! A deployment and its steps as JSON, for the API and for the command that reads the journal
+//! itself.
 
 use serde_json::{Value, json};
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepState};
 
 use super::time::Timestamp;
 
-/// A deployment, with its steps where they are given. What was asked for is not in it: it may be long.
+/// A deployment, with its steps if they are given. The request is not included: it may be long.
 #[must_use]
 pub fn deployment_json(one: &Deployment, steps: Option<&[DeploymentStep]>) -> Value {
     let mut value = json!({

@@ -1,4 +1,4 @@
-//! A deployment as it is asked for, read field by field.
+//! A request for a deployment, parsed field by field.
 
 use tidegate::{Error, ErrorCode, Result};
 use tidegate_discord::Id;
@@ -9,20 +9,20 @@ use super::object::{self, Fields};
 use tidegate_core::bounds::DEPLOYMENT_LEN_MAX;
 
 const NAMES: [&str; 7] = ["guild", "upstream", "template", "prune", "verify", "audit_channel", "dry_run"];
-/// What a template that came over the wire is called in what is said about it.
+/// The file name of a received template in messages.
 const FILE: &str = "template";
 
-/// What is asked for.
+/// A request for a deployment.
 pub(crate) struct DeploymentRequest {
     pub wanted: DeployRequest,
-    /// Only say what would be done.
+    /// Whether to plan only.
     pub dry_run: bool,
 }
 
-/// Reads a body.
+/// Parses a body.
 ///
 /// # Errors
-/// Every field that is not as it must be. What is wrong inside the template is another matter.
+/// All invalid fields. Problems inside the template are reported separately.
 pub(crate) fn read(body: &[u8]) -> Result<DeploymentRequest> {
     let Fields { values, mut problems } = object::read(body, &NAMES)?;
     let mut fields = NAMES.iter().zip(values).map(|(name, raw)| Field { name, raw });
@@ -54,12 +54,12 @@ pub(crate) fn read(body: &[u8]) -> Result<DeploymentRequest> {
     Ok(DeploymentRequest { wanted, dry_run })
 }
 
-/// An id of Discord's, from a field or a parameter.
+/// Parses a Discord id from a field or a parameter.
 pub(crate) fn parse_discord_id(field: &str, text: &str) -> Result<Id> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let parsed = text.parse().ok().filter(|_| is_plain);
     parsed.ok_or_else(|| {
-        let message = format!("{field:?} must be an id of Discord's: a number in quotes, as in \"4177\".");
+        let message = format!("{field:?} must be a Discord id: a number in quotes, such as \"4177\".");
         Error::new(ErrorCode::Malformed, message).field(field)
     })
 }

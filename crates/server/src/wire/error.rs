@@ -1,4 +1,4 @@
-//! An error as an answer: the status that fits its code, and
+//! The response of an error: the status of its code, and
 //! `{"error":{"code","title","message","field","detail","problems","link"}}`.
 
 use axum::Json;
@@ -12,13 +12,13 @@ use tidegate::{Error, ErrorCode};
 use super::object::truncate_name;
 use super::time::Timestamp;
 
-/// When a caller may try again after the store could not be written.
+/// When a caller may retry after the store could not be written.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
-/// The code, where a client of the proxy looks for it: an upstream's own failure has none.
+/// The header with the code, for clients of the proxy: an upstream's own error does not have it.
 pub(crate) const ERROR: HeaderName = HeaderName::from_static("x-tidegate-error");
 
-/// What a handler fails with.
+/// The error of a handler.
 #[derive(Debug)]
 pub(crate) struct ApiError(pub Error);
 
@@ -36,14 +36,14 @@ pub(crate) struct ErrorEnvelope {
 #[derive(Serialize)]
 pub(crate) struct ErrorBody {
     code: String,
-    /// What kind of problem it is; the same for all of its code.
+    /// The kind of problem; the same for all errors of its code.
     title: &'static str,
     message: String,
     field: Option<String>,
     detail: ErrorDetail,
-    /// Everything that is wrong with the request; the first is the error itself.
+    /// All problems of the request; the first is the error itself.
     problems: Vec<ProblemOut>,
-    /// Where its page is, on this server.
+    /// The path of its page on this server.
     link: String,
 }
 
@@ -60,7 +60,7 @@ impl ProblemOut {
     }
 }
 
-/// Where the page of a code is.
+/// The path of the pages about codes.
 pub(crate) const PAGES: &str = "/docs/errors";
 
 #[derive(Default, Serialize)]
@@ -75,16 +75,16 @@ struct ErrorDetail {
     about: ErrorContext,
 }
 
-/// More of what a failure is about.
+/// Additional details of an error.
 #[derive(Default, Serialize)]
 pub(crate) struct ErrorContext {
-    /// What it may be about.
+    /// The things it may refer to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<Value>,
-    /// Everything that is wrong with a template.
+    /// All problems of a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problems: Option<Value>,
-    /// The deployment that is in the way.
+    /// The conflicting deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<String>,
 }
@@ -139,12 +139,12 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// A failure that may be about any of several things, which are told with it.
+/// The response of an error that may refer to several things, which it lists.
 pub(crate) fn ambiguous_response(error: Error, candidates: Value) -> Response {
     response_with_context(error, ErrorContext { candidates: Some(candidates), ..ErrorContext::default() })
 }
 
-/// A failure with more of what it is about.
+/// The response of an error with additional details.
 pub(crate) fn response_with_context(error: Error, about: ErrorContext) -> Response {
     let code = error.code;
     let mut wrapped = ErrorEnvelope::from(error);
@@ -161,7 +161,7 @@ fn error_response(code: ErrorCode, wrapped: ErrorEnvelope) -> Response {
     if let Ok(code) = HeaderValue::from_str(&code.to_string()) {
         response.headers_mut().insert(ERROR, code);
     }
-    // For whoever passes the answer on within this process.
+    // For layers of this process that see the response.
     response.extensions_mut().insert(code);
     if code == ErrorCode::Unauthorized {
         for way in ["Bearer realm=\"tidegate\"", "Basic realm=\"tidegate\""] {
@@ -171,11 +171,11 @@ fn error_response(code: ErrorCode, wrapped: ErrorEnvelope) -> Response {
     response
 }
 
-/// There is such a page, but not with this method.
+/// The response when the path exists, but not with this method.
 pub(crate) fn wrong_method(method: &Method) -> Response {
     let error = Error::new(
         ErrorCode::NoRoute,
-        format!("This page does not take {}.", truncate_name(method.as_str())),
+        format!("This path does not support {}.", truncate_name(method.as_str())),
     );
     let mut response = ApiError(error).into_response();
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;

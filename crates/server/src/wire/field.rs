@@ -1,5 +1,5 @@
-//! One field of an object, read as what it must be. A mistake is told with the field's name and what was sent is
-//! never repeated.
+//! One field of an object, parsed as its type. An error has the field's name and never repeats the
+//! value that was sent.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// `null` is as good as nothing.
+    /// The raw value; `null` counts as absent.
     fn raw(&self) -> Option<&'a str> {
         self.raw.map(RawValue::get).filter(|raw| *raw != "null")
     }
@@ -31,12 +31,12 @@ impl<'a> Field<'a> {
         self.raw().map(|raw| serde_json::from_str(raw).map_err(|_| self.type_error(wanted))).transpose()
     }
 
-    /// A text.
+    /// Parses a text.
     pub(crate) fn text(&self) -> Result<Option<String>> {
         self.parse("a text")
     }
 
-    /// That a text has so many bytes.
+    /// Checks the length of a text in bytes.
     pub(crate) fn check_len(&self, text: &str, bytes: RangeInclusive<usize>) -> Result<()> {
         if bytes.contains(&text.len()) {
             return Ok(());
@@ -46,12 +46,12 @@ impl<'a> Field<'a> {
         Err(Error::new(ErrorCode::Invalid, message).field(self.name))
     }
 
-    /// A text that must be there.
+    /// Parses a required text.
     pub(crate) fn required_text(&self) -> Result<String> {
         self.text()?.ok_or_else(|| missing(self.name))
     }
 
-    /// One of a few words.
+    /// Parses one of a few words.
     pub(crate) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>> {
         let Some(text) = self.text()? else { return Ok(None) };
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
@@ -61,12 +61,12 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// True or false.
+    /// Parses true or false.
     pub(crate) fn flag(&self) -> Result<Option<bool>> {
         self.parse("true or false")
     }
 
-    /// A whole number within bounds.
+    /// Parses a whole number within bounds.
     pub(crate) fn integer(&self, bounds: RangeInclusive<u64>) -> Result<Option<u64>> {
         let Some(number) = self.number()? else { return Ok(None) };
         match self.raw().and_then(parse_whole) {
@@ -76,7 +76,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A number of any size, as it was sent.
+    /// Parses a number of any size.
     fn number(&self) -> Result<Option<f64>> {
         let Some(raw) = self.raw() else { return Ok(None) };
         let first = raw.as_bytes().first().copied().unwrap_or_default();
@@ -86,7 +86,7 @@ impl<'a> Field<'a> {
         raw.parse().map(Some).map_err(|_| self.type_error("a number"))
     }
 
-    /// A number within bounds.
+    /// Parses a number within bounds.
     pub(crate) fn figure(&self, bounds: RangeInclusive<f64>) -> Result<Option<f64>> {
         match self.number()? {
             Some(number) if !bounds.contains(&number) => {
@@ -101,14 +101,15 @@ impl<'a> Field<'a> {
         Error::new(ErrorCode::Invalid, message).field(self.name)
     }
 
-    /// A JSON object, as it was sent.
+    /// Returns a JSON object as it was sent.
     pub(crate) fn object(&self) -> Result<&'a str> {
         let raw = self.raw().ok_or_else(|| missing(self.name))?;
         if raw.starts_with('{') { Ok(raw) } else { Err(self.type_error("an object in braces")) }
     }
 }
 
-/// A whole number, also when it is written `7.0` or `7e0`, as long as a float holds it exactly.
+/// Parses a whole number, even if it is written `7.0` or `7e0`, as long as a float represents it
+/// exactly.
 pub(crate) fn parse_whole(raw: &str) -> Option<u64> {
     const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
     raw.parse().ok().or_else(|| {

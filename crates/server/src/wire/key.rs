@@ -1,4 +1,5 @@
-//! Idempotency keys as operators get them, never with a body, and the answer that an operator records.
+//! Idempotency keys as JSON for operators, never with a body, and the response that an operator
+//! records.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,10 @@ use super::field::Field;
 use super::object::{self, Fields};
 use super::time::Timestamp;
 
-/// Every word for where a key stands.
+/// The states of a key.
 pub(crate) const STATES: [&str; 3] = ["processing", "unknown", "completed"];
 
-/// Which key: what the store knows it by.
+/// The name of a key in the store.
 #[derive(Serialize)]
 pub(crate) struct KeyNameOut<'a> {
     key: &'a str,
@@ -40,11 +41,11 @@ pub(crate) struct KeyOut<'a> {
     state: &'static str,
     created_at: Timestamp,
     expires_at: Timestamp,
-    /// Until when its holder has it without a sign of life; `null` when it is completed.
+    /// When the lease of its holder expires without a heartbeat; `null` if the key is completed.
     lease_until: Option<Timestamp>,
-    /// What becomes of it then.
+    /// What happens to it then.
     on_lapse: Option<&'static str>,
-    /// What is kept of the answer, in bytes.
+    /// The size of the stored response, in bytes.
     kept_bytes: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
@@ -57,12 +58,12 @@ pub(crate) struct KeyOut<'a> {
 #[derive(Serialize)]
 pub(crate) struct KeyAnswerOut {
     status: u16,
-    /// Nothing when it was too large to be kept.
+    /// `null` if it was too large to be stored.
     body_bytes: Option<usize>,
 }
 
 impl<'a> KeyOut<'a> {
-    /// As a line of a list.
+    /// The key as an item of a list.
     pub(crate) fn line(listed: &'a KeySummary, now: Time) -> Self {
         let (lease_until, on_lapse, kept_bytes) = match listed.state {
             KeyState::Processing { until, on_lapse } => {
@@ -84,7 +85,7 @@ impl<'a> KeyOut<'a> {
         }
     }
 
-    /// Looked into.
+    /// The key with all its details.
     pub(crate) fn whole(shown: &'a KeyDetail, now: Time) -> Self {
         let answer = shown.answer.map(|(status, body_bytes)| KeyAnswerOut { status, body_bytes });
         Self {
@@ -102,7 +103,7 @@ pub(crate) struct KeysOut<'a> {
     pub next_cursor: Option<String>,
 }
 
-/// A key that is free now.
+/// A key that was released or expired.
 #[derive(Serialize)]
 pub(crate) struct FreedKeyOut<'a> {
     #[serde(flatten)]
@@ -110,7 +111,7 @@ pub(crate) struct FreedKeyOut<'a> {
     pub state: &'static str,
 }
 
-/// Where it stands, by this machine's clock.
+/// The state of a key, by this machine's clock.
 pub(crate) fn state(standing: KeyState, now: Time) -> &'static str {
     match standing {
         KeyState::Processing { until, on_lapse: OnLapse::Hold } if until <= now => "unknown",
@@ -126,11 +127,11 @@ const fn lapse_word(on_lapse: OnLapse) -> &'static str {
     }
 }
 
-/// Reads the answer that an operator records: `{"status","headers","body"}`. A body that is a text is
-/// taken as it is, any other value as the JSON it was sent as.
+/// Parses the response that an operator records: `{"status","headers","body"}`. A body that is a
+/// text is used as it is, any other value as the JSON that was sent.
 ///
 /// # Errors
-/// The first field that is not as it must be.
+/// The first invalid field.
 pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
     let Fields { values: [status, headers, body], problems } =
         object::read(body, &["status", "headers", "body"])?;
@@ -174,7 +175,7 @@ pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
 mod tests {
     use super::*;
 
-    /// IDM-22: an answer is recorded with the type that its body has, unless another is said.
+    /// IDM-22: a response is recorded with the content type of its body, unless another is given.
     #[test]
     fn idm_22_a_recorded_answer_has_a_type() {
         let read = |text: &str| read_answer(text.as_bytes());
@@ -198,7 +199,8 @@ mod tests {
         }
     }
 
-    /// IDM-22: a key that is held after its lease has an unknown outcome; one that may be taken over is in work.
+    /// IDM-22: a key that is held after its lease has an unknown outcome; one that may be taken
+    /// over is processing.
     #[test]
     fn idm_22_what_is_held_after_its_lease_is_unknown() {
         let (then, now) = (Time::from_millis(1), Time::from_millis(2));

@@ -1,4 +1,4 @@
-//! What a person asks of a limit: other figures, the configured ones again, or to open it.
+//! An operator's request about a limit: other figures, the configured ones again, or to open it.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::object::{Fields, read};
 
 const NAMES: [&str; 5] = ["capacity", "refill_per_s", "at_once", "open", "reset"];
 
-/// What is asked.
+/// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitRequest {
     Set(LimitShape),
@@ -22,7 +22,7 @@ pub(crate) enum LimitRequest {
 }
 
 impl fmt::Display for LimitRequest {
-    /// As it was asked, for the log.
+    /// Formats the request for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tokens = |micro: u64| micro as f64 / MICRO as f64;
         match *self {
@@ -30,7 +30,7 @@ impl fmt::Display for LimitRequest {
                 write!(f, "capacity {}, refill_per_s {}", tokens(capacity), tokens(refill_per_s))
             }
             Self::Set(LimitShape::Cap { at_once }) => write!(f, "at_once {at_once}"),
-            // Nobody can ask for these.
+            // These cannot be requested.
             Self::Set(LimitShape::Window { .. } | LimitShape::Gate) => f.write_str("another shape"),
             Self::Open => f.write_str("open"),
             Self::Reset => f.write_str("as configured"),
@@ -65,7 +65,7 @@ pub(crate) fn parse_limit_request(body: &[u8]) -> Result<LimitRequest> {
     }
 }
 
-/// The bounds keep it in range, and a cast from a float saturates.
+/// Converts tokens to micro-tokens. The bounds keep it in range, and a cast from a float saturates.
 fn to_micro(tokens: f64) -> u64 {
     (tokens * MICRO as f64).round() as u64
 }

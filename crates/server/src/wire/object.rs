@@ -1,5 +1,6 @@
-//! A JSON object of known fields, each kept as the text it was sent as: one pass over the body, nothing copied.
-//! What is wrong inside one object is told of that object and does not end the reading of the others.
+//! A JSON object of known fields, each kept as the raw text that was sent: one pass over the body,
+//! nothing copied. An error inside one object is reported for that object and does not stop the
+//! parsing of the others.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,27 +13,27 @@ use super::problems::RequestProblems;
 
 /// The fields of an object.
 pub(crate) struct Fields<'a, const N: usize> {
-    /// As they were sent, in the order of their names.
+    /// The raw values, in the order of the known names.
     pub values: [Option<&'a RawValue>; N],
-    /// What is wrong with their names.
+    /// The problems of their names.
     pub problems: RequestProblems,
 }
 
 impl<const N: usize> Fields<'_, N> {
-    /// Those of an object without any.
+    /// The fields of an empty object.
     pub(crate) fn empty() -> Self {
         Self { values: [None; N], problems: RequestProblems::default() }
     }
 }
 
-/// The fields, or why it is no object.
+/// The fields, or why it is not an object.
 pub(crate) type ParsedObject<'a, const N: usize> = Result<Fields<'a, N>, Error>;
 
-/// Reads a body that is one object with no other fields than these. Unknown fields, and those that
-/// are there twice, are among the problems.
+/// Parses a body that is one object with only these fields. Unknown and duplicate fields are among
+/// the problems.
 ///
 /// # Errors
-/// When it is no JSON or no object.
+/// When it is not JSON or not an object.
 pub(crate) fn read<'a, const N: usize>(
     body: &'a [u8],
     names: &'static [&'static str; N],
@@ -43,10 +44,10 @@ pub(crate) fn read<'a, const N: usize>(
     fields
 }
 
-/// Reads a body that is one object with one field, a list of objects with no other fields than these.
+/// Parses a body that is one object with one field, a list of objects with only these fields.
 ///
 /// # Errors
-/// When the body as a whole is not that. What is wrong with one of the objects is told in its place.
+/// When the body as a whole is not that. The problems of one object are reported with that object.
 pub(crate) fn read_list<'a, const N: usize>(
     body: &'a [u8],
     list: &'static str,
@@ -65,7 +66,7 @@ pub(crate) fn read_list<'a, const N: usize>(
     }
 }
 
-/// A field that must be there is not.
+/// The error for a missing field.
 pub(crate) fn missing(field: &str) -> Error {
     Error::new(ErrorCode::Malformed, format!("The field {field:?} is missing.")).field(field)
 }
@@ -80,7 +81,7 @@ fn not_an_object(got: &str) -> Error {
     Error::new(ErrorCode::Malformed, format!("An object in braces is expected, not {got}."))
 }
 
-/// A name from outside, short enough for a message.
+/// Truncates a name from outside for a message.
 pub(crate) fn truncate_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
@@ -102,7 +103,8 @@ impl<'a, const N: usize> DeserializeSeed<'a> for ObjectVisitor<N> {
     }
 }
 
-/// What is of another type is an answer too: it is told in our words, and the others of a list are still read.
+/// A value of another type is a result too, not a parse error: it gets our own message, and the
+/// other members of a list are still parsed.
 macro_rules! refuse_scalars {
     ($refuse:expr) => {
         refuse_scalars!($refuse, visit_bool(bool) = "true or false", visit_i64(i64) = "a number",
@@ -142,7 +144,7 @@ impl<'a, const N: usize> Visitor<'a> for ObjectVisitor<N> {
                 Some(slot) if slot.is_none() => *slot = Some(map.next_value()?),
                 Some(_) => {
                     map.next_value::<IgnoredAny>()?;
-                    let message = format!("The field {name:?} is there twice.");
+                    let message = format!("The field {name:?} appears twice.");
                     fields
                         .problems
                         .add(Error::new(ErrorCode::Malformed, message).field(truncate_name(&name)));
@@ -157,7 +159,7 @@ impl<'a, const N: usize> Visitor<'a> for ObjectVisitor<N> {
     }
 }
 
-/// A key, borrowed unless it holds escapes.
+/// A key, borrowed unless it contains escapes.
 struct FieldName<'a>(Cow<'a, str>);
 
 impl<'a> Deserialize<'a> for FieldName<'a> {
@@ -277,7 +279,7 @@ impl<'a, const N: usize> Visitor<'a> for ListVisitor<N> {
         }
         let most = self.most;
         let too_long = || {
-            let message = format!("There are {count} operations in the batch; at most {most} are taken.");
+            let message = format!("There are {count} operations in the batch; the maximum is {most}.");
             Error::new(ErrorCode::BatchTooLong, message).field("operations")
         };
         let problem = (count > most).then(too_long);

@@ -1,24 +1,24 @@
-//! Everything that is wrong with one request, collected so that its sender hears of all of it at
-//! once.
+//! All problems of one request, collected so that its sender learns of all of them at once.
 
 use tidegate::{Error, Result};
 
-/// Problems of one request that are reported; what comes after them is left out.
+/// How many problems of one request are reported at most; the rest are left out.
 pub(crate) const PROBLEMS_MAX: usize = 20;
 
-/// What was found wrong so far, in the order it was found.
+/// The problems found so far, in the order they were found.
 #[derive(Debug, Default)]
 pub(crate) struct RequestProblems(Vec<Error>);
 
 impl RequestProblems {
-    /// One more, with all that it says of the same request.
+    /// Adds an error, with all further problems that it contains.
     pub(crate) fn add(&mut self, mut error: Error) {
         let also = std::mem::take(&mut error.also);
         let room = PROBLEMS_MAX.saturating_sub(self.0.len());
         self.0.extend(std::iter::once(error).chain(also).take(room));
     }
 
-    /// What was read; when it could not be, a stand-in that is never used, because `finish` fails.
+    /// Returns the value; if it is an error, a placeholder that is never used, because `finish`
+    /// fails.
     pub(crate) fn check<T: Default>(&mut self, read: Result<T>) -> T {
         read.unwrap_or_else(|error| {
             self.add(error);

@@ -1,5 +1,5 @@
-//! What is wrong inside a `request` that its dialect could not read, told by field. Looked at only then: a request that
-//! is good is read once, by the dialect.
+//! Explains, by field, what is wrong inside a `request` that its dialect could not parse. It runs
+//! only then: a valid request is parsed once, by the dialect.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ const NAMES: [&str; 4] = ["method", "path", "headers", "body"];
 const METHODS: [(&str, ()); 7] =
     [("GET", ()), ("HEAD", ()), ("POST", ()), ("PUT", ()), ("PATCH", ()), ("DELETE", ()), ("OPTIONS", ())];
 
-/// The refusal of a payload, with its exact field where the dialect knew only that it is the request.
+/// Adds the exact field to an error about a payload, if the dialect only knew that it is the
+/// request.
 pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
     match error.field.as_deref() {
         Some("request") if error.code == ErrorCode::Invalid => {
@@ -31,7 +32,7 @@ pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
     }
 }
 
-/// The one header of which the dialect says this.
+/// The header that the dialect's message is about.
 fn header(message: &str, payload: &[u8]) -> Option<String> {
     let [_, request] = read(payload, &ENVELOPE).ok()?.values;
     let [_, _, headers, _] = read(request?.get().as_bytes(), &NAMES).ok()?.values;
@@ -41,8 +42,7 @@ fn header(message: &str, payload: &[u8]) -> Option<String> {
     headers.into_iter().find(said).map(|(name, _)| name)
 }
 
-/// What is wrong with a request, all of it, as far as that can be said without knowing where it
-/// goes.
+/// Checks a request, as far as possible without knowing its upstream.
 ///
 /// # Errors
 /// The first problem, with the others.
@@ -91,7 +91,7 @@ mod tests {
         explain(error, format!(r#"{{"upstream":"e","request":{request}}}"#).as_bytes())
     }
 
-    /// What cannot be read is told by its exact field, in our words, and without what was sent.
+    /// An error names the exact field, in our own message, without the value that was sent.
     #[test]
     fn mistakes_inside_a_request_are_told_by_field() {
         let table = [
@@ -101,7 +101,7 @@ mod tests {
             (r#"{"method":"GET"}"#, "request.path", "is missing"),
             (r#"{"method":"GET","path":["hunter2"]}"#, "request.path", "must be a text"),
             (r#"{"method":"GET","path":"/","verb":1}"#, "request.verb", "There is no field"),
-            (r#"{"method":"GET","path":"/","path":"/"}"#, "request.path", "is there twice"),
+            (r#"{"method":"GET","path":"/","path":"/"}"#, "request.path", "appears twice"),
             (r#"{"method":"GET","path":"/","headers":"hunter2"}"#, "request.headers", "an object of names"),
             (r#"{"method":"GET","path":"/","headers":{"x-n":7}}"#, "request.headers.x-n", "must be a text"),
             (

@@ -1,4 +1,4 @@
-//! What callers get: operations and reasons as JSON, and groups and limits beside them.
+//! The JSON that callers get: operations and reasons, groups and limits.
 
 mod group;
 mod limit;
@@ -30,7 +30,7 @@ impl<'a> AcceptedOut<'a> {
     }
 }
 
-/// An operation whose end was waited for where it was submitted.
+/// An operation of a submission that waited for its end.
 #[derive(Serialize)]
 pub(crate) struct AwaitedOperationOut<'a> {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct AwaitedOperationOut<'a> {
     pub deduplicated: bool,
 }
 
-/// One member of a batch: accepted, or what is wrong with it.
+/// One member of a batch: accepted, or its error.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum BatchItemOut {
@@ -81,14 +81,14 @@ pub(crate) struct OperationOut<'a> {
 }
 
 impl<'a> OperationOut<'a> {
-    /// With its result.
+    /// The operation with its result.
     pub(crate) fn whole(view: &'a OperationView) -> Self {
         let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
         let fingerprint = view.fingerprint.map(|hash| format!("{hash:032x}"));
         Self { result: Some(result), max_attempts: Some(view.max_attempts), fingerprint, ..Self::line(view) }
     }
 
-    /// As a line of a list.
+    /// The operation as an item of a list.
     pub(crate) fn line(view: &'a OperationView) -> Self {
         Self {
             id: view.id,
@@ -111,7 +111,7 @@ impl<'a> OperationOut<'a> {
     }
 }
 
-/// What became of an operation, in an event.
+/// The end of an operation, in an event.
 #[derive(Serialize)]
 pub(crate) struct EndOut<'a> {
     result: Option<&'a RawValue>,

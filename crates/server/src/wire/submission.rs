@@ -1,5 +1,5 @@
-//! An operation as callers send it. The request inside is handed on as the text it came as: it is read once, by
-//! the dialect that will carry it.
+//! An operation as callers send it. The request inside is passed on as the text that was sent: it
+//! is parsed once, by the dialect that will send it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -42,15 +42,15 @@ const ON_UNKNOWN: [(&str, OnUnknown); 3] =
     [("repeat", OnUnknown::Repeat), ("reconcile", OnUnknown::Reconcile), ("ask", OnUnknown::Ask)];
 const ON_FAILURE: [(&str, OnFailure); 2] = [("skip", OnFailure::Skip), ("hold", OnFailure::Hold)];
 
-/// One operation.
+/// Parses one operation.
 pub(crate) fn parse_one(body: &[u8], request_id: &Arc<str>) -> Result<Submission> {
     parse_submission(read(body, &NAMES), request_id)
 }
 
-/// A batch of them. Each is good or bad for itself.
+/// Parses a batch of operations. Each is valid or invalid by itself.
 ///
 /// # Errors
-/// When the batch as a whole cannot be read.
+/// When the batch as a whole cannot be parsed.
 pub(crate) fn parse_batch(
     body: &[u8],
     most: usize,
@@ -97,14 +97,15 @@ fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Resu
         ..Submission::new(kind, group, payload)
     };
     if !problems.is_empty() && !request.is_empty() {
-        // Nobody else will look at it.
+        // Nothing else will check it.
         problems.check(request::check_request(request));
     }
     problems.finish()?;
     Ok(submission)
 }
 
-/// None is said by leaving it out: nothing can start within no time at all.
+/// Parses the deadline. Zero is an error, because nothing can start within 0 ms; leaving it out
+/// means no deadline.
 fn deadline(field: Field<'_>, horizon: &RangeInclusive<u64>) -> Result<Option<Duration>> {
     if matches!(field.integer(0..=0), Ok(Some(0))) {
         let message = "The field \"deadline_ms\" must be at least 1: within 0 ms nothing can start. Leave it out for no deadline.";
@@ -122,7 +123,8 @@ fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
     time::parse(&text).map(Some).ok_or_else(wrong)
 }
 
-/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without reading the request.
+/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without parsing the
+/// request.
 fn payload(upstream: &str, request: &str) -> Result<Bytes> {
     const AROUND: usize = r#"{"upstream":,"request":}"#.len();
     let upstream = serde_json::to_string(&upstream).map_err(|_| {
@@ -183,7 +185,7 @@ mod tests {
         assert_eq!(&*submission.kind, "http");
     }
 
-    /// What the outbox checks by itself is what is checked here: the same names, the same bounds.
+    /// The outbox makes the same checks as this parser: the same names, the same bounds.
     #[test]
     fn the_outbox_knows_the_same_names_and_bounds() {
         use tidegate_core::bounds::{DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX};
@@ -241,7 +243,7 @@ mod tests {
         assert!(read_one(&with(r#","max_attempts":null"#)).is_ok());
     }
 
-    /// All that is wrong with a submission is told at once, also inside its request.
+    /// All problems of a submission are reported at once, including those inside its request.
     #[test]
     fn all_mistakes_are_told_at_once() {
         let error = read_one(

@@ -28,7 +28,7 @@ impl std::fmt::Display for Timestamp {
     }
 }
 
-/// A time as RFC 3339 writes it, with `Z` or an offset; `None` when it is none, or before 1970.
+/// Parses an RFC 3339 time, with `Z` or an offset; `None` if it is invalid or before 1970.
 pub(crate) fn parse(text: &str) -> Option<Time> {
     let (date, rest) = text.split_at_checked(10)?;
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
@@ -61,7 +61,7 @@ pub(crate) fn parse(text: &str) -> Option<Time> {
     (hour <= 23 && minute <= 59 && second <= 60).then(|| Time::from_micros(at * 1_000_000 + micros))
 }
 
-/// Numbers of exactly so many digits, with a sign between them.
+/// Parses numbers of exactly so many digits, with a separator between them.
 fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     let mut parts = text.split(between);
@@ -72,7 +72,7 @@ fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Opt
     parts.next().is_none().then_some(numbers)
 }
 
-/// Days from 1970-01-01 to a date; `None` when there is no such date, or it is earlier.
+/// Days from 1970-01-01 to a date; `None` if there is no such date, or it is earlier.
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     let shifted = if month <= 2 { year.checked_sub(1)? } else { year };
     let (era, year_of_era) = (shifted / 400, shifted % 400);
@@ -83,8 +83,8 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     (civil(days) == (year, month, day)).then_some(days)
 }
 
-/// Year, month and day of a number of days since 1970-01-01, counted in eras of 400 years that begin on the first
-/// of March, so that a leap day is the last of its year.
+/// Year, month and day of a number of days since 1970-01-01, counted in eras of 400 years that
+/// begin on the first of March, so that a leap day is the last of its year.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Authentication and authorization.
 
 use reqwest::Method;
 use tidegate_server::Server;
@@ -19,7 +19,8 @@ value_env = "TEST_TOKEN"
 scopes = ["write"]
 "#;
 
-/// Each route asks for its scope; a missing, wrong or too weak token is refused, and the token is never repeated.
+/// Each route requires its scope; a missing, wrong or too weak token is refused, and the token is
+/// never repeated.
 #[tokio::test]
 async fn each_route_asks_for_its_scope() {
     within(async {
@@ -63,7 +64,7 @@ async fn a_hash_lets_its_token_in() {
     .await;
 }
 
-/// Without a token a server that others can reach is not started.
+/// A server without tokens does not start on an address that other machines can reach.
 #[tokio::test]
 async fn without_a_token_it_does_not_listen_to_others() {
     within(async {
@@ -77,7 +78,8 @@ async fn without_a_token_it_does_not_listen_to_others() {
     .await;
 }
 
-/// A web site that a browser on this machine shows cannot use the API: not by its own name, not across origins.
+/// A web site in a browser on this machine cannot use the API: neither by its own name nor across
+/// origins.
 #[tokio::test]
 async fn other_web_sites_are_kept_out() {
     within(async {

@@ -1,4 +1,4 @@
-//! Bulk operations of Shopify's through the server, on a real Redis, against the simulator.
+//! Shopify bulk operations through the server, on a real Redis, against the simulator.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn server(store: &str, sim: &ShopifySim) -> Server {
     Server::start(Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap()).await.unwrap()
 }
 
-/// In an older version Shopify runs one at a time and turns others away.
+/// A job in an older API version, where Shopify runs one at a time and refuses others.
 fn job(shop: &str, nth: u32) -> Value {
     let query = format!("{{ products(query: \"{nth}\") {{ edges {{ node {{ id }} }} }} }}");
     let request = json!({ "query": query, "api_version": "2025-10" });
@@ -44,7 +44,8 @@ async fn end(server: &Server, id: &str) -> Value {
     within(async { read(Client::new().get(url).send().await.unwrap()).await }).await.json
 }
 
-/// LIM-21: two bulk jobs of one shop run one after the other, one of another shop meanwhile; Shopify turns none away.
+/// LIM-21: two bulk jobs of one shop run one after the other, one of another shop meanwhile;
+/// Shopify refuses none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_bulk_jobs_over_http_on_redis() {
     let redis = RedisServer::start();
@@ -79,7 +80,7 @@ async fn lim_21_bulk_jobs_over_http_on_redis() {
     server.shutdown().await;
 }
 
-/// What is wrong with a job is told by its field.
+/// Problems of a job are reported by field.
 #[tokio::test]
 async fn mistakes_in_a_bulk_job_are_told_by_field() {
     let sim = ShopifySim::start(ShopifySimOptions::default()).await.unwrap();

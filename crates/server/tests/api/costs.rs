@@ -1,4 +1,4 @@
-//! What calls cost, by shape: from a store that keeps it, and from one that does not.
+//! What calls cost, by shape: from a store that keeps costs, and from one that does not.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn cost(at: Time, limit: &str, shape: &str, requested: u64, actual: Option<u64>)
     }
 }
 
-/// Costs in a folder, as calls would leave them.
+/// Fills a file store with costs, as calls would leave them.
 async fn fill(dir: &Path, now: Time) {
     let store = EmbeddedStore::open(dir, Options::default()).unwrap();
     let owner = store.acquire_partition(0, "before", Duration::from_secs(1)).await.unwrap();
@@ -46,7 +46,8 @@ async fn fill(dir: &Path, now: Time) {
     store.release(owner).await.unwrap();
 }
 
-/// LIM-10: costs are shown by shape with their share of the limit, since a time, of one upstream; a restart changes nothing.
+/// LIM-10: costs are shown by shape with their share of the limit, since a time, of one upstream; a
+/// restart changes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_10_costs_are_shown_by_shape() {
     within(async {

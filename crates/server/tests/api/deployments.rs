@@ -1,4 +1,4 @@
-//! Deployments over HTTP, into a simulated guild.
+//! Deployments over HTTP to a simulated guild.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::support::{Answer, answer, within};
 
 const SMALL: &str = include_str!("../../../../examples/guilds/small.yaml");
-/// Calls that make the small guild.
+/// The number of calls that create the small guild.
 const WRITES: u64 = 14;
 
 /// A server with a bot, and the Discord that it calls.
@@ -51,7 +51,7 @@ impl World {
         answer(self.client.post(url).body(body.to_string())).await
     }
 
-    /// Begins one and waits for its end.
+    /// Starts a deployment and waits for its end.
     async fn deployed(&self, body: &Value) -> Value {
         let begun = self.post(body).await;
         assert_eq!(begun.status, 202, "{begun:?}");
@@ -68,14 +68,14 @@ impl World {
         }
     }
 
-    /// Something of the simulator's own.
+    /// Calls the simulator's own API.
     async fn sim(&self, method: Method, path: &str, body: &Value) -> Value {
         let url = format!("http://{}/_sim{path}", self.sim.addr());
         let request = self.client.request(method, url).header("content-type", "application/json");
         answer(request.body(body.to_string())).await.json
     }
 
-    /// Until the simulator has stopped where it was told to.
+    /// Waits until the simulator has stopped where it was told to.
     async fn wait_until_stopped(&self) {
         while self.sim(Method::GET, "/stop", &Value::Null).await["reached"] != true {
             sleep(Duration::from_millis(10)).await;
@@ -96,7 +96,7 @@ async fn serve(store: &str, sim: &DiscordSim) -> Server {
         let config = Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap();
         match Server::start(config).await {
             Ok(server) => return server,
-            // The one before may have the folder for a moment longer.
+            // The previous server may hold the folder for a moment longer.
             Err(error) if error.code == tidegate::ErrorCode::StoreRefused => {
                 sleep(Duration::from_millis(20)).await;
             }
@@ -109,8 +109,8 @@ fn small() -> Value {
     json!({ "guild": "4177", "upstream": "bot", "template": SMALL })
 }
 
-/// OPS-17, OPS-18, OPS-19: a template is deployed to its end, every step is in the journal with the operation that carried
-/// it, and a second run makes no write call.
+/// OPS-17, OPS-18, OPS-19: a template is deployed to its end, every step is in the journal with the
+/// operation that executed it, and a second run makes no write call.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_17_ops_18_ops_19_a_guild_is_deployed_once() {
     within(async {
@@ -153,7 +153,7 @@ async fn ops_17_ops_18_ops_19_a_guild_is_deployed_once() {
     .await;
 }
 
-/// The overview has the deployment, and its page what became of each step.
+/// The overview shows the deployment, and its page the state of each step.
 async fn page_shows(world: &World, done: &Value) {
     let id = done["id"].as_str().unwrap();
     let (status, overview) = world.page("/").await;
@@ -170,7 +170,7 @@ async fn page_shows(world: &World, done: &Value) {
     assert!(status == 404 && html.contains("TG0029") && !html.contains("<b>"), "{status} {html}");
 }
 
-/// OPS-19: a dry run tells the plan and its cost, and changes nothing.
+/// OPS-19: a dry run returns the plan and its cost, and changes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_a_dry_run_changes_nothing() {
     within(async {
@@ -188,7 +188,8 @@ async fn ops_19_a_dry_run_changes_nothing() {
     .await;
 }
 
-/// OPS-19: all that is wrong with a template is told with its place, and nothing is called; so is a wrong request.
+/// OPS-19: all problems of a template are reported with their locations, and nothing is called; so
+/// are those of an invalid request.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_what_cannot_be_deployed_is_told_with_its_place() {
     within(async {
@@ -212,7 +213,8 @@ async fn ops_19_what_cannot_be_deployed_is_told_with_its_place() {
     .await;
 }
 
-/// OPS-15: a guild in which a deployment is under way takes no other one, and says which it is.
+/// OPS-15: a guild with a running deployment refuses another one, and the error names the running
+/// one.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_a_busy_guild_takes_no_other_deployment() {
     within(async {
@@ -230,8 +232,8 @@ async fn ops_15_a_busy_guild_takes_no_other_deployment() {
     .await;
 }
 
-/// OPS-15, OPS-18: a server that is stopped in order leaves its deployment in the journal, and the next one goes on with it
-/// without being asked.
+/// OPS-15, OPS-18: a server that shuts down gracefully leaves its deployment in the journal, and
+/// the next one resumes it by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_ops_18_a_stopped_server_goes_on_when_it_is_back() {
     within(async {

@@ -1,4 +1,4 @@
-//! The edge: routes that are not there, ids of requests, bounds on heads and times.
+//! The edge: unknown routes, request ids, bounds on heads and times.
 
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,7 +32,7 @@ async fn what_is_not_there_says_so_in_json() {
     .await;
 }
 
-/// OPS-22: the caller's request id is taken over when it is fit, and made when it is not.
+/// OPS-22: the caller's request id is used if it is valid, otherwise one is generated.
 #[tokio::test]
 async fn ops_22_request_ids_come_back() {
     within(async {
@@ -79,7 +79,7 @@ async fn heads_are_bounded_in_size_and_time() {
         assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
         let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\nh: {}\r\n\r\n", "x".repeat(300_000));
         assert!(!raw(&world, long.as_bytes()).await.contains("200 OK"));
-        // The read time-out of these tests is two seconds; without it this would never end.
+        // The read timeout of these tests is two seconds; without it this would never end.
         assert!(!raw(&world, b"GET / HTTP/1.1\r\nhost: loc").await.contains("200 OK"));
         let stalled = b"POST /v1/operations HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\nconnection: close\r\n\r\n{";
         let answer = raw(&world, stalled).await;

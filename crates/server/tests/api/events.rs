@@ -1,4 +1,4 @@
-//! Events: what comes, and going on where one was.
+//! Events: what is sent, and resuming a stream.
 
 use reqwest::{Method, Response};
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn is_done(event: &Event) -> bool {
     event.data["state"] == "succeeded"
 }
 
-/// A listener that comes back with the last id it saw gets exactly what it missed, in order.
+/// A client that reconnects with the last id it saw gets exactly what it missed, in order.
 #[tokio::test]
 async fn a_listener_goes_on_where_it_was() {
     within(async {
@@ -73,7 +73,7 @@ async fn a_listener_goes_on_where_it_was() {
     .await;
 }
 
-/// One that missed more than is kept is told to look again, and then hears what comes.
+/// A client that missed more than is kept is told to reload, and then gets new events.
 #[tokio::test]
 async fn a_gap_is_told() {
     within(async {
@@ -88,7 +88,7 @@ async fn a_gap_is_told() {
     .await;
 }
 
-/// A listener hears of one group, one operation or one kind alone, and of what came back if it wants that.
+/// A client can filter by group, operation or kind, and can ask for results.
 #[tokio::test]
 async fn a_listener_hears_what_it_asked_for() {
     within(async {

@@ -31,8 +31,8 @@ fn is_replayed(response: &Response) -> bool {
     response.headers().get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
-/// IDM-12, IDM-2, IDM-4: the same POST with one key is accepted once and answered alike; another body under that key is
-/// refused, to the letter; without a key nothing changes.
+/// IDM-12, IDM-2, IDM-4: the same POST with one key is accepted once and gets the same response;
+/// another body with that key is refused, to the letter; without a key nothing changes.
 #[tokio::test]
 async fn idm_12_a_repeated_post_is_answered_and_not_accepted_again() {
     within(async {
@@ -63,7 +63,7 @@ async fn idm_12_a_repeated_post_is_answered_and_not_accepted_again() {
     .await;
 }
 
-/// IDM-12, IDM-4: a key of a wrong form is refused, to the letter, and nothing is accepted.
+/// IDM-12, IDM-4: an invalid key is refused, to the letter, and nothing is accepted.
 #[tokio::test]
 async fn idm_12_a_key_of_a_wrong_form_is_refused() {
     within(async {
@@ -81,7 +81,8 @@ async fn idm_12_a_key_of_a_wrong_form_is_refused() {
     .await;
 }
 
-/// IDM-3: what was refused may be corrected under the same key, and a body that is too large is told as without one.
+/// IDM-3: a refused request may be corrected with the same key, and a body that is too large gets
+/// the same error as without a key.
 #[tokio::test]
 async fn idm_3_a_refusal_frees_the_key() {
     within(async {
@@ -96,7 +97,8 @@ async fn idm_3_a_refusal_frees_the_key() {
     .await;
 }
 
-/// IDM-2, IDM-12: two tokens with one key do not see each other's answers, and a token is checked before its key.
+/// IDM-2, IDM-12: two tokens with one key do not see each other's responses, and a token is checked
+/// before its key.
 #[tokio::test]
 async fn idm_2_two_callers_do_not_share_a_key() {
     within(async {
@@ -118,7 +120,7 @@ async fn idm_2_two_callers_do_not_share_a_key() {
     .await;
 }
 
-/// IDM-9: what happens to keys is counted at `/metrics`, each figure with what it means.
+/// IDM-9: events of keys are counted at `/metrics`, each metric with its description.
 #[tokio::test]
 async fn idm_9_keys_are_counted() {
     within(async {
@@ -132,7 +134,7 @@ async fn idm_9_keys_are_counted() {
             let figure = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
             assert!(figure.is_some_and(|figure| figure.parse::<u64>().unwrap() >= 1), "{name} in {text}");
         }
-        // What has not happened yet is there too.
+        // Counters that are still zero are there too.
         for name in ["idempotency_store_error", "idempotency_damaged", "idempotency_cleanup_count"] {
             assert!(text.contains(&format!("\n{name} ")), "{name} in {text}");
         }
@@ -140,7 +142,7 @@ async fn idm_9_keys_are_counted() {
     .await;
 }
 
-/// IDM-12: what was answered before a stop is answered again after it; answers are sealed when a key for that is given.
+/// IDM-12: responses are replayed after a restart, and sealed if a sealing key is configured.
 #[tokio::test]
 async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
     within(async {
@@ -152,7 +154,7 @@ async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
             let mut config = config_on(&store, &sim, "");
             let key = tidegate_upstream::Secret::new("ab".repeat(32));
             config.idempotency.sealing = Some(SealKeys { variable: "SEAL_KEYS".into(), keys: key });
-            // The folder is free again when the last task of the first server has gone.
+            // The folder is free again when the last task of the first server has ended.
             let server = loop {
                 match Server::start(config.clone()).await {
                     Ok(server) => break server,
@@ -171,8 +173,8 @@ async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
     .await;
 }
 
-/// Two nodes on one store: of many requests with one key at both of them one is handled, wherever its partition is, and
-/// both give its answer from then on.
+/// Two nodes on one store: of many requests with one key at both of them one runs, wherever its
+/// partition is, and both return its response from then on.
 async fn two_nodes_handle_one(store: &str) {
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
     let mut nodes = Vec::new();
@@ -225,7 +227,7 @@ async fn idm_8_two_nodes_on_a_postgresql_handle_one() {
     within(two_nodes_handle_one(&store.url())).await;
 }
 
-/// IDM-5, IDM-16, IDM-1: the server's own routes go by the settings of the file, each route by its own.
+/// IDM-5, IDM-16, IDM-1: the server's own routes use the settings of the file, each route its own.
 #[tokio::test]
 async fn idm_5_a_route_of_the_server_goes_by_its_settings() {
     within(async {

@@ -1,4 +1,4 @@
-//! Idempotency keys as operators see them, over HTTP.
+//! Idempotency keys for operators, over HTTP.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -15,7 +15,8 @@ async fn keyed(world: &World, path: &str, key: &str, body: Value) -> Answer {
     answer(request.body(body.to_string())).await
 }
 
-/// IDM-22: keys are listed and looked into, with the status of the answer and never its body; one that was expired is new.
+/// IDM-22: keys are listed and shown, with the status of the response and never its body; an
+/// expired one is new again.
 #[tokio::test]
 async fn idm_22_keys_are_listed_looked_into_and_expired() {
     within(async {
@@ -51,7 +52,7 @@ async fn idm_22_keys_are_listed_looked_into_and_expired() {
     .await;
 }
 
-/// IDM-22: lists go on where they ended, and show only what was asked for.
+/// IDM-22: lists have pages and filters.
 #[tokio::test]
 async fn idm_22_lists_have_pages_and_filters() {
     within(async {
@@ -91,7 +92,7 @@ async fn idm_22_lists_have_pages_and_filters() {
     .await;
 }
 
-/// IDM-22: a text that several requests use is not guessed at: those that there are, are told.
+/// IDM-22: an ambiguous key is refused with a list of the candidates.
 #[tokio::test]
 async fn idm_22_a_key_that_is_not_unique_is_asked_for_by_its_parts() {
     within(async {
@@ -112,7 +113,7 @@ async fn idm_22_a_key_that_is_not_unique_is_asked_for_by_its_parts() {
     .await;
 }
 
-/// IDM-22: looking asks for `read`, changing for `operate`, as everywhere.
+/// IDM-22: reading requires `read`, changing `operate`, as everywhere.
 #[tokio::test]
 async fn idm_22_each_call_asks_for_its_scope() {
     within(async {
@@ -142,8 +143,8 @@ async fn idm_22_each_call_asks_for_its_scope() {
     .await;
 }
 
-/// IDM-22: a claim is released and not expired, whether its request is in work or nobody knows what came of it; the
-/// routes need no server, so another service can serve them for keys of its own.
+/// IDM-22: a claim is released and not expired, whether its request is processing or its outcome is
+/// unknown; the routes need no server, so another service can serve them for its own keys.
 #[tokio::test]
 async fn idm_22_a_claim_is_released_and_nothing_else() {
     within(async {
@@ -190,8 +191,8 @@ async fn ask(router: &axum::Router, method: &str, path: &str, body: Value) -> An
     Answer { status, json: serde_json::from_slice(&body).unwrap() }
 }
 
-/// IDM-22: what came of a request whose outcome is unknown is recorded; a key in work and one with an
-/// answer are left as they are.
+/// IDM-22: the response of a request with an unknown outcome is recorded; keys that are processing
+/// or completed are left unchanged.
 #[tokio::test]
 async fn idm_22_an_answer_is_recorded_for_an_unknown_outcome() {
     within(async {

@@ -1,4 +1,4 @@
-//! Looking: operations, pages, why, groups, limits.
+//! Reading: operations, pages, why, groups, limits.
 
 use serde_json::{Value, json};
 use tidegate_sim::HttpSimOptions;
@@ -75,7 +75,8 @@ async fn bad_questions_are_refused_by_name() {
     .await;
 }
 
-/// OPS-24: why an operation does not run is one sentence, with the limit and until when.
+/// OPS-24: the reason why an operation is not running is one sentence, with the limit and until
+/// when.
 #[tokio::test]
 async fn ops_24_why_names_the_limit_and_the_time() {
     within(async {
@@ -103,7 +104,8 @@ async fn ops_24_why_names_the_limit_and_the_time() {
     .await;
 }
 
-/// OPS-9: a group is paused and resumed, whatever is in its name, and found among those that wait for a person.
+/// OPS-9: a group is paused and resumed, whatever is in its name, and listed among those that wait
+/// for an operator.
 #[tokio::test]
 async fn ops_9_groups_are_paused_and_resumed() {
     within(async {
@@ -137,8 +139,7 @@ async fn ops_9_groups_are_paused_and_resumed() {
     .await;
 }
 
-/// A group that no operation has is not paused by a misspelling; one whose operations have all
-/// ended is.
+/// A misspelled group that no operation has is not paused; one whose operations have all ended is.
 #[tokio::test]
 async fn a_misspelled_group_is_not_paused() {
     within(async {
@@ -156,7 +157,7 @@ async fn a_misspelled_group_is_not_paused() {
     .await;
 }
 
-/// Whoever waits hears at once that an outcome is unknown: without a person it stays so.
+/// A waiting client learns at once that an outcome is unknown: without an operator it stays so.
 #[tokio::test]
 async fn waiting_ends_at_an_unknown_outcome() {
     within(async {
@@ -179,7 +180,7 @@ async fn groups_come_in_pages_by_name() {
         for name in ["a", "b", "c", "d", "e"] {
             world.post(&format!("/v1/groups/{name}/pause"), json!({ "create": true })).await;
         }
-        // By cursors, and as it was before there were cursors.
+        // With cursors, and with the older parameter.
         for (parameter, field) in [("cursor", "next_cursor"), ("after", "next")] {
             let (mut seen, mut next) = (Vec::new(), String::new());
             for _ in 0..9 {
@@ -198,7 +199,7 @@ async fn groups_come_in_pages_by_name() {
     .await;
 }
 
-/// A limit is told with its level and source, and set by name with or without encoding.
+/// A limit is shown with its level and source, and set by name with or without encoding.
 #[tokio::test]
 async fn limits_are_told_and_set() {
     within(async {
@@ -237,7 +238,8 @@ async fn limits_are_told_and_set() {
     .await;
 }
 
-/// OPS-7: an operation is found by its key alone, and lists pass by upstream, by several states and by time.
+/// OPS-7: an operation is found by its key alone, and lists filter by upstream, by several states
+/// and by time.
 #[tokio::test]
 async fn ops_7_an_operation_is_found_by_its_key() {
     within(async {

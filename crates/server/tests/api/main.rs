@@ -1,4 +1,5 @@
-//! The API over real loopback HTTP, against a server in this process with a store in memory and a simulated upstream.
+//! The API over real loopback HTTP, against a server in this process with an in-memory store and a
+//! simulated upstream.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The description of the API, held against what is really answered.
+//! The description of the API, compared with real responses.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use crate::support::{World, operation, with, within};
 
 const LIMITED: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 1\n";
 
-/// Says where a value is not what a schema says. Knows what the document uses of JSON Schema.
+/// Reports where a value does not match a schema. Supports the parts of JSON Schema that the
+/// document uses.
 fn differs(all: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     if let Some(target) = schema["$ref"].as_str() {
         return differs(all, all.pointer(&target[1..]).unwrap(), value, place);
@@ -59,7 +60,7 @@ struct SchemaChecker<'a> {
 }
 
 impl SchemaChecker<'_> {
-    /// Calls, and holds the answer against the schema that stands there for its status.
+    /// Sends a request and checks the response against the schema of its status.
     async fn call(&self, method: Method, path: &str, template: &str, body: Option<Value>) -> Value {
         let request = self.world.request(method.clone(), path);
         let request = body.map_or(request.try_clone().unwrap(), |body| request.body(body.to_string()));
@@ -85,7 +86,7 @@ impl SchemaChecker<'_> {
         self.call(Method::POST, path, template, Some(body)).await
     }
 
-    /// Everything about idempotency keys, after one was used.
+    /// Calls all routes about idempotency keys, after one was used.
     async fn keys(&self) {
         let request = self.world.request(Method::POST, "/v1/operations").header("idempotency-key", "k-1");
         assert_eq!(request.body(operation("k").to_string()).send().await.unwrap().status(), 202);
@@ -151,7 +152,7 @@ async fn what_is_answered_is_what_is_described() {
     .await;
 }
 
-/// The page is made from the same document, needs no script and no token.
+/// The page is rendered from the same document, and needs no script and no token.
 #[tokio::test]
 async fn the_description_can_be_read() {
     within(async {
@@ -173,8 +174,8 @@ async fn the_description_can_be_read() {
     .await;
 }
 
-/// What is served says what this server takes: its upstreams and kinds, and a token only where one
-/// is needed.
+/// The served description matches this server: its upstreams and kinds, and a token only if one is
+/// needed.
 #[tokio::test]
 async fn the_description_is_of_this_server() {
     within(async {

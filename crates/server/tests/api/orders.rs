@@ -1,11 +1,11 @@
-//! Orders of a person: cancel, re-run, resolve.
+//! Commands of an operator: cancel, rerun, resolve.
 
 use serde_json::{Value, json};
 use tidegate_sim::HttpSimOptions;
 
 use crate::support::{World, operation, with, within};
 
-/// OPS-9: what waits can be called off, what was called off can be run again, and each only then.
+/// OPS-9: a waiting operation can be canceled, a canceled one can be rerun, and each only then.
 #[tokio::test]
 async fn ops_9_cancel_and_rerun() {
     within(async {
@@ -31,7 +31,8 @@ async fn ops_9_cancel_and_rerun() {
     .await;
 }
 
-/// OPS-23: a call that was cut is unknown and holds its group until a person says what happened.
+/// OPS-23: a call that was cut has an unknown outcome and holds its group until an operator
+/// resolves it.
 #[tokio::test]
 async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
     within(async {
@@ -60,8 +61,8 @@ async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
     .await;
 }
 
-/// OPS-23: a call whose answer was lost, and that is called off while it waits to be repeated, still says that it may have
-/// happened.
+/// OPS-23: a call whose response was lost, and that is canceled while it waits for a retry, still
+/// reports that it may have happened.
 #[tokio::test]
 async fn ops_23_a_canceled_operation_keeps_its_fault() {
     within(async {
@@ -87,7 +88,7 @@ async fn ops_23_a_canceled_operation_keeps_its_fault() {
     .await;
 }
 
-/// OPS-25: the configuration says which groups wait for a person after a failure.
+/// OPS-25: the configuration decides which groups wait for an operator after a failure.
 #[tokio::test]
 async fn ops_25_the_configuration_holds_groups() {
     within(async {

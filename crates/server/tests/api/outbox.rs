@@ -1,4 +1,5 @@
-//! What is handed in with SQL is carried as if it had been handed in here, and what cannot be is shown.
+//! Operations submitted with SQL are executed like those submitted over HTTP, and refused ones are
+//! shown.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tidegate_store_postgres::outbox::enqueue;
 
 use crate::support::{World, config_on, operation, with, within};
 
-/// A server on a PostgreSQL of its own, and somebody who uses the same database.
+/// A server on its own PostgreSQL, and another connection to the same database.
 async fn world() -> (World, PgConnection, PostgresServer) {
     let database = PostgresServer::start();
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
@@ -21,7 +22,7 @@ async fn world() -> (World, PgConnection, PostgresServer) {
     (World { server, sim, client: Client::new() }, sql, database)
 }
 
-/// Waits until nothing waits in the outbox; what is shown of it then.
+/// Waits until the outbox is empty; returns what the API shows then.
 async fn wait_until_empty(world: &World) -> Value {
     loop {
         let seen = world.get("/v1/outbox").await;
@@ -32,8 +33,8 @@ async fn wait_until_empty(world: &World) -> Value {
     }
 }
 
-/// OPS-4: operations of a transaction reach the upstream in its order, group by group; what is bad is moved aside,
-/// is shown without what was handed in, and stops nothing.
+/// OPS-4: operations of a transaction reach the upstream in its order, group by group; an invalid
+/// row is moved aside, is shown without its content, and stops nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_4_a_transaction_is_carried_in_its_order() {
     within(async {

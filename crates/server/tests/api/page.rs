@@ -1,4 +1,5 @@
-//! The page: complete without a script, nothing inline, nothing from elsewhere, everything escaped.
+//! The page: complete without a script, nothing inline, nothing from other origins, everything
+//! escaped.
 
 use reqwest::Method;
 use serde_json::json;
@@ -15,7 +16,7 @@ async fn page(world: &World, path: &str) -> (u16, String) {
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
-/// OPS-24: the page says of each group what it waits for, and what others wrote is only text on it.
+/// OPS-24: the page shows what each group waits for, and text from clients is escaped.
 #[tokio::test]
 async fn ops_24_the_page_says_what_groups_wait_for() {
     within(async {
@@ -67,7 +68,7 @@ async fn the_assets_are_small_and_kept() {
     .await;
 }
 
-/// An open page is told of a change, and not more than twice a second.
+/// An open page is notified of changes at most twice a second.
 #[tokio::test]
 async fn an_open_page_is_told_of_changes_at_most_twice_a_second() {
     within(async {
@@ -81,7 +82,7 @@ async fn an_open_page_is_told_of_changes_at_most_twice_a_second() {
                 piece = ticks.chunk() => text.push_str(std::str::from_utf8(&piece.unwrap().unwrap()).unwrap()),
             }
         }
-        // Without a change, one comes every five seconds.
+        // Without a change, a tick comes every five seconds.
         assert!(started.elapsed() < std::time::Duration::from_secs(9), "{:?}", started.elapsed());
         assert!(started.elapsed() >= std::time::Duration::from_millis(1_000), "{:?}", started.elapsed());
     })

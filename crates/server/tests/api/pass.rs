@@ -32,7 +32,7 @@ struct ProxySetup {
 }
 
 impl ProxySetup {
-    /// `more` comes first after the upstream's own keys.
+    /// Starts the server; `more` is inserted right after the upstream's own keys.
     async fn new(more: &str, next: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let upstream = Upstream::start(next).await;
         let server = Server::start(config("memory:", upstream.addr, more)).await.unwrap();
@@ -47,13 +47,13 @@ impl ProxySetup {
         answer(self.request(Method::GET, path)).await
     }
 
-    /// The operation that an answer names, as it stands.
+    /// The operation that a response names.
     async fn operation(&self, response: &Response) -> serde_json::Value {
         let id = response.headers()["x-tidegate-operation"].to_str().unwrap();
         self.get(&format!("/v1/operations/{id}")).await.json
     }
 
-    /// Sends these bytes and gives back all that comes.
+    /// Sends these bytes and returns everything received.
     async fn raw(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.server.addr).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -77,7 +77,8 @@ fn config(store: &str, upstream: std::net::SocketAddr, more: &str) -> Config {
     Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap()
 }
 
-/// LIM-28: the upstream's own answer comes back: status, every header, every byte, and the operation's id.
+/// LIM-28: the client gets the upstream's own response: status, every header, every byte, and the
+/// operation's id.
 #[tokio::test]
 async fn lim_28_the_answer_is_the_upstreams_own() {
     within(async {
@@ -105,7 +106,7 @@ async fn lim_28_the_answer_is_the_upstreams_own() {
         }
         let operation = door.operation(&response).await;
         assert_eq!(&response.bytes().await.unwrap()[..], [0, 255, 254, 10, 13]);
-        // It is an operation like any other, in a group of its own; what is secret is not stored.
+        // It is an operation like any other, in its own group; secrets are not stored.
         assert_eq!((&operation["kind"], &operation["state"]), (&"http".into(), &"succeeded".into()));
         assert!(operation["group"].as_str().unwrap().starts_with("up/"), "{operation}");
         assert_eq!(operation["result"]["status"], 299);
@@ -114,7 +115,7 @@ async fn lim_28_the_answer_is_the_upstreams_own() {
     .await;
 }
 
-/// LIM-28: answers without a body, whatever length they speak of.
+/// LIM-28: responses without a body, whatever length they declare.
 #[tokio::test]
 async fn lim_28_answers_without_a_body() {
     within(async {
@@ -148,7 +149,7 @@ async fn lim_28_answers_without_a_body() {
     .await;
 }
 
-/// LIM-28: where the upstream points elsewhere is the client's business.
+/// LIM-28: a redirect to another host is left to the client.
 #[tokio::test]
 async fn lim_28_a_redirect_is_an_answer() {
     within(async {

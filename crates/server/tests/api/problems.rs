@@ -1,12 +1,12 @@
-//! What is wrong with a request: one shape, all of it at once, with a page to read; and nothing
-//! unknown is let pass.
+//! The problems of a request: one shape, all of them at once, with a page to read; unknown fields
+//! and parameters are refused.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{World, answer, within};
 
-/// The fields that a refusal names, in order.
+/// The fields that an error names, in order.
 fn fields(refusal: &Value) -> Vec<String> {
     let problems = refusal["error"]["problems"].as_array().unwrap();
     let mut fields: Vec<_> = problems.iter().map(|one| one["field"].as_str().unwrap().to_owned()).collect();
@@ -96,7 +96,7 @@ async fn an_error_leads_to_its_page() {
     .await;
 }
 
-/// Every call that is described refuses a parameter that it does not know, by name.
+/// Every described call refuses an unknown parameter, by name.
 #[tokio::test]
 async fn an_unknown_parameter_is_refused_everywhere() {
     within(async {

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::support::{World, answer, within};
 
-/// LIM-5: take or say when, in one step; the figures travel with the call, or are those of the last one.
+/// LIM-5: reserve or learn when to retry, in one step; the figures come with the request, or are
+/// those of the last one.
 #[tokio::test]
 async fn lim_5_a_bucket_is_taken_from_or_says_when() {
     within(async {
@@ -74,7 +75,7 @@ async fn a_bad_reservation_is_refused_by_field() {
     .await;
 }
 
-/// LIM-15: taken only if free, kept and given back only by the holder, with a fence that grows.
+/// LIM-15: acquired only if free, renewed and released only by the holder, with a fence that grows.
 #[tokio::test]
 async fn lim_15_a_lease_has_one_holder() {
     within(async {
@@ -102,8 +103,8 @@ async fn lim_15_a_lease_has_one_holder() {
     .await;
 }
 
-/// LIM-5: stand-alone buckets are listed, shown, corrected and deleted under a path of their own;
-/// the first path of reserving leads to the same buckets.
+/// LIM-5: stand-alone buckets are listed, shown, corrected and deleted under their own path; the
+/// first path of reservations leads to the same buckets.
 #[tokio::test]
 async fn lim_5_buckets_are_listed_shown_and_deleted() {
     within(async {
@@ -146,7 +147,7 @@ async fn lim_5_buckets_are_listed_shown_and_deleted() {
     .await;
 }
 
-/// LIM-15: who looks sees which leases there are, whether somebody has them and until when.
+/// LIM-15: operators can list leases, whether they are held and until when.
 #[tokio::test]
 async fn lim_15_leases_are_listed_and_shown() {
     within(async {

@@ -1,4 +1,4 @@
-//! Stopping: streams and waits end, nothing more is taken, what was accepted is kept.
+//! Shutdown: streams and waits end, nothing more is accepted, accepted operations are kept.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::support::{World, config, operation, read, within};
 
-/// OPS-8: what was accepted before an orderly stop is there after the next start, and is carried once.
+/// OPS-8: operations accepted before a graceful shutdown are there after the next start, and are
+/// executed once.
 #[tokio::test]
 async fn ops_8_an_orderly_stop_keeps_what_was_accepted() {
     within(async {
@@ -38,7 +39,7 @@ async fn ops_8_an_orderly_stop_keeps_what_was_accepted() {
     .await;
 }
 
-/// While calls under way are waited for, the server still answers: not ready, accepting nothing, showing everything.
+/// While it drains, the server still responds: not ready, accepting nothing, showing everything.
 #[tokio::test]
 async fn a_draining_server_still_answers() {
     within(async {
@@ -69,7 +70,7 @@ async fn a_draining_server_still_answers() {
     .await;
 }
 
-/// A second server on one directory is refused with a code of its own.
+/// A second server on one directory is refused with its own code.
 #[tokio::test]
 async fn a_directory_has_one_server() {
     within(async {
@@ -85,7 +86,7 @@ async fn a_directory_has_one_server() {
     .await;
 }
 
-/// A server that is about to stop accepts nothing and says when to come back.
+/// A server that is shutting down accepts nothing and says when to retry.
 #[tokio::test]
 async fn what_stops_accepts_nothing_and_says_when_to_come_back() {
     within(async {

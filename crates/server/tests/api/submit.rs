@@ -1,4 +1,4 @@
-//! Handing in: what is accepted, what is the same as before, what is refused and leaves no trace.
+//! Submitting: what is accepted, what is deduplicated, what is refused and leaves no trace.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use crate::support::{World, operation, read, with, within};
 
 const TIGHT: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.001\n";
 
-/// OPS-1, OPS-6: an operation is accepted with an id, carried, and its result is there to be waited for.
+/// OPS-1, OPS-6: an operation is accepted with an id and executed, and a client can wait for its
+/// result.
 #[tokio::test]
 async fn ops_6_an_operation_is_accepted_and_its_result_can_be_awaited() {
     within(async {
@@ -32,7 +33,7 @@ async fn ops_6_an_operation_is_accepted_and_its_result_can_be_awaited() {
     .await;
 }
 
-/// OPS-1: what an operation was handed in with is kept and can be seen again.
+/// OPS-1: what an operation was submitted with is stored and can be read again.
 #[tokio::test]
 async fn ops_1_what_was_handed_in_can_be_seen_again() {
     within(async {
@@ -53,7 +54,8 @@ async fn ops_1_what_was_handed_in_can_be_seen_again() {
     .await;
 }
 
-/// OPS-7: one key is one operation; the same key with another request is a conflict that names the first one.
+/// OPS-7: one key is one operation; the same key with another request is a conflict that names the
+/// first one.
 #[tokio::test]
 async fn ops_7_a_key_is_one_operation() {
     within(async {
@@ -74,7 +76,7 @@ async fn ops_7_a_key_is_one_operation() {
     .await;
 }
 
-/// OPS-1: what cannot be taken is refused with a code, a sentence and the field, and nothing is accepted.
+/// OPS-1: invalid input is refused with a code, a message and the field, and nothing is accepted.
 #[tokio::test]
 async fn ops_1_bad_input_is_refused_by_field_and_leaves_nothing() {
     within(async {
@@ -131,7 +133,8 @@ async fn ops_1_bad_input_is_refused_by_field_and_leaves_nothing() {
     .await;
 }
 
-/// OPS-12: a deadline that the known limits cannot meet is refused at once, with the earliest time that could be met.
+/// OPS-12: a deadline that the known limits cannot meet is refused at once, with the earliest time
+/// that could be met.
 #[tokio::test]
 async fn ops_12_a_deadline_that_cannot_be_met_is_refused() {
     within(async {
@@ -148,7 +151,7 @@ async fn ops_12_a_deadline_that_cannot_be_met_is_refused() {
     .await;
 }
 
-/// OPS-1: a body over the bound is refused before it is read as JSON.
+/// OPS-1: a body over the bound is refused before it is parsed as JSON.
 #[tokio::test]
 async fn ops_1_a_body_over_the_bound_is_refused() {
     within(async {
@@ -163,7 +166,7 @@ async fn ops_1_a_body_over_the_bound_is_refused() {
     .await;
 }
 
-/// OPS-1: of a batch exactly the good ones are accepted, each answered in its place.
+/// OPS-1: of a batch exactly the valid ones are accepted, each with its result in order.
 #[tokio::test]
 async fn ops_1_of_a_batch_exactly_the_good_are_accepted() {
     within(async {
@@ -191,7 +194,7 @@ async fn ops_1_of_a_batch_exactly_the_good_are_accepted() {
     .await;
 }
 
-/// OPS-1: a batch that is wrong as a whole leaves nothing behind.
+/// OPS-1: a batch that is invalid as a whole leaves nothing behind.
 #[tokio::test]
 async fn ops_1_a_bad_batch_leaves_nothing() {
     within(async {
@@ -217,8 +220,8 @@ async fn ops_1_a_bad_batch_leaves_nothing() {
     .await;
 }
 
-/// OPS-1, OPS-12: a deadline may be a time. It is shown with the operation, and one that is over, is no time, or stands
-/// beside a span is refused by its name.
+/// OPS-1, OPS-12: a deadline may be a time. It is shown with the operation; one that is over, is
+/// not a time, or comes together with `deadline_ms` is refused by its name.
 #[tokio::test]
 async fn ops_12_a_deadline_may_be_a_time() {
     within(async {
@@ -244,8 +247,8 @@ async fn ops_12_a_deadline_may_be_a_time() {
     .await;
 }
 
-/// OPS-6: a submission may wait for its end, by its query or by the header that others know. What has not ended by then is
-/// accepted all the same.
+/// OPS-6: a submission may wait for its end, by its query or by the standard header. An operation
+/// that has not ended by then is accepted all the same.
 #[tokio::test]
 async fn ops_6_a_submission_waits_for_its_end() {
     within(async {
@@ -282,7 +285,8 @@ async fn ops_6_a_submission_waits_for_its_end() {
     .await;
 }
 
-/// OPS-7: the same request in another order of fields, or with numbers and letters written otherwise, is the same request.
+/// OPS-7: the same request with fields in another order, or with numbers and letters spelled
+/// differently, is the same request.
 #[tokio::test]
 async fn ops_7_a_request_is_compared_by_its_value() {
     within(async {

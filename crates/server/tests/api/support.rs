@@ -18,7 +18,7 @@ pub(crate) struct World {
     pub client: Client,
 }
 
-/// An answer: status and JSON.
+/// A response: status and JSON.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub status: u16,
@@ -58,7 +58,7 @@ impl World {
         answer(self.request(Method::PUT, path).body(body.to_string())).await
     }
 
-    /// Hands one in and gives its id back.
+    /// Submits an operation and returns its id.
     pub(crate) async fn submit(&self, operation: Value) -> String {
         let answer = self.post("/v1/operations", operation).await;
         assert_eq!(answer.status, 202, "{answer:?}");
@@ -81,7 +81,7 @@ impl Answer {
         self.json[field].as_str().unwrap_or_else(|| panic!("{field} in {self:?}")).to_owned()
     }
 
-    /// That it is a refusal with this status, code and field, and a sentence.
+    /// Asserts that it is an error with this status, code and field, and a message.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, code: &str, field: Option<&str>) {
         let error = &self.json["error"];
@@ -112,7 +112,7 @@ pub(crate) fn config_on(store: &str, sim: &HttpSim, more: &str) -> Config {
     Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap()
 }
 
-/// An operation that the upstream will take.
+/// A valid operation.
 pub(crate) fn operation(group: &str) -> Value {
     json!({
         "kind": "http", "upstream": "echo", "group": group,
@@ -120,7 +120,7 @@ pub(crate) fn operation(group: &str) -> Value {
     })
 }
 
-/// The same with one field more.
+/// The same with one additional field.
 pub(crate) fn with(field: &str, value: impl Into<Value>) -> Value {
     let mut operation = operation("g");
     operation[field] = value.into();
@@ -138,7 +138,7 @@ pub(crate) async fn read(response: Response) -> Answer {
     Answer { status, json }
 }
 
-/// Nothing here hangs for ever.
+/// Fails instead of hanging forever.
 pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, work).await.expect("it took too long")
 }

@@ -9,22 +9,22 @@ use crate::client::{Client, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
 
-/// Which of them.
+/// The filter of `limit costs`.
 #[derive(Args, Debug)]
 pub(crate) struct CostFilter {
     /// Only calls to this upstream.
     #[arg(long, value_name = "NAME")]
     upstream: Option<String>,
-    /// Only calls of so long ago or later, as in 10m, 1h or 7d. Usually a day.
+    /// Only calls within this time, such as 10m, 1h or 7d. Default: one day.
     #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::parse_duration)]
     since: Option<Duration>,
-    /// At most this many shapes, 1 to 200, the dearest ones. Usually 50.
+    /// List at most this many shapes, 1 to 200, the most expensive ones. Default: 50.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 }
 
 pub(super) async fn run(which: CostFilter, client: &Client, output: &Output) -> Result<(), CliError> {
-    // A part of a second is not asked for.
+    // The API takes whole seconds.
     let since_s = which.since.map(|since| since.as_secs().max(1).to_string());
     let limit = which.limit.map(|limit| limit.to_string());
     let pairs = [("upstream", which.upstream), ("since_s", since_s), ("limit", limit)];
@@ -36,14 +36,14 @@ pub(super) async fn run(which: CostFilter, client: &Client, output: &Output) -> 
     let none = Vec::new();
     let costs = value["costs"].as_array().unwrap_or(&none);
     if value["kept"] == false {
-        output.print_status("this store keeps no costs: a Redis needs an archive for that");
+        output.print_status("this store keeps no costs: Redis needs an archive for that");
     } else if costs.is_empty() {
-        output.print_status("no call has said what it cost");
+        output.print_status("no call has reported its cost");
     } else {
         table(costs, output);
         if value["whole"] == false {
             output.print_status(
-                "only the newest calls were looked at; ask with a shorter --since for all of them",
+                "only the newest calls were counted; use a shorter --since to count all of them",
             );
         }
     }

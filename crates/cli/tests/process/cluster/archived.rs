@@ -1,4 +1,5 @@
-//! Nodes with an archive: one is killed while it is away, and all that ended reaches it all the same.
+//! Nodes with an archive: one is killed while it is away, and all that ended reaches it all the
+//! same.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::ALONE;
 
 const GROUPS: usize = 8;
 const EACH: usize = 15;
-/// In which time everything is archived: a lease that runs out, and the longest pause between two tries.
+/// In which time everything is archived: a lease that runs out, and the longest pause between two
+/// tries.
 const ARCHIVED: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -43,8 +45,9 @@ async fn archived(archive: &PostgresArchive, ids: &[OperationId]) -> Vec<String>
     timeout(ARCHIVED, all).await.expect("all that ended is archived in time")
 }
 
-/// OPS-8: operations end on two nodes while the archive is away; one node is killed, the archive comes back, and the other
-/// brings everything to it, what the dead node had noted too. Each is there once, by its id.
+/// OPS-8: operations end on two nodes while the archive is away; one node is killed, the archive
+/// comes back, and the other brings everything to it, what the dead node had noted too. Each is
+/// there once, by its id.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_a_killed_node_leaves_nothing_out_of_the_archive() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,4 @@
-//! A batch that belongs to every partition, handed to one node.
+//! A batch over all partitions, submitted to one node.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ use crate::arrivals::arrivals;
 const MEMBERS: usize = 100;
 const GROUPS: usize = 25;
 
-/// OPS-4: every member is accepted and answered in its place, and each group is carried once, in the batch's order.
+/// OPS-4: every member is accepted with its result in order, and each group is executed once, in
+/// the batch's order.
 async fn over_all_partitions(store: Store) {
     let nodes = Nodes::start(4, store).await;
     let group = |n: usize| format!("batch{}", n % GROUPS);

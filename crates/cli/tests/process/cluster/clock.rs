@@ -1,4 +1,4 @@
-//! A node whose wall clock jumps by an hour, forwards and backwards, while the others' stay as they are.
+//! A node whose wall clock jumps by an hour, forwards and backwards, while the others' do not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,12 @@ use crate::ALONE;
 use crate::clocks::Clocks;
 
 const HOUR_S: i64 = 3_600;
-/// How long the load goes on before and after.
+/// How long the load runs before and after.
 const BETWEEN: Duration = Duration::from_millis(600);
 /// Longer than a process goes by what it read of its clock last.
 const SEEN: Duration = Duration::from_secs(2);
-/// What is put off, in all partitions; for how long, so that they change hands meanwhile; and how late it may be.
+/// What is put off, in all partitions; for how long, so that they change hands meanwhile; and how
+/// late it may be.
 const GROUPS: usize = 40;
 const DELAY: Duration = Duration::from_secs(5);
 const LATE_MAX: Duration = Duration::from_secs(6);
@@ -62,8 +63,9 @@ async fn submit_delayed(doors: Arc<NodeClients>, round: usize) {
     waiting.join_all().await;
 }
 
-/// OPS-8, OPS-4, LIM-6: the node that keeps the limit has its clock moved, and has to take on partitions of a node that
-/// leaves. Nothing is overstepped, put off for longer or shorter, lost or carried twice, and no lease runs out.
+/// OPS-8, OPS-4, LIM-6: the node that keeps the limit has its clock moved, and has to take on
+/// partitions of a node that leaves. Nothing is overstepped, put off for longer or shorter, lost or
+/// carried twice, and no lease runs out.
 async fn an_hour_off(store: Store) {
     let clocks = Clocks::new(ALL.len());
     let environments = ALL.into_iter().map(|node| clocks.environment(node)).collect();

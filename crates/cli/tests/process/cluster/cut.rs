@@ -1,5 +1,5 @@
-//! A bad line between the nodes and their store: connections that break in the middle of a batch, and answers that are
-//! lost after the batch was written.
+//! A faulty network between the nodes and their store: connections that break in the middle of a
+//! batch, and responses that are lost after the batch was written.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::relay::{LinkMode, Relay};
 use super::store::Store;
 use crate::ALONE;
 
-/// How long the load goes on before and after.
+/// How long the load runs before and after.
 const BETWEEN: Duration = Duration::from_millis(600);
-/// How long the line is bad.
+/// How long the network is faulty.
 const BAD: Duration = Duration::from_secs(5);
 /// Fewer connections that went bad prove nothing.
 const CUTS_MIN: usize = 10;
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
-/// OPS-8, OPS-4, LIM-6: whatever was acknowledged is carried, in order and within the limit. A batch of which nobody
-/// knows is found out about, and a call that never left is given back: nothing is carried twice, because no node is
-/// away for as long as its lease.
+/// OPS-8, OPS-4, LIM-6: whatever was acknowledged is carried, in order and within the limit. A
+/// batch of which nobody knows is found out about, and a call that never left is given back:
+/// nothing is carried twice, because no node is away for as long as its lease.
 async fn on_a_bad_line(store: Store, line: LinkMode) {
     let (port, url) = (store.port(), store.url());
     let relay = Relay::start(port, super::chance(&format!("{line:?} {url}"))).await;

@@ -1,4 +1,5 @@
-//! Somebody else's transaction that locks Tidegate's rows in the wrong order, so that the server ends one of the two.
+//! Somebody else's transaction that locks Tidegate's rows in the wrong order, so that the server
+//! ends one of the two.
 
 use std::time::Duration;
 
@@ -13,12 +14,14 @@ use crate::ALONE;
 /// How long the load goes on before, between and after.
 const BETWEEN: Duration = Duration::from_millis(500);
 const TIMES: usize = 4;
-/// In which time all partitions with a load have an append that waits: shorter than a deadlock may stand.
+/// In which time all partitions with a load have an append that waits: shorter than a deadlock may
+/// stand.
 const OTHERS: Duration = Duration::from_millis(150);
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
-/// OPS-8, OPS-4, LIM-6: an append holds its partition and waits for a table; the stranger has the table and waits for
-/// the partition. The server ends the append: nothing is lost, carried twice or out of order, and it goes on.
+/// OPS-8, OPS-4, LIM-6: an append holds its partition and waits for a table; the stranger has the
+/// table and waits for the partition. The server ends the append: nothing is lost, carried twice or
+/// out of order, and it goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_lim_6_a_deadlock_ends_an_append_and_nothing_else() {
     let _alone = ALONE.lock().await;

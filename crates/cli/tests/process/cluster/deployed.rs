@@ -1,4 +1,5 @@
-//! A deployment that was handed in at one node, carried by another one, and finished by the first when that one was killed.
+//! A deployment that was handed in at one node, carried by another one, and finished by the first
+//! when that one was killed.
 
 use std::time::Duration;
 
@@ -85,8 +86,8 @@ async fn killed_in_the_middle(store: Store) {
     assert_eq!(stats.all.objects["messages"], 2, "{stats:?}");
 }
 
-/// OPS-15, OPS-18: whichever node is asked, the owner of the place deploys; when it is killed the next owner goes on from the
-/// journal without being asked, and nothing is made twice.
+/// OPS-15, OPS-18: whichever node is asked, the owner of the place deploys; when it is killed the
+/// next owner goes on from the journal without being asked, and nothing is made twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_ops_18_a_deployment_outlives_the_node_that_carries_it() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,4 @@
-//! A Redis that forgets its scripts under load.
+//! A Redis whose scripts are flushed under load.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::nodes::Nodes;
 use super::store::Store;
 use crate::ALONE;
 
-/// A Redis that forgets its scripts, again and again: no request fails.
+/// The scripts of a Redis are flushed again and again: no request fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_may_be_flushed_at_any_time() {
     const FLUSHES: usize = 40;

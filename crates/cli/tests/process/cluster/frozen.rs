@@ -1,4 +1,5 @@
-//! A node that stands still for longer than its lease and does not know it: the worst that a node can do to the others.
+//! A node that is frozen for longer than its lease without knowing it: the worst that a node can do
+//! to the others.
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ const TAKEN_OVER: Duration = Duration::from_secs(15);
 const LOOKED_AT: usize = 3;
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
-/// OPS-4, LIM-6: the node that keeps the limit is stopped past its lease and wakes: the others have taken over by then,
-/// what it had under way is settled once, and it comes back to its share.
+/// OPS-4, LIM-6: the node that keeps the limit is stopped past its lease and wakes: the others have
+/// taken over by then, what it had under way is settled once, and it comes back to its share.
 pub(super) async fn frozen_past_its_lease(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
     let load = Load::start(&nodes, RetryMode::Patient);
@@ -47,7 +48,8 @@ pub(super) async fn frozen_past_its_lease(store: Store) {
     nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
-    // It may wake with a call in its hand, which then comes late: at most the one it had for each group.
+    // It may wake with a call in its hand, which then comes late: at most the one it had for each
+    // group.
     load::check(&nodes, &groups, |partition| usize::from(owned.contains(&partition))).await;
     for before in ended {
         let after = nodes.doors.wait_until_ended(before["id"].as_str().unwrap()).await;

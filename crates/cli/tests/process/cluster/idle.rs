@@ -1,4 +1,5 @@
-//! Somebody else's transaction that is left open: for as long as the load runs, and with a table locked.
+//! Somebody else's transaction that is left open: for as long as the load runs, and with a table
+//! locked.
 
 use std::time::Duration;
 
@@ -14,14 +15,16 @@ const OPEN: Duration = Duration::from_secs(8);
 /// How long a table is locked: shorter, and longer, than a statement waits for it.
 const LOCKED: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(6)];
 const BETWEEN: Duration = Duration::from_millis(800);
-/// No two seconds without this many calls, while nothing is locked: the limited upstream alone permits a hundred.
+/// No two seconds without this many calls, while nothing is locked: the limited upstream alone
+/// permits a hundred.
 const CALLS_MIN: u64 = 20;
 /// A machine may stand still for a second.
 const LOOK: Duration = Duration::from_secs(2);
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
-/// OPS-8, OPS-4, LIM-6: a transaction that stays open slows nobody. A lock on the log holds everything up for as long as
-/// it lasts, and then everything goes on: nothing is lost, and nothing is carried twice.
+/// OPS-8, OPS-4, LIM-6: a transaction that stays open slows nobody. A lock on the log holds
+/// everything up for as long as it lasts, and then everything goes on: nothing is lost, and nothing
+/// is carried twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_lim_6_a_transaction_that_stays_open_stops_nothing() {
     let _alone = ALONE.lock().await;

@@ -1,5 +1,5 @@
-//! The routes among nodes, without a configured secret: nobody on this machine gets in who cannot read the store, neither
-//! a process nor a web page, and the nodes themselves do.
+//! The routes among nodes, without a configured secret: nobody on this machine gets in who cannot
+//! read the store, neither a process nor a web page, and the nodes themselves do.
 
 use hyper::Method;
 

@@ -1,4 +1,4 @@
-//! A node that dies without a word, under load.
+//! A node that is killed under load.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,8 @@ const ALL: [usize; 4] = [0, 1, 2, 3];
 /// How long the load goes on before a kill, in milliseconds.
 const LOAD_MS: std::ops::Range<u64> = 400..900;
 
-/// Kills a node, which stays in rotation: its callers find out by themselves. Answers what it owned.
+/// Kills a node, which stays in rotation: its callers find out by themselves. Answers what it
+/// owned.
 async fn kill(nodes: &mut Nodes, node: usize) -> BTreeSet<u16> {
     let owned = nodes.partitions_of(node, node).await;
     assert!(!owned.is_empty(), "node {node} owns nothing");
@@ -27,10 +28,10 @@ fn draw(chance: &mut SeededRng) -> Duration {
     Duration::from_millis(LOAD_MS.start + chance.next() % (LOAD_MS.end - LOAD_MS.start))
 }
 
-/// OPS-8, OPS-4, LIM-6, LIM-24: of four nodes any one is killed and comes back at once. Then the one that keeps the
-/// limit is killed and stays away until the others have its work; it comes back to its share. Nothing that was accepted
-/// is lost, a group goes on in its order, at most what the dead node had under way is repeated, and no limit is
-/// overstepped.
+/// OPS-8, OPS-4, LIM-6, LIM-24: of four nodes any one is killed and comes back at once. Then the
+/// one that keeps the limit is killed and stays away until the others have its work; it comes back
+/// to its share. Nothing that was accepted is lost, a group goes on in its order, at most what the
+/// dead node had under way is repeated, and no limit is overstepped.
 pub(super) async fn killed_and_back(store: Store) {
     let mut chance = super::chance(&store.url());
     let mut nodes = Nodes::start(ALL.len(), store).await;

@@ -1,5 +1,5 @@
-//! Callers who hand operations in, one after the other for each group, and compare what was acknowledged with what
-//! reached the upstreams.
+//! Callers who hand operations in, one after the other for each group, and compare what was
+//! acknowledged with what reached the upstreams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,13 +23,15 @@ const AHEAD: usize = 4;
 const EACH_MIN: usize = 7;
 /// Between two operations of a group: some hundred a second in all.
 const PACE: Duration = Duration::from_millis(30);
-/// How long the end of everything is waited for: what a dead node had under way is taken up when its claim has run out.
+/// How long the end of everything is waited for: what a dead node had under way is taken up when
+/// its claim has run out.
 const ENDED: Duration = Duration::from_secs(45);
 
 /// How callers take a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryMode {
-    /// Whatever is not accepted at once has failed. They use no keys: nothing may be handed in twice.
+    /// Whatever is not accepted at once has failed. They use no keys: nothing may be handed in
+    /// twice.
     Strict,
     /// Refused for now, or not answered: again with the same key, at any node.
     Patient,
@@ -119,8 +121,9 @@ impl Load {
     }
 }
 
-/// Everything that was acknowledged reached its upstream, in order; no call was beyond the limit. A group's operations
-/// were repeated at most as often as `repeats` says. Answers how many repeats there were.
+/// Everything that was acknowledged reached its upstream, in order; no call was beyond the limit. A
+/// group's operations were repeated at most as often as `repeats` says. Answers how many repeats
+/// there were.
 pub(super) async fn check(nodes: &Nodes, groups: &[GroupLog], repeats: impl Fn(u16) -> usize) -> usize {
     let mut arrived = arrivals(&nodes.limited).await;
     arrived.extend(arrivals(&nodes.wide).await);

@@ -1,4 +1,5 @@
-//! The way in to a cluster: any node that is in rotation, one after the other, as a load balancer would choose.
+//! The way in to a cluster: any node that is in rotation, one after the other, as a load balancer
+//! would choose.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;

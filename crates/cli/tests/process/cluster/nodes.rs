@@ -1,5 +1,6 @@
-//! Some nodes, the store they share and the two upstreams they call: `limited`, which has a bucket and so one partition,
-//! and `wide`, which has none and is spread over all of them by group. All of it ends with its handle.
+//! Some nodes, the store they share and the two upstreams they call: `limited`, which has a bucket
+//! and so one partition, and `wide`, which has none and is spread over all of them by group. All of
+//! it ends with its handle.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,8 +22,9 @@ pub(super) const PARTITIONS: usize = 16;
 const WORKERS: usize = 16;
 pub(super) const CAPACITY: u64 = 20;
 pub(super) const REFILL_PER_S: f64 = 50.0;
-/// Calls that the upstream takes beyond that: a machine that stands still for a tenth of a second holds up as many on their way,
-/// and they arrive together with the next. Granted twice, a full bucket would be far more.
+/// Calls that the upstream takes beyond that: a machine that stands still for a tenth of a second
+/// holds up as many on their way, and they arrive together with the next. Granted twice, a full
+/// bucket would be far more.
 const HELD_UP: u64 = 5;
 /// Long enough that some calls are under way at any time.
 const LATENCY: Duration = Duration::from_millis(40);
@@ -115,7 +117,8 @@ impl Nodes {
         self.nodes[node].running.as_mut().unwrap()
     }
 
-    /// SIGTERM, out of rotation at the same moment, and waits for its end; answers what it had said.
+    /// SIGTERM, out of rotation at the same moment, and waits for its end; answers what it had
+    /// said.
     pub(super) async fn stop(&mut self, node: usize) -> String {
         self.stop_within(node, STOPPED).await
     }

@@ -1,4 +1,4 @@
-//! Nodes without their store: for a moment, and after it lost everything.
+//! Nodes whose store is unavailable for a while, or has lost its data.
 
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ pub(super) async fn accepts_again(nodes: &Nodes, operation: &Value) -> Duration 
     since.elapsed()
 }
 
-/// OPS-8, LIM-30: while the store is away every acceptance is refused with a time, and no call leaves; when it is back
-/// everything goes on by itself, and nothing that was acknowledged is lost.
+/// OPS-8, LIM-30: while the store is away every acceptance is refused with a time, and no call
+/// leaves; when it is back everything goes on by itself, and nothing that was acknowledged is lost.
 async fn store_away(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
     let load = Load::start(&nodes, RetryMode::Patient);
@@ -80,7 +80,8 @@ async fn ops_8_lim_30_the_store_goes_away_and_comes_back() {
     }
 }
 
-/// A store that lost everything is a new one: the nodes serve again from nothing, and nothing of before is known.
+/// A store that lost everything is a new one: the nodes serve again from nothing, and nothing of
+/// before is known.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_lost_everything_is_begun_again() {
     const EACH: usize = 6;

@@ -1,4 +1,5 @@
-//! A node that is killed again and again while it drains what applications hand in inside their own transactions.
+//! A node that is killed again and again while it drains what applications hand in inside their own
+//! transactions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +29,8 @@ const DRAINED: Duration = Duration::from_secs(30);
 /// The keys of what was committed, by group, in order.
 type CommittedKeys = BTreeMap<String, Vec<String>>;
 
-/// One application: transactions one after the other, of several operations each, for two groups. Every fourth or so is
-/// rolled back. What goes to `limited` has keys of its own.
+/// One application: transactions one after the other, of several operations each, for two groups.
+/// Every fourth or so is rolled back. What goes to `limited` has keys of its own.
 async fn work(url: String, application: usize, seed: u64, stop: Arc<AtomicBool>) -> CommittedKeys {
     let mut sql = PgConnection::connect(&url).await.unwrap();
     let mut chance = SeededRng::new(seed);
@@ -87,9 +88,9 @@ async fn wait_until_empty(nodes: &Nodes) {
     timeout(DRAINED, empty).await.expect("the outbox is drained in time");
 }
 
-/// OPS-8, OPS-4: whatever an application committed is accepted once, in its order in each group, though the node
-/// that drains it is killed at any moment; what was rolled back never was. A transaction that stays open over all of it
-/// stops nobody and is not passed over.
+/// OPS-8, OPS-4: whatever an application committed is accepted once, in its order in each group,
+/// though the node that drains it is killed at any moment; what was rolled back never was. A
+/// transaction that stays open over all of it stops nobody and is not passed over.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_the_outbox_is_drained_once_by_nodes_that_die() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,4 @@
-//! A limit that is kept by one node for callers of all of them.
+//! A limit that one node enforces for callers of all nodes.
 
 use tokio::time::timeout;
 
@@ -11,12 +11,12 @@ use crate::pace::{RUNS, SOON, STILL, batch, span_of};
 const EACH: usize = 100;
 const NODES: usize = 4;
 
-/// LIM-14, LIM-6: with more work than fits, handed in at every node at once, at least 98 % of what the upstream permits is
-/// used, and not one call is refused.
+/// LIM-14, LIM-6: with more work than fits, handed in at every node at once, at least 98 % of what
+/// the upstream permits is used, and not one call is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_14_lim_6_nodes_use_nearly_all_of_a_limit_together() {
     let _alone = ALONE.lock().await;
-    // A machine that stands still proves nothing: then once more.
+    // A machine that stalls proves nothing: then it runs again.
     for run in 1..=RUNS {
         let nodes = Nodes::start(NODES, Store::redis()).await;
         let calls = EACH * NODES;

@@ -1,4 +1,5 @@
-//! A PostgreSQL that comes back as a standby: it can be read, takes no writes, and is promoted after a while.
+//! A PostgreSQL that comes back as a standby: it can be read, takes no writes, and is promoted
+//! after a while.
 
 use std::time::Duration;
 
@@ -20,8 +21,9 @@ const STANDBY: Duration = Duration::from_secs(3);
 const REFUSED: Duration = Duration::from_secs(14);
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
-/// OPS-8, LIM-30: while the server is in recovery every acceptance is refused with a time and no call leaves, though all
-/// can be read; when it is promoted everything goes on by itself, and nothing that was acknowledged is lost.
+/// OPS-8, LIM-30: while the server is in recovery every acceptance is refused with a time and no
+/// call leaves, though all can be read; when it is promoted everything goes on by itself, and
+/// nothing that was acknowledged is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_lim_30_a_server_in_recovery_takes_nothing_until_it_is_promoted() {
     let _alone = ALONE.lock().await;
@@ -50,7 +52,8 @@ async fn ops_8_lim_30_a_server_in_recovery_takes_nothing_until_it_is_promoted() 
     nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
-    // Its call may have ended while that could not be written down, and its node lost the lease before it could be.
+    // Its call may have ended while that could not be written down, and its node lost the lease
+    // before it could be.
     load::check(&nodes, &groups, |_| 1).await;
     load::check_no_step_back(&nodes).await;
 }

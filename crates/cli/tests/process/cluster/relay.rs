@@ -1,4 +1,4 @@
-//! Stands between nodes and their store and passes bytes on, until it is told to be a bad line.
+//! A TCP relay between nodes and their store that can inject network faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What a connection carries to the store before it goes bad, in bytes: from a few words to some dozen batches.
+/// What a connection carries to the store before it goes bad, in bytes: from a few words to some
+/// dozen batches.
 const REQUESTS: std::ops::Range<u64> = 2 * 1024..192 * 1024;
 /// What it carries of answers, which are shorter.
 const ANSWERS: std::ops::Range<u64> = 512..16 * 1024;
@@ -23,7 +24,8 @@ pub(super) enum LinkMode {
     Cut,
     /// Connections are broken off and new ones are not taken.
     Gone,
-    /// After some bytes of answers the next one is swallowed, though its request has arrived, and the line is cut.
+    /// After some bytes of answers the next one is swallowed, though its request has arrived, and
+    /// the line is cut.
     Swallow,
 }
 

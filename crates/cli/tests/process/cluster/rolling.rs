@@ -13,8 +13,8 @@ use crate::ALONE;
 const BETWEEN: Duration = Duration::from_millis(400);
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
-/// OPS-4, LIM-6: four nodes are stopped in order and started again, one after the other, under load: no request fails,
-/// and everything is carried once, in order, within the limit.
+/// OPS-4, LIM-6: four nodes are stopped in order and started again, one after the other, under
+/// load: no request fails, and everything is carried once, in order, within the limit.
 async fn restarted_one_after_the_other(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
     let load = Load::start(&nodes, RetryMode::Strict);

@@ -1,4 +1,5 @@
-//! A Redis Cluster that loses one of its three servers for a while: what lies on the others goes on.
+//! A Redis Cluster that loses one of its three servers for a while: partitions on the others
+//! continue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,8 +43,9 @@ async fn probes(nodes: &Nodes) -> BTreeMap<u16, String> {
     groups
 }
 
-/// OPS-8, OPS-4, LIM-6, LIM-30: the server with the register of the nodes is killed. Partitions on the other servers go
-/// on; the rest is refused with a time. When it is back everything goes on, and nothing that was acknowledged is lost.
+/// OPS-8, OPS-4, LIM-6, LIM-30: the server with the register of the nodes is killed. Partitions on
+/// the other servers go on; the rest is refused with a time. When it is back everything goes on,
+/// and nothing that was acknowledged is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_lim_6_lim_30_one_server_of_a_redis_cluster_goes_and_comes_back() {
     let _alone = ALONE.lock().await;
@@ -81,7 +83,8 @@ async fn ops_8_ops_4_lim_6_lim_30_one_server_of_a_redis_cluster_goes_and_comes_b
     nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
-    // Its call may have ended while that could not be written down, and its node lost the lease before it could be.
+    // Its call may have ended while that could not be written down, and its node lost the lease
+    // before it could be.
     load::check(&nodes, &groups, |partition| usize::from(away.contains(&partition))).await;
     load::check_no_step_back(&nodes).await;
 }

@@ -19,7 +19,8 @@ impl Store {
         Self::Redis(RedisServer::start_with(&["--appendfsync", "always"]))
     }
 
-    /// A Redis Cluster of three without replicas, whose nodes lose nothing and go on without each other.
+    /// A Redis Cluster of three without replicas, whose nodes lose nothing and go on without each
+    /// other.
     pub(super) fn cluster() -> Self {
         let alone = ["--appendfsync", "always", "--cluster-require-full-coverage", "no"];
         Self::Cluster(RedisCluster::start_with(&alone))

@@ -1,5 +1,6 @@
-//! Nodes that do not go with the others: with another secret, at an address where they are not, at another's address, and
-//! with another rule for where operations have their place. Each takes nothing, says why, and goes on when it is mended.
+//! Nodes that are incompatible with the others: with another secret, with a wrong advertised
+//! address, with another node's address, and with another placement rule. Each takes no partition,
+//! reports why, and joins when it is fixed.
 
 use std::time::Duration;
 
@@ -119,7 +120,8 @@ impl Node {
         assert!(settled.is_ok(), "it sees {last:?} instead of {shares:?}");
     }
 
-    /// That it takes nothing, while the first node has everything and is ready; and that it says so once.
+    /// That it takes nothing, while the first node has everything and is ready; and that it says so
+    /// once.
     async fn stays_apart(self, first: &Self) {
         sleep(STILL).await;
         first.wait_for_shares(&[PARTITIONS]).await;
@@ -157,7 +159,8 @@ async fn pass_on(listener: TcpListener, to: String) {
     }
 }
 
-/// Another secret, another's address and an address where nobody answers; the last is mended while it runs.
+/// Another secret, another's address and an address where nobody answers; the last is mended while
+/// it runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_the_others_cannot_talk_to_takes_nothing() {
     let _alone = ALONE.lock().await;
@@ -202,8 +205,8 @@ async fn a_node_that_the_others_cannot_talk_to_takes_nothing() {
     assert!(!said.contains(ROOM), "{said}");
 }
 
-/// OPS-7: a node that places operations differently takes nothing and accepts nothing until the others have gone; one
-/// with other limits is only warned of.
+/// OPS-7: a node that places operations differently takes nothing and accepts nothing until the
+/// others have gone; one with other limits is only warned of.
 async fn another_rule(store: Store) {
     let place = ClusterSetup::new(store).await;
     let first = place.start("first", DEFAULT_NODE);
@@ -212,7 +215,7 @@ async fn another_rule(store: Store) {
     warned.wait_for_status(200, &[]).await;
     first.wait_for_shares(&[PARTITIONS / 2, PARTITIONS / 2]).await;
     let said = warned.stop().await;
-    assert_eq!(said.matches("its limits are others there").count(), 1, "{said}");
+    assert_eq!(said.matches("its limits differ there").count(), 1, "{said}");
     assert!(said.contains("limited") && !said.contains(ROOM), "{said}");
     first.wait_for_shares(&[PARTITIONS]).await;
 

@@ -1,5 +1,6 @@
-//! Two versions on one store. The newer one is played by this test, which writes into the store what a newer version
-//! would: a fact of a kind that is not known yet, and a higher format. The nodes are the older ones.
+//! Two versions on one store. The newer one is played by this test, which writes into the store
+//! what a newer version would: a fact of a kind that is not known yet, and a higher format. The
+//! nodes are the older ones.
 
 use std::time::Duration;
 
@@ -63,7 +64,8 @@ impl StoreTamperer {
         }
     }
 
-    /// An append with one fact of a kind that nobody knows yet. No owner comes in between: it holds the partition.
+    /// An append with one fact of a kind that nobody knows yet. No owner comes in between: it holds
+    /// the partition.
     async fn append_unknown(&mut self, partition: u16) {
         let script = "local last = redis.call('HINCRBY', KEYS[1], 'last', 1) \
             redis.call('HSET', ARGV[1] .. last, 't', 'newer', 'f', ARGV[2]) return last";
@@ -130,7 +132,8 @@ async fn is_left_by_all(nodes: &Nodes, secret: &str, partition: u16) -> bool {
     true
 }
 
-/// A partition that a newer version has written to: every node leaves it alone, and everything else goes on.
+/// A partition that a newer version has written to: every node leaves it alone, and everything else
+/// goes on.
 async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut StoreTamperer) {
     let operation = |group: &str, n| load::operation("wide", group, n);
     let probe = nodes.doors.submit(&operation("newer", 0)).await;
@@ -198,7 +201,8 @@ async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut StoreTamperer) {
     hand.set_format(hand.format()).await;
 }
 
-/// A call that a newer node passes on, and that means nothing to an older one: it is told so, and no more happens.
+/// A call that a newer node passes on, and that means nothing to an older one: it is told so, and
+/// no more happens.
 async fn a_call_of_a_newer_version(nodes: &Nodes, secret: &str) {
     for partition in 0..super::nodes::PARTITIONS {
         let mut answers = Vec::new();

@@ -1,4 +1,5 @@
-//! What a browser on this machine sends for other sites, and what it may do with the answer of an upstream.
+//! What a browser on this machine sends for other sites, and what it may do with the answer of an
+//! upstream.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -94,7 +95,8 @@ fn methods() -> [Method; 7] {
     [M::GET, M::HEAD, M::OPTIONS, M::POST, M::PUT, M::PATCH, M::DELETE]
 }
 
-/// Without tokens, whatever its method: nothing is sent to the upstream with its credential for another site.
+/// Without tokens, whatever its method: nothing is sent to the upstream with its credential for
+/// another site.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_sites_do_not_call_through_the_proxy() {
     let world = BrowserSetup::new("").await;

@@ -1,5 +1,5 @@
-//! Connections that ask for nothing, and more that are at work than there may be: they stop neither the server nor the
-//! proxy, and health and operators get in.
+//! Connections that ask for nothing, and more that are at work than there may be: they stop neither
+//! the server nor the proxy, and health and operators get in.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ pub(crate) const CONNECTIONS: usize = 24;
 pub(crate) const MANY: usize = 40;
 /// In which time whoever asks is answered.
 pub(crate) const PROMPT: Duration = Duration::from_secs(2);
-/// In which time a connection is closed that does not ask: the time for a head, which is a second here, and some.
+/// In which time a connection is closed that does not ask: the time for a head, which is a second
+/// here, and some.
 const CLOSED: Duration = Duration::from_secs(8);
 
 pub(crate) const SILENT: [(&str, &[u8]); 4] = [
@@ -67,7 +68,8 @@ fn serve(dir: &std::path::Path) -> RunningServer {
     tokio::task::block_in_place(|| RunningServer::of(StartingServer::new(dir, "warn", None)))
 }
 
-/// Whatever they have said so far: who asks is answered at once, and who does not is closed in time.
+/// Whatever they have said so far: who asks is answered at once, and who does not is closed in
+/// time.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_do_not_stop_the_server() {
     let dir = tempfile::tempdir().unwrap();
@@ -80,7 +82,8 @@ async fn silent_connections_do_not_stop_the_server() {
     }
 }
 
-/// When all connections are at work they stay so; health and operators get in, and new work is refused at once.
+/// When all connections are at work they stay so; health and operators get in, and new work is
+/// refused at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn room_is_kept_for_health_and_operators() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Stands between clients and a proxy and cuts some of their connections: inside of the request, while it is in work, or
-//! inside of the answer.
+//! Stands between clients and a proxy and cuts some of their connections: inside of the request,
+//! while it is in work, or inside of the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,8 @@ const ANSWER_MAX: u64 = 256;
 /// A client that says nothing for so long has said everything, and its order is in work.
 const SILENCE: Duration = Duration::from_millis(2);
 
-/// How many connections there were, and how many of them were cut on the way there and on the way back.
+/// How many connections there were, and how many of them were cut on the way there and on the way
+/// back.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub connections: AtomicUsize,
@@ -103,7 +104,8 @@ async fn carry(client: TcpStream, proxy: &str, cut: Option<CutPoint>, counts: &C
     count.fetch_add(usize::from(was_cut), Ordering::Relaxed);
 }
 
-/// Passes so many bytes on and no more, and answers whether it was cut there or, where that counts, when all had been said.
+/// Passes so many bytes on and no more, and answers whether it was cut there or, where that counts,
+/// when all had been said.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, most: u64, silence: Option<Duration>) -> bool {
     let (mut bytes, mut left) = ([0; 1_024], most as usize);
     loop {

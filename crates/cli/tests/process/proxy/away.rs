@@ -1,4 +1,4 @@
-//! A proxy whose store goes away and comes back.
+//! A proxy whose store becomes unavailable and comes back.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::caller::Caller;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// IDM-21: without its store the proxy is not ready and refuses requests with a key, having sent nothing; those without pass.
-/// When the store is back, so is the proxy.
+/// IDM-21: without its store the proxy is not ready and refuses requests with a key, having sent
+/// nothing; those without pass. When the store is back, so is the proxy.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_21_without_its_store() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,5 @@
-//! What clients cannot do: fill the proxy's memory with bodies that they never finish, or leave the path that is served.
+//! What clients cannot do: fill the proxy's memory with bodies that they never finish, or leave the
+//! path that is served.
 
 use std::time::Duration;
 
@@ -44,8 +45,8 @@ async fn until(caller: &Caller, wanted: u16) -> (hyper::HeaderMap, String) {
     timeout(PATIENCE, asking).await.expect("it is answered so in time")
 }
 
-/// IDM-11: unfinished bodies take the room that there is for bodies and no more; others are told to come back, and are served
-/// as soon as those are gone. What has no key passes meanwhile.
+/// IDM-11: unfinished bodies take the room that there is for bodies and no more; others are told to
+/// come back, and are served as soon as those are gone. What has no key passes meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_11_unfinished_bodies_are_bounded() {
     let service = Service::start(0).await;

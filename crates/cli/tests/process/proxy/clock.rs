@@ -15,8 +15,8 @@ const HOUR_S: i64 = 3_600;
 /// Longer than a process goes by what it read of its clock last.
 const SEEN: Duration = Duration::from_secs(2);
 
-/// IDM-7, IDM-5: a clock that jumps by an hour, ahead or back, neither ends the lease of a request in work nor the time of an
-/// answer that is kept.
+/// IDM-7, IDM-5: a clock that jumps by an hour, ahead or back, neither ends the lease of a request
+/// in work nor the time of an answer that is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_7_a_clock_that_jumps_frees_no_key() {
     let _alone = ALONE.lock().await;

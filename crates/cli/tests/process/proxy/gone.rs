@@ -1,4 +1,4 @@
-//! A proxy whose service is not there yet.
+//! A proxy whose service has not started yet.
 
 use tokio::net::TcpSocket;
 
@@ -7,7 +7,8 @@ use super::post;
 use super::service::Service;
 use crate::caller::Caller;
 
-/// IDM-18: it is told once that the service is away, with the cause, and once that it is back.
+/// IDM-18: the log says once that the service is unreachable, with the cause, and once that it is
+/// back.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_18_away_and_back_are_told_once() {
     // Bound and not listening: its port is nobody else's, and connections are refused.

@@ -1,4 +1,4 @@
-//! Owners that die or stand still in the middle of a request.
+//! Owners of a key that die or freeze in the middle of a request.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ async fn until_free(caller: &Caller, key: &str) -> (String, bool, usize) {
     (text, replayed, busy)
 }
 
-/// IDM-7: killed in the middle of a request, a proxy leaves its key blocked for the lease and not for the hour; then the
-/// repeat is handled, and its answer is the one that counts.
+/// IDM-7: killed in the middle of a request, a proxy leaves its key blocked for the lease and not
+/// for the hour; then the repeat is handled, and its answer is the one that counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_7_killed_in_the_middle_of_a_request() {
     let _alone = ALONE.lock().await;
@@ -61,8 +61,8 @@ async fn idm_7_killed_in_the_middle_of_a_request() {
     assert_eq!(post(&caller, "k").await.unwrap(), (201, "run 2".into(), true));
 }
 
-/// IDM-7, IDM-8: an owner that stands still past its lease and wakes does not overwrite the answer of the one that took over,
-/// and its own client gets that answer.
+/// IDM-7, IDM-8: an owner that stands still past its lease and wakes does not overwrite the answer
+/// of the one that took over, and its own client gets that answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_7_an_owner_that_wakes_overwrites_nothing() {
     let _alone = ALONE.lock().await;

@@ -1,4 +1,5 @@
-//! The service behind the proxy: it counts what it does, and does some of it only when it is told to.
+//! The service behind the proxy: it counts what it does, and does some of it only when it is told
+//! to.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! A proxy that is told to stop while requests are in work.
+//! A proxy that is shut down while requests are in flight.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::caller::Caller;
 const IN_WORK: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// IDM-17: nothing new is taken, what is in work is done and kept, and it exits with 0; the next one replays all of it.
+/// IDM-17: nothing new is accepted, requests in flight finish and are stored, and it exits with 0;
+/// the next proxy replays all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_17_a_stop_lets_requests_in_work_finish_and_be_kept() {
     let _alone = ALONE.lock().await;

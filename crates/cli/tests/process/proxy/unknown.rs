@@ -22,8 +22,8 @@ fn greeting(proxy: &Proxy) -> String {
     }
 }
 
-/// IDM-18, IDM-22: after a gateway's 504 a held key is not sent again, and its client gets the answer
-/// that an operator recorded.
+/// IDM-18, IDM-22: after a gateway's 504 a held key is not sent again, and its client gets the
+/// answer that an operator recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_18_idm_22_an_operator_records_what_happened() {
     let service = Service::failing_first(504).await;
@@ -60,7 +60,7 @@ async fn idm_18_idm_22_an_operator_records_what_happened() {
     let again = tokio::task::block_in_place(complete);
     let said = String::from_utf8(again.stderr).unwrap();
     assert!(!again.status.success() && said.starts_with("error[TG0013]: "), "{said}");
-    assert!(said.contains("has an answer already"), "{said}");
+    assert!(said.contains("has a response already"), "{said}");
 }
 
 /// IDM-18: by default a repeat runs again, and the proxy says so when it starts and in its help.

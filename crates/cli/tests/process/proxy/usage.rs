@@ -1,4 +1,4 @@
-//! How `tidegate proxy` refuses what it was told: with a sentence that names the flag or the variable.
+//! Usage errors of `tidegate proxy`: each message names the flag or the variable.
 
 use std::net::TcpListener;
 
@@ -15,7 +15,7 @@ fn ends(args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, String) {
 
 const LEAST: [&str; 5] = ["--upstream", "http://127.0.0.1:1", "--unscoped", "--store", "memory:"];
 
-/// OPS-22, IDM-2: what was said in a wrong way is named, and the exit is that of wrong usage.
+/// OPS-22, IDM-2: the message names the wrong option, and the exit code is that of wrong usage.
 #[test]
 fn ops_22_wrong_usage_of_the_proxy_names_the_flag() {
     for (more, told) in [
@@ -24,7 +24,7 @@ fn ops_22_wrong_usage_of_the_proxy_names_the_flag() {
             "--ttl: It cannot be used: `ttl` must be between 1 second and 90 days, not 0s.",
         ),
         (&["--ttl", "100d"], "90 days, not 100d."),
-        (&["--listen", "7402"], "as in 127.0.0.1:7402 or localhost:7402"),
+        (&["--listen", "7402"], "such as 127.0.0.1:7402 or localhost:7402"),
         (
             &["--listen", "localhost:7409", "--admin", "127.0.0.1:7409"],
             "--admin: Requests and operators need",
@@ -49,7 +49,7 @@ fn ops_22_wrong_usage_of_the_proxy_names_the_flag() {
     assert!(said.contains("TIDEGATE_PROXY_TTL: proxy.ttl: It cannot be used"), "{said}");
 }
 
-/// OPS-22: a port that is taken is told with the flag that chooses another.
+/// OPS-22: the error for a port in use names the flag that selects another.
 #[test]
 fn ops_22_a_taken_port_of_the_proxy_names_its_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -60,7 +60,7 @@ fn ops_22_a_taken_port_of_the_proxy_names_its_flag() {
     }
 }
 
-/// OPS-22: a file of the proxy is checked as the proxy would.
+/// OPS-22: a configuration file of the proxy is checked as the proxy would.
 #[test]
 fn ops_22_a_file_of_the_proxy_is_checked() {
     let dir = tempfile::tempdir().unwrap();
@@ -73,7 +73,7 @@ fn ops_22_a_file_of_the_proxy_is_checked() {
     let good = "[proxy]\nupstream = \"http://127.0.0.1:1\"\nunscoped = true\n";
     let (exit, said) = check(good);
     let told =
-        "p.toml: good: a proxy for http://127.0.0.1:1, 0 routes; listens on 127.0.0.1:7402, keeps file:";
+        "p.toml: valid: a proxy for http://127.0.0.1:1, 0 routes; listens on 127.0.0.1:7402, stores in file:";
     assert!(exit == Some(0) && said.contains(told), "{said}");
     let (exit, said) = check(&format!("{good}ttll = \"1h\"\n"));
     assert!(exit == Some(1) && said.contains("p.toml:4:1: proxy.ttll: There is no such key"), "{said}");

@@ -1,5 +1,5 @@
-//! Many clients that all say the same thing at once, each on a connection that stays. HTTP/1.1 as far as a proxy's short
-//! answers go, by hand: the crowd must be quicker than those it shouts at.
+//! Many clients that all say the same thing at once, each on a connection that stays. HTTP/1.1 as
+//! far as a proxy's short answers go, by hand: the crowd must be quicker than those it shouts at.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Where the proxy listens: two addresses, neither of them the other's nor the upstream's.
+//! The two addresses that the proxy listens on, which must differ from each other and from the
+//! upstream's.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -9,17 +10,18 @@ use crate::config::problem::ConfigProblem;
 use crate::config::section::Section;
 use crate::config::value::LocatedValue;
 
-/// An address and a port: `127.0.0.1:7402`, `[::1]:7402` or `localhost:7402`, which is the first of the two.
+/// Parses an address and a port: `127.0.0.1:7402`, `[::1]:7402` or `localhost:7402`, which means
+/// the first of the two.
 ///
 /// # Errors
-/// A sentence that says how it is written.
+/// A message that describes the syntax.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let local = || {
         let (host, port) = text.rsplit_once(':')?;
         let port = port.parse().ok().filter(|_| host.eq_ignore_ascii_case("localhost"))?;
         Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
     };
-    let wrong = || "It must be an address and a port, as in 127.0.0.1:7402 or localhost:7402.".to_owned();
+    let wrong = || "It must be an address and a port, such as 127.0.0.1:7402 or localhost:7402.".to_owned();
     text.parse().ok().or_else(local).ok_or_else(wrong)
 }
 
@@ -40,7 +42,7 @@ pub(super) fn read(
     }
 }
 
-/// Tells of addresses that are used for two things.
+/// Reports addresses that are used for two things.
 pub(super) fn check(
     listen: Option<&LocatedValue<SocketAddr>>,
     admin: Option<&LocatedValue<SocketAddr>>,
@@ -69,7 +71,7 @@ pub(super) fn check(
     }
 }
 
-/// Port 0 is another one each time.
+/// Whether two addresses are the same. Port 0 is another port each time.
 fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = |addr: SocketAddr| addr.ip().is_unspecified();
     let meet = one.ip() == other.ip() || one.is_ipv4() == other.is_ipv4() && (is_any(one) || is_any(other));

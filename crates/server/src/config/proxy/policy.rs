@@ -1,4 +1,4 @@
-//! The choices that a route may make for itself. What it does not say is chosen as for the whole proxy.
+//! The settings that a route may override. The others are those of the whole proxy.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use crate::config::key_policy::{self, replace_if_set};
 use crate::config::problem::ConfigProblem;
 use crate::config::section::Section;
 
-/// Methods that may have a key: those that change something.
+/// The methods that may have a key: those that change something.
 const METHODS: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-/// What is chosen. How long a repeat waits is known even where it does not, for routes where it does.
+/// The choices so far. The wait of a repeat is known even if repeats do not wait by default, for
+/// routes where they do.
 #[derive(Clone)]
 pub(super) struct PolicyChoices {
     pub policy: Policy,
@@ -47,8 +48,8 @@ pub(super) fn read(
     PolicyChoices { policy, wait }
 }
 
-/// Tells which figure is out of its bounds, where it stands. A key must be kept for as long as an answer may take, or a repeat
-/// would be sent beside the first.
+/// Reports figures that are out of bounds, with their location. A key must be held for as long as a
+/// response may take, or a repeat would be sent while the first request is in flight.
 pub(super) fn check(
     section: &Section<'_>,
     policy: &Policy,

@@ -1,4 +1,5 @@
-//! Whose key it is: a choice that must be made, because nobody but the operator knows.
+//! How keys are scoped to callers: a choice that the operator must make, because no default is
+//! right.
 
 use axum::http::HeaderName;
 use tidegate_idempotency::ScopeExtractor;
@@ -15,17 +16,17 @@ that each of them sends, such as X-Tenant: then nobody gets the answer to anothe
 const NO_CALLER: &str = "Idempotency-Key says nothing about who calls, so that callers with the same key would share an \
 answer. Name a header that tells them apart, such as X-Tenant; or say --unscoped (unscoped = true) if that is meant.";
 
-/// Whose key it is.
+/// How keys are scoped to callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScopeChoice {
-    /// The caller's that this header names; only its hash is kept.
+    /// By the value of this header, of which only a hash is stored.
     Header(HeaderName),
-    /// Everybody's.
+    /// All callers share their keys.
     Unscoped,
 }
 
 impl ScopeChoice {
-    /// How a request's scope is found.
+    /// Returns the extractor of a request's scope.
     #[must_use]
     pub fn scoping(&self) -> ScopeExtractor {
         match self {
@@ -68,7 +69,7 @@ pub(super) fn read(
             }
             Ok(name) => Some(ScopeChoice::Header(name)),
             Err(_) => {
-                problems.push(found.problem("It must be the name of a header, as in x-tenant."));
+                problems.push(found.problem("It must be the name of a header, such as x-tenant."));
                 None
             }
         },

@@ -1,4 +1,4 @@
-//! What the proxy's configuration takes, and what it says about the rest.
+//! Valid and invalid configurations of the proxy.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn ops_22_the_defaults_are_the_layers_own() {
     assert_eq!(config.scope, ScopeChoice::Unscoped);
 }
 
-/// OPS-22: every key that is told in comments can be used as it stands there.
+/// OPS-22: every key in the comments of the defaults is valid as written there.
 #[test]
 fn ops_22_what_is_told_in_comments_can_be_used() {
     let is_key = |line: &str| line.starts_with("#[") || line.contains(" = ") && !line.starts_with("# ");
@@ -43,7 +43,7 @@ fn ops_22_what_is_told_in_comments_can_be_used() {
     assert_eq!(config.routes[0].policy.on_unknown, UnknownOutcomePolicy::Hold);
 }
 
-/// IDM-5: a route chooses what it names and inherits the rest.
+/// IDM-5: a route overrides the settings it names and inherits the rest.
 #[test]
 fn idm_5_a_route_has_choices_of_its_own() {
     let more = "lease = \"1s\"\nwait = \"3s\"\n[[proxy.route]]\npath = \"/a\"\nttl = \"24h\"\nin_flight = \"wait\"\n";
@@ -58,7 +58,7 @@ fn idm_5_a_route_has_choices_of_its_own() {
     assert_eq!(route.policy.lease, Duration::from_secs(1));
 }
 
-/// OPS-22, IDM-2: whatever is wrong is told where it stands.
+/// OPS-22, IDM-2: every problem is reported with its location.
 #[test]
 fn ops_22_mistakes_are_told_with_line_and_column() {
     let wrong = |more: &str| read(&format!("{LEAST}{more}")).unwrap_err();
@@ -100,7 +100,7 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
             "admin_listen = \"127.0.0.1:7402\"\n",
             "p.toml:4:16: proxy.admin_listen: Requests and operators need an address each",
         ),
-        ("listen = \"7402\"\n", "p.toml:4:10: proxy.listen: It must be an address and a port, as in"),
+        ("listen = \"7402\"\n", "p.toml:4:10: proxy.listen: It must be an address and a port, such as"),
         ("run_max = \"1m\"\n", "p.toml:4:11: proxy.run_max: run_max is 60s; it must be at least"),
         ("connect_timeout = \"1ms\"\n", "`connect_timeout` must be between 10 milliseconds and 5 minutes"),
     ] {
@@ -112,7 +112,8 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
     assert!(none.iter().any(|problem| problem.contains("Choose whose a key is.")), "{none:?}");
 }
 
-/// OPS-22, IDM-12: a variable that holds a key is taken, and one that does not is not told.
+/// OPS-22, IDM-12: a variable with a valid sealing key is accepted, and the value of an invalid one
+/// is not shown.
 #[test]
 fn ops_22_a_key_to_seal_with_is_looked_at_and_not_told() {
     let config = read(&format!("{LEAST}seal_key_env = \"A_KEY\"\n")).unwrap();
@@ -122,7 +123,8 @@ fn ops_22_a_key_to_seal_with_is_looked_at_and_not_told() {
     assert!(told.len() == 1 && !told[0].contains("swordfish"), "{told:?}");
 }
 
-/// OPS-22, IDM-5: of two routes for one path, however it is spelled, the second is refused where it stands.
+/// OPS-22, IDM-5: of two routes for one path, however it is spelled, the second is reported with
+/// its location.
 #[test]
 fn ops_22_a_path_has_one_route() {
     let two = |first: &str, second: &str| {

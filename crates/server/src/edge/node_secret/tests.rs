@@ -1,4 +1,4 @@
-//! The secret of nodes: one for all that share a store, and none that a stranger could guess.
+//! The secret of the nodes: one for all nodes of a store, which a stranger cannot guess.
 
 use tidegate_store::WallClock;
 use tidegate_store_embedded::MemoryStore;
@@ -13,7 +13,7 @@ fn saying(secret: &NodeSecret) -> HeaderMap {
     HeaderMap::from_iter([(AUTHORIZATION, secret.header())])
 }
 
-/// Nodes on one store know each other without a configured secret, and nobody else.
+/// Nodes on one store authenticate each other without a configured secret, and no one else.
 #[tokio::test]
 async fn nodes_on_one_store_know_each_other() {
     let shared = store();
@@ -29,7 +29,7 @@ async fn nodes_on_one_store_know_each_other() {
     assert!(ann.header().is_sensitive() && dora.header().is_sensitive());
 }
 
-/// A store that came back empty gets the secret back from a node, or has all nodes take up another one.
+/// A store that came back empty gets the secret back from a node, or all nodes adopt another one.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_forgot_the_secret_does_not_part_its_nodes() {
     let ann = NodeSecret::from_store(store()).await.unwrap();

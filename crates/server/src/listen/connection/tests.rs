@@ -1,4 +1,4 @@
-//! When a connection has had its time.
+//! The timeouts of a connection.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,7 +15,7 @@ async fn slot(slots: &Arc<Slots>) -> Arc<Slot> {
     }
 }
 
-/// How long it has until it is overdue.
+/// The time until it is overdue.
 async fn time_of(slot: &Slot) -> Duration {
     let begun = Instant::now();
     wait_until_overdue(slot, FIRST).await;
@@ -26,7 +26,8 @@ fn is_about(found: Duration, expected: Duration) -> bool {
     found >= expected && found < expected + Duration::from_millis(10)
 }
 
-/// A connection has one time to its first request, another between two, and none while one is under way.
+/// A connection has one timeout to its first request, another between two, and none while one is in
+/// flight.
 #[tokio::test(start_paused = true)]
 async fn a_connection_without_a_request_has_its_time() {
     let slots = Slots::new_with_reserve(1);
@@ -38,7 +39,7 @@ async fn a_connection_without_a_request_has_its_time() {
     assert!(is_about(time_of(&slot).await, IDLE_MAX));
 }
 
-/// One that was taken beyond the bound has its time whatever it does.
+/// A connection beyond the maximum has a fixed lifetime, whatever it does.
 #[tokio::test(start_paused = true)]
 async fn a_reserved_connection_has_its_time() {
     let slots = Slots::new_with_reserve(1);

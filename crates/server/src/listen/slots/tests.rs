@@ -1,4 +1,4 @@
-//! Who gets in, who makes room, and who is never asked to.
+//! Which connections are accepted, which are evicted, and which never are.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn is_evicted(slot: &Slot) -> bool {
     slot.state.evicted.is_cancelled()
 }
 
-/// Connections without a request make room, the oldest first, and before those that had one.
+/// Connections without any request are evicted first, the oldest before the others.
 #[test]
 fn the_oldest_that_asks_for_nothing_makes_room() {
     let slots = Slots::new(3);
@@ -37,7 +37,7 @@ fn the_oldest_that_asks_for_nothing_makes_room() {
     assert!(taken(&slots, HERE).is_none(), "all are at work");
 }
 
-/// When all are at work some more are taken, of one address not all of those; the rest waits.
+/// When all are busy some more are accepted, but not all of them from one address; the rest wait.
 #[test]
 fn room_is_kept_when_all_are_at_work() {
     let slots = Slots::new_with_reserve(2);
@@ -56,7 +56,8 @@ fn room_is_kept_when_all_are_at_work() {
     assert!(!taken(&slots, HERE).unwrap().is_reserved(), "there is room again");
 }
 
-/// One address cannot have all connections, unless it is this machine; others neither wait for it nor lose theirs.
+/// One address cannot have all connections, unless it is this machine; others neither wait for it
+/// nor lose theirs.
 #[test]
 fn one_address_leaves_room_for_others() {
     let slots = Slots::new(8);
@@ -71,7 +72,7 @@ fn one_address_leaves_room_for_others() {
     assert_eq!(network("::ffff:192.0.2.1".parse().unwrap()), far(1));
 }
 
-/// Whoever waits is let in when a connection ends, and when one has nothing to do any more.
+/// A waiting connection is accepted when another ends or becomes idle.
 #[tokio::test]
 async fn who_waits_is_let_in() {
     let slots = Slots::new(1);
@@ -98,7 +99,7 @@ async fn who_waits_is_let_in() {
 }
 
 impl Slot {
-    /// Begins a request that does not end.
+    /// Starts a request that does not end.
     fn begin_for_good(self: &Arc<Self>) {
         self.state.has_asked.store(true, Ordering::SeqCst);
         self.state.requests.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Another end that does not read.
+//! A peer that does not read.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -13,7 +13,7 @@ async fn pair() -> (WriteTimeoutStream, TcpStream) {
     (WriteTimeoutStream::new(listener.accept().await.unwrap().0), there)
 }
 
-/// A write that gets nowhere ends in time; time passes at once while nobody does anything.
+/// A write without progress times out; the paused clock advances at once while all tasks are idle.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_nobody_reads_ends() {
     let (mut here, there) = pair().await;
@@ -22,7 +22,7 @@ async fn a_write_that_nobody_reads_ends() {
     drop(there);
 }
 
-/// One that is read slowly goes on for as long as it takes.
+/// A write that is read slowly continues for as long as it takes.
 #[tokio::test]
 async fn a_write_that_is_read_goes_through() {
     let (mut here, mut there) = pair().await;

@@ -1,5 +1,5 @@
-// Keeps the overview fresh: the server ticks when something changed, and the regions are fetched and put in place.
-// A region in which somebody selects text or holds the focus is left alone until they are done.
+// Refreshes the overview: the server sends a tick when something changed, and the live regions are
+// fetched and replaced. A region with selected text or the focus is left alone until the user is done.
 const word = document.getElementById("live");
 const button = document.getElementById("hold");
 let stream = null;
@@ -61,8 +61,8 @@ function close() {
 button.hidden = false;
 button.addEventListener("click", () => {
   held = !held;
-  button.textContent = held ? "Go on" : "Hold still";
-  if (held) { close(); say("held as of " + new Date(fresh).toLocaleTimeString()); } else { open(); }
+  button.textContent = held ? "Resume" : "Pause";
+  if (held) { close(); say("paused as of " + new Date(fresh).toLocaleTimeString()); } else { open(); }
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
 addEventListener("pagehide", close);

@@ -1,4 +1,4 @@
-//! A drainer on a real PostgreSQL that loses replies, and what it makes of a row.
+//! A drainer on a real PostgreSQL that loses replies, and the submission it makes of a row.
 
 use sqlx::Connection;
 use tidegate::{Executors, Options};
@@ -19,7 +19,7 @@ fn row(more: &str, waited: Duration) -> OutboxRow {
     OutboxRow { id: OutboxId(7), waited, operation: operation.into() }
 }
 
-/// OPS-7: what has no key gets one that no other row has.
+/// OPS-7: a row without a key gets a unique one.
 #[test]
 fn ops_7_every_row_has_a_key() {
     let read = |more| parse_row(&row(more, Duration::ZERO)).unwrap().dedupe_key;
@@ -39,13 +39,13 @@ fn times_count_from_when_it_was_handed_in() {
     assert_eq!(after(500).unwrap_err().code, ErrorCode::TooLate);
 }
 
-/// An engine that owns the only partition of a store that fails as it is told.
+/// An engine that owns the only partition of a store with injected faults.
 struct DrainerSetup {
     faulty: Arc<FaultyStore>,
     engine: Engine,
     sql: sqlx::PgConnection,
     _sim: HttpSim,
-    // Last, so that everything is gone before it is.
+    // Last, so that it is dropped last.
     _database: Database,
 }
 
@@ -55,7 +55,7 @@ impl DrainerSetup {
         let store = PostgresStore::connect(&database.url()).await.unwrap();
         store.migrate().await.unwrap();
         store.ensure_partitions(1).await.unwrap();
-        // `gone` is known to the store, and not to this node.
+        // `gone` is known to the store, but not to this node.
         let published =
             ["echo", "gone"].map(|name| PublishedUpstream { name: name.into(), is_spread: false });
         store.outbox().unwrap().publish(published.into()).await.unwrap();
@@ -76,7 +76,7 @@ impl DrainerSetup {
         Drainer { engine: self.engine.clone(), wake: Arc::default() }
     }
 
-    /// Hands one in for a group, for an upstream.
+    /// Submits a row for a group and an upstream.
     async fn hand_in(&mut self, upstream: &str, group: &str, n: usize) -> u64 {
         let body = format!(
             r#"{{"upstream":"{upstream}","group":"{group}","on_unknown":"repeat",
@@ -89,7 +89,7 @@ impl DrainerSetup {
         self.engine.outbox_rows(1_000).await.unwrap().len()
     }
 
-    /// The keys of what was accepted, in that order.
+    /// The keys of the accepted operations, in order.
     async fn accepted(&self) -> Vec<String> {
         use tidegate_store::Log;
         let page =
@@ -102,14 +102,15 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(60), work).await.expect("it takes too long")
 }
 
-/// OPS-8: the reply to the append that accepts a row is lost after the commit: the row is gone, the operation is there,
-/// and it is there once. When the append did not happen the row is still there, and is accepted then.
+/// OPS-8: the reply to the append that accepts a row is lost after the commit: the row is gone, and
+/// the operation exists once. If the append did not happen, the row is still there and is accepted
+/// later.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_a_lost_reply_accepts_once() {
     within(async {
         let mut world = DrainerSetup::new().await;
         let drainer = world.drainer();
-        // Nothing else is appended meanwhile: the group stands still.
+        // Nothing else is appended meanwhile: the group is paused.
         world.engine.pause("g", "test", "test").await.unwrap();
         for (round, injury) in [InjectedFault::LoseReply, InjectedFault::Fail].into_iter().enumerate() {
             let id = world.hand_in("echo", "g", round).await;
@@ -121,7 +122,7 @@ async fn ops_8_a_lost_reply_accepts_once() {
             let done = loop {
                 match drainer.drain_page().await {
                     Ok(done) => break done,
-                    // It reads its log again.
+                    // The engine reads its log again.
                     Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "{error}"),
                 }
             };
@@ -137,7 +138,8 @@ async fn ops_8_a_lost_reply_accepts_once() {
     .await;
 }
 
-/// OPS-8, OPS-4: with every fourth append failing or losing its reply, each row is accepted once, in order.
+/// OPS-8, OPS-4: with every fourth append failing or losing its reply, each row is accepted once,
+/// in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_bad_days_change_neither_number_nor_order() {
     const ROWS: usize = 120;
@@ -165,8 +167,8 @@ async fn ops_8_ops_4_bad_days_change_neither_number_nor_order() {
     .await;
 }
 
-/// OPS-7: a key that is known is settled with what it named before; with another request the row is moved aside. What
-/// follows goes on in both cases.
+/// OPS-7: a row with a known key is deduplicated; with another request it is moved aside. The
+/// following rows continue in both cases.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_7_a_key_is_one_operation_in_the_outbox_too() {
     within(async {
@@ -195,7 +197,8 @@ async fn ops_7_a_key_is_one_operation_in_the_outbox_too() {
     .await;
 }
 
-/// A node that was not yet started with a new upstream leaves its rows to one that was; the others go on.
+/// A node that does not know a new upstream yet leaves its rows to a node that does; other rows
+/// continue.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_node_may_know_waits_for_it() {
     within(async {

@@ -1,4 +1,5 @@
-//! A courier and the nodes it may meet: one that does not know it, one that is not there, one that breaks off.
+//! A peer client and other nodes: one with another secret, one that is down, one that cuts the
+//! connection.
 
 use axum::Router;
 use axum::http::Method;
@@ -39,7 +40,7 @@ async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// OPS-7: a node that does not know the secret has done nothing with a call, and that is told of once.
+/// OPS-7: a node with another secret has done nothing with a request, and that is logged once.
 #[tokio::test]
 async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
     let listener = listener().await;
@@ -65,7 +66,8 @@ async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
     assert!(courier.log_secret_mismatch("cleo"), "and of nobody else");
 }
 
-/// OPS-7: where nobody listens nothing was sent; where the line breaks later it may have been.
+/// OPS-7: if the connection is refused nothing was sent; if it breaks later the request may have
+/// been.
 #[tokio::test]
 async fn ops_7_not_sent_and_lost_are_told_apart() {
     let courier = courier();

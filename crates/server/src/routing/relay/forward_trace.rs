@@ -1,5 +1,5 @@
-//! What is told of a call that came to nothing: what was found on the way, and whether it may have arrived. It says that
-//! nobody knows only where the call may have been sent.
+//! The error of a request that could not be forwarded: what its attempts found, and whether it may
+//! have arrived. It says that the outcome is unknown only if the request may have been sent.
 
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
@@ -13,16 +13,16 @@ use crate::routing::RoutedCall;
 use crate::routing::peer_client::ForwardOutcome;
 use crate::wire::error::ApiError;
 
-/// A call's tries so far.
+/// The attempts of a request so far.
 #[derive(Debug, Default)]
 pub(super) struct ForwardTrace {
-    /// What the last one found.
+    /// What the last attempt found.
     found: Option<String>,
     may_have_arrived: bool,
 }
 
 impl ForwardTrace {
-    /// Remembers a try.
+    /// Records an attempt.
     pub(super) fn record(&mut self, route: &PartitionRoute, passed: &ForwardOutcome) {
         self.may_have_arrived |= matches!(passed, ForwardOutcome::Lost);
         self.found = match (route, passed) {
@@ -37,7 +37,7 @@ impl ForwardTrace {
         };
     }
 
-    /// The answer when no more is tried.
+    /// The response when there are no more attempts.
     pub(super) fn failure_response(
         self,
         partition: Partition,
@@ -46,7 +46,7 @@ impl ForwardTrace {
     ) -> Response {
         let told = self.message(partition, call, again);
         let mut response = ApiError(Error::new(ErrorCode::StoreUnavailable, told)).into_response();
-        // An idempotency key is freed or held, as was chosen for outcomes that nobody knows.
+        // An idempotency key is released or held, as configured for unknown outcomes.
         let outcome = if self.may_have_arrived { OutcomeClass::Unknown } else { OutcomeClass::NotStarted };
         response.extensions_mut().insert(outcome);
         response
@@ -67,11 +67,11 @@ impl ForwardTrace {
                     .to_owned()
             }
             (true, ForwardRetry::Forbidden) if call.proxy.is_some() => format!(
-                "It is not known whether this was done. Look before it is repeated: if it was accepted, its operation has the request id {}.",
+                "It is not known whether this was done. Check before you repeat it: if it was accepted, its operation has the request id {}.",
                 call.request_id
             ),
             (true, ForwardRetry::Forbidden) => {
-                "It is not known whether this was done. Look before it is repeated.".to_owned()
+                "It is not known whether this was done. Check before you repeat it.".to_owned()
             }
         };
         format!("Partition {partition} cannot be reached now: {found}. {rest}")
@@ -115,7 +115,8 @@ mod tests {
         (story, call)
     }
 
-    /// IDM-18: what may have arrived has an unknown outcome, and what never left was not begun.
+    /// IDM-18: a request that may have arrived has an unknown outcome; one that was not sent was
+    /// not started.
     #[test]
     fn idm_18_a_call_that_was_lost_has_an_unknown_outcome() {
         for (tries, outcome) in [
@@ -128,7 +129,7 @@ mod tests {
         }
     }
 
-    /// OPS-7: a submission that was not sent is told so, and one that may have been is told that nobody knows.
+    /// OPS-7: the error of a submission says whether it was not sent or its outcome is unknown.
     #[test]
     fn ops_7_nobody_knows_only_where_it_may_have_been_sent() {
         let post = |tries: &[ForwardOutcome], again| told(tries, Method::POST, "/v1/operations", again);
@@ -143,14 +144,15 @@ mod tests {
         let lost = post(&[ForwardOutcome::NotSent, ForwardOutcome::Lost], ForwardRetry::Forbidden);
         assert!(lost.starts_with(silent) && lost.contains("not known whether this was accepted"), "{lost}");
         assert!(lost.ends_with("without a dedupe_key it may be accepted twice."), "{lost}");
-        // It was lost once, and what was found later makes no difference to that.
+        // It was lost once, and a later attempt does not change that.
         let keyed = post(&[ForwardOutcome::Lost, ForwardOutcome::NotSent], ForwardRetry::Allowed);
         assert!(
             keyed.ends_with("not known whether this was accepted; repeated as it is, it is accepted once.")
         );
     }
 
-    /// OPS-24: who looks for a client's call that may have been made is told what its operation has.
+    /// OPS-24: the error of a proxied call that may have been made names the request id of its
+    /// operation.
     #[test]
     fn ops_24_a_lost_call_of_a_client_has_an_id_to_look_at() {
         let (story, call) = after(&[ForwardOutcome::Lost], Method::POST, "/proxy/acme/x");
@@ -165,7 +167,7 @@ mod tests {
     fn other_calls_are_told_what_they_need() {
         let id = "/v1/operations/op_1/cancel";
         let order = |tries: &[ForwardOutcome]| told(tries, Method::POST, id, ForwardRetry::Forbidden);
-        assert!(order(&[ForwardOutcome::Lost]).ends_with("Look before it is repeated."));
+        assert!(order(&[ForwardOutcome::Lost]).ends_with("Check before you repeat it."));
         assert!(order(&[ForwardOutcome::NotSent]).contains("Nothing was done;"));
         let read = told(&[ForwardOutcome::Lost], Method::GET, "/v1/operations", ForwardRetry::Allowed);
         assert!(read.ends_with(":7400. Try again in a moment."), "{read}");

@@ -1,4 +1,4 @@
-//! Groups as JSON: how each stands, and what it waits for.
+//! Groups as JSON: the state of each, and what it waits for.
 
 use serde::Serialize;
 use tidegate::{OperationView, Reason};
@@ -38,20 +38,20 @@ impl<'a> GroupOut<'a> {
         }
     }
 
-    /// With the first of its line.
+    /// Adds the head of its queue.
     pub(crate) fn with_line(mut self, line: &'a [OperationView]) -> Self {
         self.line = Some(line.iter().map(OperationOut::line).collect());
         self
     }
 
-    /// A group with nothing in it.
+    /// An empty group.
     pub(crate) const fn idle(name: &'a str) -> Self {
         let (group, state) = (name, "idle");
         Self { group, state, depth: 0, head: None, why: None, paused: None, held: None, line: None }
     }
 }
 
-/// A person's doing comes before everything else.
+/// The state of a group. An operator's pause has precedence.
 pub(crate) fn group_state(view: &GroupView) -> &'static str {
     match (&view.paused, &view.held, &view.head) {
         (Some(_), ..) => "paused",
@@ -112,6 +112,6 @@ impl<'a> HeldOut<'a> {
 pub(crate) struct GroupsOut<'a> {
     pub groups: Vec<GroupOut<'a>>,
     pub next_cursor: Option<String>,
-    /// Where to go on, by the name it had before there were cursors.
+    /// The next page, by the name it had before there were cursors.
     pub next: Option<&'a str>,
 }

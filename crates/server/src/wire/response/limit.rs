@@ -1,4 +1,4 @@
-//! Limits as JSON: level, rate, and where the figure is from.
+//! Limits as JSON: level, rate, and the source of the figures.
 
 use serde::{Serialize, Serializer};
 use tidegate_core::fact::{LimitShape, LimitSource};
@@ -73,7 +73,7 @@ pub(crate) const fn source_word(source: LimitSource) -> &'static str {
     }
 }
 
-/// Micro-tokens, written as tokens: whole ones without a point.
+/// Micro-tokens, written as tokens: whole ones without a decimal point.
 #[derive(Clone, Copy)]
 pub(crate) struct TokenAmount(pub u64);
 

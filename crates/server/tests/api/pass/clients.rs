@@ -1,4 +1,4 @@
-//! LIM-28: many clients at once, of which none ever sees a 429.
+//! LIM-28: many concurrent clients, of which none ever sees a 429.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -15,8 +15,9 @@ fn strict() -> HttpSimOptions {
     HttpSimOptions { capacity: 5, refill_per_s: Some(40.0), ..HttpSimOptions::default() }
 }
 
-/// LIM-28, LIM-6: 32 clients at once, each with two calls, in groups of their own and in one, together with what is in the
-/// queue: every answer is the right one, and the limit is never overstepped.
+/// LIM-28, LIM-6: 32 concurrent clients, each with two calls, in their own groups and in one,
+/// together with queued operations: every response is the right one, and the limit is never
+/// exceeded.
 #[tokio::test]
 async fn lim_28_lim_6_no_429_reaches_any_of_many_clients() {
     within(async {
@@ -65,8 +66,8 @@ async fn lim_28_lim_6_no_429_reaches_any_of_many_clients() {
     .await;
 }
 
-/// LIM-28, LIM-26: calls that name no group share limits and no order: all of them are under way at once, where those that
-/// name one group go one by one.
+/// LIM-28, LIM-26: calls without a group share limits but no order: all of them are in flight at
+/// once, while those of one group run one by one.
 #[tokio::test]
 async fn lim_28_lim_26_calls_without_a_group_run_side_by_side() {
     within(async {
@@ -96,7 +97,7 @@ async fn lim_28_lim_26_calls_without_a_group_run_side_by_side() {
     .await;
 }
 
-/// LIM-28, LIM-12: also where the limit is not known, a 429 stays between the upstream and us.
+/// LIM-28, LIM-12: even if the limit is unknown, a 429 never reaches the client.
 #[tokio::test]
 async fn lim_28_a_limit_that_nobody_told_us_of_is_kept_from_clients() {
     within(async {

@@ -1,5 +1,5 @@
-//! LIM-28: answers in a content coding: read here, passed on as they came to those who can read
-//! them, decoded to others.
+//! LIM-28: responses with a content encoding: read here, passed unchanged to clients that accept
+//! the encoding, decoded for others.
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ async fn coded(coding: Coding) -> (ScriptedReply, Vec<u8>) {
     (ScriptedReply::Answer([head.into_bytes(), body.clone()].concat()), body)
 }
 
-/// LIM-28: a client gets the coding that it asked for, byte for byte, and none that it cannot read;
-/// what is stored can be read by everybody.
+/// LIM-28: a client gets the encoding that it asked for, byte for byte, and none that it cannot
+/// decode; the stored response is decoded.
 #[tokio::test]
 async fn lim_28_a_client_gets_what_it_can_read() {
     within(async {
@@ -53,8 +53,8 @@ async fn lim_28_a_client_gets_what_it_can_read() {
     .await;
 }
 
-/// LIM-28: what is not in the coding that its header names, and a coding that is not known here,
-/// pass as they came.
+/// LIM-28: a body that does not match its content encoding, and one with an unknown encoding, pass
+/// unchanged.
 #[tokio::test]
 async fn lim_28_what_cannot_be_decoded_passes_as_it_came() {
     within(async {
@@ -78,7 +78,7 @@ const PRODUCTS: &str = "{ products(first: 40) { nodes { id } } }";
 const CHANGE: &str =
     "mutation { productCreate(product: {title: \"Lamp\"}) @idempotent(key: \"k\") { product { id } } }";
 
-/// A shop that compresses, with 100 points that come back quickly, and a server before it.
+/// A shop that compresses, with 100 points that refill quickly, and a server in front of it.
 async fn shop() -> (ShopifySim, Server, Client) {
     let sim = ShopifySim::start(ShopifySimOptions::default()).await.unwrap();
     let client = Client::builder().no_proxy().build().unwrap();
@@ -104,14 +104,14 @@ async fn ask(client: &Client, url: String, query: &str, accept: &str) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-/// LIM-17, LIM-28: Shopify's dialect reads what is compressed: a throttled mutation never reaches
-/// the client, each call is made as often as it must be, and what it cost is learned.
+/// LIM-17, LIM-28: Shopify's dialect reads compressed responses: a throttled mutation never reaches
+/// the client, each call is retried as needed, and its cost is learned.
 #[tokio::test]
 async fn lim_17_lim_28_compressed_answers_of_shopify_are_read() {
     within(async {
         for accept in ["gzip, deflate, br", "deflate", "br", "zstd"] {
             let (sim, server, client) = shop().await;
-            // Somebody else takes what is there, which nobody here can know.
+            // Another client spends the budget, which this server cannot know.
             let direct = format!("http://{}/shops/acme{GRAPHQL}", sim.addr());
             let drained = ask(&client, direct, PRODUCTS, "identity").await;
             assert!(drained["data"].is_object(), "{drained}");
@@ -131,8 +131,8 @@ async fn lim_17_lim_28_compressed_answers_of_shopify_are_read() {
     .await;
 }
 
-/// LIM-17: an operation that asks for a compressed answer ends as one that does not, with a result
-/// that can be read.
+/// LIM-17: an operation that asks for a compressed response ends like one that does not, with a
+/// readable result.
 #[tokio::test]
 async fn lim_17_an_operation_may_ask_for_a_compressed_answer() {
     within(async {

@@ -1,4 +1,4 @@
-//! LIM-28: what a client is told when the upstream fails, and that nobody is held up by it.
+//! LIM-28: the responses to a client when the upstream fails, without delays for others.
 
 use reqwest::Method;
 
@@ -10,7 +10,7 @@ const BROKEN: &str = "HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\nfour";
 const GOOD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
 const THROTTLED: &str = "HTTP/1.1 429 Slow\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n";
 
-/// LIM-28: what may be sent twice is tried again; the last answer is the upstream's own.
+/// LIM-28: a call that may be sent twice is retried; the last response is the upstream's own.
 #[tokio::test]
 async fn lim_28_what_may_be_sent_twice_is_tried_again() {
     within(async {
@@ -31,7 +31,7 @@ async fn lim_28_what_may_be_sent_twice_is_tried_again() {
     .await;
 }
 
-/// LIM-28, OPS-23: what must not happen twice is sent once, and its own 5xx is what the client gets.
+/// LIM-28, OPS-23: a call that must not happen twice is sent once, and the client gets its own 5xx.
 #[tokio::test]
 async fn lim_28_ops_23_a_post_is_sent_once() {
     within(async {
@@ -46,7 +46,7 @@ async fn lim_28_ops_23_a_post_is_sent_once() {
     .await;
 }
 
-/// LIM-28: a POST whose answer never comes is told as such, and the group goes on.
+/// LIM-28: the client learns that a POST got no response, and the group continues.
 #[tokio::test]
 async fn lim_28_an_unknown_outcome_holds_nobody_up() {
     within(async {
@@ -73,7 +73,7 @@ async fn lim_28_an_unknown_outcome_holds_nobody_up() {
     .await;
 }
 
-/// LIM-28: a 429 never reaches the client, also with one attempt.
+/// LIM-28: a 429 never reaches the client, even with one attempt.
 #[tokio::test]
 async fn lim_28_a_429_never_reaches_the_client() {
     within(async {
@@ -85,7 +85,7 @@ async fn lim_28_a_429_never_reaches_the_client() {
     .await;
 }
 
-/// LIM-28: an upstream that asks for more time than there is makes a 504 of ours.
+/// LIM-28: if the upstream asks to wait for longer than the timeout, the client gets our 504.
 #[tokio::test]
 async fn lim_28_a_429_for_too_long_is_not_in_time() {
     within(async {
@@ -94,7 +94,7 @@ async fn lim_28_a_429_for_too_long_is_not_in_time() {
         let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(response.status(), 504);
         assert_eq!(response.headers()["x-tidegate-error"], "TG0026");
-        // And whoever comes next hears it at once.
+        // And the next client gets it at once.
         let next = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(
             (next.status().as_u16(), &next.headers()["x-tidegate-error"]),
@@ -105,7 +105,7 @@ async fn lim_28_a_429_for_too_long_is_not_in_time() {
     .await;
 }
 
-/// LIM-28: a refusal that is too large is none, and one that nobody listens for was not sent.
+/// LIM-28: a response that is too large, and a refused connection, are reported as such.
 #[tokio::test]
 async fn lim_28_what_cannot_be_given_back_is_told() {
     within(async {

@@ -1,4 +1,4 @@
-//! LIM-28: clients that go away, times that run out, servers that stop.
+//! LIM-28: clients that disconnect, timeouts, and servers that shut down.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl ProxySetup {
         }
     }
 
-    /// A client that has asked and not gone yet.
+    /// Sends a request and keeps the connection open.
     async fn send_request(&self) -> TcpStream {
         let mut client = TcpStream::connect(self.server.addr).await.unwrap();
         client.write_all(POST.as_bytes()).await.unwrap();
@@ -36,7 +36,8 @@ impl ProxySetup {
     }
 }
 
-/// LIM-28: who goes away leaves nothing in the line; what is under way goes on to its end.
+/// LIM-28: a client that disconnects leaves nothing in the queue; a call in flight continues to its
+/// end.
 #[tokio::test]
 async fn lim_28_a_client_that_goes_away_leaves_nothing_in_the_line() {
     within(async {
@@ -54,7 +55,8 @@ async fn lim_28_a_client_that_goes_away_leaves_nothing_in_the_line() {
     .await;
 }
 
-/// LIM-28: after its time a client is told so with the operation's id; what waits is called off, what is under way goes on.
+/// LIM-28: a timeout is reported with the operation's id; a waiting operation is canceled, a call
+/// in flight continues.
 #[tokio::test]
 async fn lim_28_the_wait_is_bounded() {
     within(async {
@@ -65,7 +67,7 @@ async fn lim_28_the_wait_is_bounded() {
             door.upstream.wait_for_requests(1).await;
             ask().await
         });
-        for (response, words) in [(first.unwrap(), "may be under way"), (second.unwrap(), "was called off")] {
+        for (response, words) in [(first.unwrap(), "may be in flight"), (second.unwrap(), "was canceled")] {
             assert_eq!(response.status(), 504);
             assert_eq!(response.headers()["x-tidegate-error"], "TG0026");
             let id = response.headers()["x-tidegate-operation"].to_str().unwrap().to_owned();
@@ -80,7 +82,7 @@ async fn lim_28_the_wait_is_bounded() {
     .await;
 }
 
-/// LIM-28: an operation that a person calls off is told to its client.
+/// LIM-28: a client learns that an operator canceled its operation.
 #[tokio::test]
 async fn lim_28_what_a_person_calls_off_is_told() {
     within(async {
@@ -114,7 +116,8 @@ async fn lim_28_what_a_person_calls_off_is_told() {
     .await;
 }
 
-/// LIM-28: a server that stops calls off what waits, and gives the answer to what is under way.
+/// LIM-28: a server that shuts down cancels what waits, and returns the responses of calls in
+/// flight.
 #[tokio::test]
 async fn lim_28_a_stop_calls_off_what_waits() {
     within(async {

@@ -1,5 +1,5 @@
-//! LIM-28: links of an upstream to itself lead through the proxy, so that whoever follows them
-//! stays paced.
+//! LIM-28: links of an upstream to itself lead through the proxy, so that a client that follows
+//! them stays paced.
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
@@ -8,7 +8,7 @@ use super::ProxySetup;
 use super::upstream::{ScriptedReply, Upstream};
 use crate::support::within;
 
-/// A page that links to the next, by the upstream's own name.
+/// A page that links to the next one, by the upstream's own name.
 fn page(upstream: &Upstream) -> ScriptedReply {
     let at = upstream.addr;
     ScriptedReply::Answer(
@@ -21,7 +21,7 @@ fn page(upstream: &Upstream) -> ScriptedReply {
 }
 
 /// LIM-28: `Link` and `Location` below the base URL point to the proxy by the name that the client
-/// calls it; where that is switched off they are the upstream's.
+/// uses; if that is switched off they are unchanged.
 #[tokio::test]
 async fn lim_28_links_stay_behind_the_proxy() {
     within(async {

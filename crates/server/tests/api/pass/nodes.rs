@@ -1,4 +1,4 @@
-//! LIM-28: behind any node of several.
+//! LIM-28: the paced proxy in a cluster.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn json(request: RequestBuilder) -> Value {
     serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
 }
 
-/// Waits until both take part.
+/// Waits until both nodes have joined.
 async fn wait_until_joined(client: &Client, nodes: &[&Server]) {
     for node in nodes {
         loop {
@@ -42,7 +42,7 @@ async fn wait_until_joined(client: &Client, nodes: &[&Server]) {
     }
 }
 
-/// Who owns the place of an operation: its address.
+/// The address of the node that owns the partition of an operation.
 async fn owner(client: &Client, node: &Server, id: &str) -> String {
     let id: OperationId = id.parse().unwrap();
     let view = json(ask(client, node, Method::GET, "/v1/cluster")).await;
@@ -54,8 +54,8 @@ fn id_of(response: &Response) -> String {
     response.headers()["x-tidegate-operation"].to_str().unwrap().to_owned()
 }
 
-/// LIM-28: whichever node is asked, the request arrives whole and the answer comes back whole, also where nodes use the same
-/// statuses among themselves.
+/// LIM-28: through any node, the complete request arrives and the complete response comes back,
+/// even with statuses that nodes use among themselves.
 #[tokio::test]
 async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
     within(async {
@@ -111,7 +111,7 @@ async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
     .await;
 }
 
-/// LIM-28: a node that stops calls off what waits in it, and the other one makes the call.
+/// LIM-28: a node that shuts down cancels its waiting calls, and the other one makes them.
 #[tokio::test]
 async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
     within(async {
@@ -148,7 +148,8 @@ async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
     .await;
 }
 
-/// LIM-28: a call whose place goes to another node while it waits is followed there, and is made once.
+/// LIM-28: a call whose partition moves to another node while it waits is followed there, and is
+/// made once.
 #[tokio::test]
 async fn lim_28_a_call_is_followed_when_its_place_moves() {
     const UPSTREAMS: usize = 12;
@@ -200,7 +201,8 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
     .await;
 }
 
-/// OPS-6, OPS-7: any node accepts, waits for the end and finds by key, upstream and states, wherever the operation is.
+/// OPS-6, OPS-7: any node accepts, waits for the end and finds by key, upstream and states,
+/// wherever the operation is.
 #[tokio::test]
 async fn ops_6_any_node_waits_and_finds() {
     within(async {
@@ -246,7 +248,7 @@ async fn ops_6_any_node_waits_and_finds() {
     .await;
 }
 
-/// LIM-28: bodies that are too large to be kept pass through any node, both ways.
+/// LIM-28: bodies that are too large to be buffered pass through any node, both ways.
 #[tokio::test]
 async fn lim_28_large_bodies_pass_through_any_node() {
     within(async {

@@ -1,4 +1,4 @@
-//! LIM-28: what reaches the upstream of a request, and what is refused.
+//! LIM-28: which parts of a request reach the upstream, and which are refused.
 
 use reqwest::Method;
 
@@ -6,7 +6,8 @@ use super::upstream::answer as next;
 use super::{ProxySetup, TOKENS};
 use crate::support::{answer, within};
 
-/// LIM-28: method, path, query, headers and body pass as they are; what is between the client and us does not.
+/// LIM-28: method, path, query, headers and body pass unchanged; headers between the client and us
+/// are removed.
 #[tokio::test]
 async fn lim_28_a_request_passes_unchanged() {
     within(async {
@@ -44,7 +45,7 @@ async fn lim_28_a_request_passes_unchanged() {
     .await;
 }
 
-/// LIM-28: a body without a length, JSON with its blanks, and a body with a GET.
+/// LIM-28: a body without a length, JSON with its white space, and a body with a GET.
 #[tokio::test]
 async fn lim_28_any_body_passes() {
     within(async {
@@ -62,7 +63,7 @@ async fn lim_28_any_body_passes() {
     .await;
 }
 
-/// LIM-28: the same key twice is two calls: what a key means is the upstream's business.
+/// LIM-28: the same key twice is two calls: the upstream decides what a key means.
 #[tokio::test]
 async fn lim_28_an_idempotency_key_is_the_upstreams() {
     within(async {
@@ -77,7 +78,8 @@ async fn lim_28_an_idempotency_key_is_the_upstreams() {
     .await;
 }
 
-/// LIM-28, OPS-22: what cannot be passed on is refused with a code, nothing is sent, and no credential is stored.
+/// LIM-28, OPS-22: a request that cannot be forwarded is refused with a code, nothing is sent, and
+/// no credential is stored.
 #[tokio::test]
 async fn lim_28_what_cannot_be_passed_on_is_refused() {
     within(async {
@@ -117,7 +119,7 @@ async fn lim_28_what_cannot_be_passed_on_is_refused() {
     .await;
 }
 
-/// LIM-28: the upstream's own credential takes the place of whatever a client sends in its header.
+/// LIM-28: the upstream's own credential replaces whatever a client sends in its header.
 #[tokio::test]
 async fn lim_28_the_upstreams_credential_replaces_the_clients() {
     within(async {
@@ -126,7 +128,7 @@ async fn lim_28_the_upstreams_credential_replaces_the_clients() {
         let ask = |name: &str, value: &str| {
             door.request(Method::GET, "/proxy/up/x").header(name, value).header("x-tidegate-group", "g")
         };
-        // Our token where it belongs, or where a client that knows of no other header puts it.
+        // Our token in its own header, or in the upstream's, for clients that can send no other.
         let both =
             ask("authorization", "Bearer a-token-of-the-application").header("x-shopify-access-token", "any");
         assert_eq!(both.send().await.unwrap().status(), 200);

@@ -1,5 +1,5 @@
-//! LIM-28: bodies that are too large to be kept, and answers that come bit by bit, pass while they
-//! come.
+//! LIM-28: bodies that are too large to be buffered, and responses that arrive in pieces, are
+//! streamed.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const GOOD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
 const EVENTS: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// Bytes that no text has, and no two parts of which are alike.
+/// Bytes that are not text, and without repeating parts.
 fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n ^ (n >> 8) ^ (n >> 16)) as u8 | 0x80).collect()
 }
@@ -25,7 +25,7 @@ fn event(text: &str) -> String {
 }
 
 impl ProxySetup {
-    /// The newest operation, when it has ended.
+    /// Waits for the newest operation to end.
     async fn wait_until_ended(&self) -> Value {
         loop {
             let listed = self.get("/v1/operations").await.json;
@@ -38,8 +38,8 @@ impl ProxySetup {
     }
 }
 
-/// LIM-28: an answer that is larger than what is kept passes whole, and its operation says that its
-/// body was not kept.
+/// LIM-28: a response that is too large to be stored passes completely, and its operation says that
+/// the body was not stored.
 #[tokio::test]
 async fn lim_28_a_large_answer_passes() {
     within(async {
@@ -67,7 +67,7 @@ async fn lim_28_a_large_answer_passes() {
     .await;
 }
 
-/// LIM-28: events reach the client when they come, not when the last of them has.
+/// LIM-28: events reach the client as they arrive, not after the last one.
 #[tokio::test]
 async fn lim_28_events_pass_while_they_come() {
     within(async {
@@ -87,8 +87,8 @@ async fn lim_28_events_pass_while_they_come() {
     .await;
 }
 
-/// LIM-28, OPS-23: a stream that breaks off breaks off at the client, and is not begun again, also
-/// where the call could be.
+/// LIM-28, OPS-23: a stream that is cut is cut at the client too, and is not retried, even if the
+/// call could be.
 #[tokio::test]
 async fn lim_28_ops_23_a_stream_that_breaks_off_is_not_begun_again() {
     within(async {
@@ -110,7 +110,7 @@ async fn lim_28_ops_23_a_stream_that_breaks_off_is_not_begun_again() {
     .await;
 }
 
-/// LIM-28: who goes away in the middle of a stream ends it at the upstream too.
+/// LIM-28: a client that disconnects in the middle of a stream ends it at the upstream too.
 #[tokio::test]
 async fn lim_28_a_stream_that_nobody_reads_ends() {
     within(async {
@@ -128,8 +128,8 @@ async fn lim_28_a_stream_that_nobody_reads_ends() {
     .await;
 }
 
-/// LIM-28: a request whose body is too large to be kept passes whole; also one that is only too
-/// large as it would be stored.
+/// LIM-28: a request whose body is too large to be buffered passes completely; so does one that is
+/// only too large in its stored form.
 #[tokio::test]
 async fn lim_28_a_large_request_passes() {
     within(async {
@@ -148,8 +148,7 @@ async fn lim_28_a_large_request_passes() {
     .await;
 }
 
-/// LIM-28: a body that went by cannot be sent again: the client gets the 429, and nobody else is
-/// let run into it.
+/// LIM-28: a streamed body cannot be sent again: the client gets the 429, and other calls wait.
 #[tokio::test]
 async fn lim_28_a_large_request_is_made_once() {
     within(async {

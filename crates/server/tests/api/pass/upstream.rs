@@ -1,4 +1,4 @@
-//! An upstream that remembers every request as it came, byte for byte, and answers as it is told to.
+//! An upstream that records every request byte for byte, and sends scripted responses.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedRequest {
     /// The first line and the headers.
@@ -28,16 +28,17 @@ impl RecordedRequest {
     }
 }
 
-/// What it does next; when nothing is left, it answers 200 with nothing.
+/// What it does next; by default it returns an empty 200.
 #[derive(Clone, Debug)]
 pub(crate) enum ScriptedReply {
-    /// Answers with these bytes.
+    /// Responds with these bytes.
     Answer(Vec<u8>),
-    /// Breaks the line off.
+    /// Cuts the connection.
     Cut,
-    /// Answers with the first part, waits until it is let go, and goes on with the second; breaks off if that is empty.
+    /// Responds with the first part, waits until it is released, and continues with the second;
+    /// cuts the connection if that is empty.
     Parts(Vec<u8>, Vec<u8>),
-    /// Waits until it is let go, and answers then.
+    /// Waits until it is released, then responds.
     Hold(Vec<u8>),
 }
 
@@ -51,11 +52,11 @@ struct UpstreamState {
     next: Mutex<VecDeque<ScriptedReply>>,
 }
 
-/// It ends with the test's runtime.
+/// The upstream, which ends with the test's runtime.
 pub(crate) struct Upstream {
     pub addr: SocketAddr,
     shared: Arc<UpstreamState>,
-    /// Lets one go that is held.
+    /// Releases one held response.
     pub go: Arc<Semaphore>,
 }
 
@@ -75,7 +76,7 @@ impl Upstream {
         Self { addr, shared, go }
     }
 
-    /// Does this next, after what it was told before.
+    /// Queues a reply.
     pub(crate) fn push_reply(&self, next: ScriptedReply) {
         self.shared.next.lock().unwrap().push_back(next);
     }
@@ -84,14 +85,14 @@ impl Upstream {
         self.shared.seen.lock().unwrap().clone()
     }
 
-    /// The only request that came.
+    /// The only request that was received.
     pub(crate) fn only_request(&self) -> RecordedRequest {
         let seen = self.requests();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen[0].clone()
     }
 
-    /// Waits until this many requests have come.
+    /// Waits until this many requests were received.
     pub(crate) async fn wait_for_requests(&self, count: usize) {
         while self.requests().len() < count {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -126,7 +127,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<UpstreamState>, go: Arc<Semaph
     }
 }
 
-/// A request with a content-length, or none.
+/// Reads a request with or without a content-length.
 async fn read(stream: &mut TcpStream) -> Option<RecordedRequest> {
     let mut bytes = Vec::new();
     let end = loop {

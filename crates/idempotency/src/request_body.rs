@@ -192,7 +192,10 @@ impl MinimumRate {
     }
 
     /// Reads the next frame of the body.
-    async fn next(&mut self, body: &mut LayerBody) -> Result<Option<Result<Frame<Bytes>, BoxError>>, Refusal> {
+    async fn next(
+        &mut self,
+        body: &mut LayerBody,
+    ) -> Result<Option<Result<Frame<Bytes>, BoxError>>, Refusal> {
         loop {
             match timeout_at(self.window_end, body.frame()).await {
                 Ok(frame) => {

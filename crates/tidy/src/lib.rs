@@ -31,4 +31,6 @@ mod sizes;
 #[cfg(test)]
 mod type_names;
 #[cfg(test)]
+mod widths;
+#[cfg(test)]
 mod words;

@@ -1,5 +1,5 @@
-//! What is linked into the binary that users install: nothing that is there for tests, benchmarks or
-//! examples. Dependencies for tests may be anything.
+//! What is linked into the binary that users install: nothing that is there for tests, benchmarks
+//! or examples. Dependencies for tests may be anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

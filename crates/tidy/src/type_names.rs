@@ -1,6 +1,6 @@
 //! The names of types. A type is a noun that engineers already use, and a public one means the same
-//! in every crate. Whether a noun is the right one is a matter for a reader; what can be checked is a
-//! list of names that say nothing, and names that are public twice.
+//! in every crate. Whether a noun is the right one is a matter for a reader; what can be checked is
+//! a list of names that say nothing, and names that are public twice.
 
 use std::collections::BTreeMap;
 

@@ -59,7 +59,7 @@ async fn lim_13_bulk_operations_leave_workers_for_others() {
         panic!("{second:?}")
     };
     assert_eq!((&*scope, second.hints[0].spent), ("acme/bulk", Some(0)));
-    assert!(fault.message.starts_with("1 bulk operations hold a worker here"), "{}", fault.message);
+    assert!(fault.message.starts_with("1 bulk operations hold a worker on this node"), "{}", fault.message);
     holding.abort();
     let _ = holding.await;
     let third = attempt(&shop, &payload(&json!({ "query": "{ shop { name } }" })), 1).await;

@@ -1,11 +1,15 @@
 //! Turns a submission into a draft: the executor determines its charges, bounds are checked, the
 //! key is hashed. This runs in the caller's task, so that the owner only decides.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::operation::{DedupeEntry, on_failure};
 use tidegate_core::{Draft, OnUnknown, Time, bounds};
 use tidegate_store::outbox::OutboxId;
+use tidegate_upstream::CallRequirements;
 
 use crate::engine::Executors;
 use crate::envelope::Envelope;
@@ -17,7 +21,7 @@ use crate::submission::Submission;
 #[derive(Debug)]
 pub(crate) struct PreparedSubmission {
     pub draft: Draft,
-    pub key: Option<std::sync::Arc<str>>,
+    pub key: Option<Arc<str>>,
     pub envelope: Bytes,
     pub payload: Bytes,
     /// The field in which the deadline was given.
@@ -35,22 +39,8 @@ pub(crate) fn prepare(
     let Submission { kind, group, payload, dedupe_key, .. } = &submission;
     check_sizes(&submission)?;
     let deadline = deadline(&submission, now)?;
-    let executor = executors.get(kind).ok_or_else(|| {
-        let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
-        let known = known.join(", ");
-        Error::new(ErrorCode::UnknownKind, format!("no executor handles kind {kind:?}; known kinds: {known}"))
-            .field("kind")
-    })?;
-    let checked = executor.check(payload, &submission.cost).map_err(|refusal| {
-        let code = match refusal.field.as_str() {
-            "upstream" => ErrorCode::UnknownUpstream,
-            field if field.starts_with("cost") => ErrorCode::UnknownLimit,
-            _ => ErrorCode::Invalid,
-        };
-        Error::new(code, refusal.message).field(refusal.field)
-    })?;
-    let on_unknown = submission.on_unknown.unwrap_or(checked.on_unknown);
-    if on_unknown == OnUnknown::Reconcile && !checked.can_reconcile {
+    let required = requirements(executors, kind, payload, &submission.cost)?;
+    if submission.on_unknown == Some(OnUnknown::Reconcile) && !required.can_reconcile {
         let message = format!("kind {kind:?} cannot check whether a call took effect; use repeat or ask");
         return Err(Error::new(ErrorCode::Invalid, message).field("on_unknown"));
     }
@@ -71,20 +61,57 @@ pub(crate) fn prepare(
         deadline_at: deadline.map(Time::as_micros),
     };
     let draft = Draft {
-        charges: checked.charges,
-        opens: checked.opens,
         deadline,
         not_before: submission.delay.filter(|delay| !delay.is_zero()).map(|delay| now.after(delay)),
-        max_attempts: submission.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
-        priority: submission.priority,
-        on_unknown,
-        on_failure: submission.on_failure.unwrap_or_else(|| on_failure(&options.on_failure, group, kind)),
         dedupe,
-        ..Draft::new(std::sync::Arc::clone(group), std::sync::Arc::clone(kind))
+        ..draft(group, kind, required, &envelope, options)
     };
     let deadline_field = if submission.deadline_at.is_some() { "deadline_at" } else { "deadline_ms" };
     let (key, payload) = (submission.dedupe_key, submission.payload);
     Ok(PreparedSubmission { draft, key, envelope: envelope.encode(), payload, deadline_field, from: None })
+}
+
+/// Asks the executor of a kind what a call needs.
+pub(crate) fn requirements(
+    executors: &Executors,
+    kind: &str,
+    payload: &[u8],
+    cost: &BTreeMap<String, u64>,
+) -> Result<CallRequirements> {
+    let executor = executors.get(kind).ok_or_else(|| {
+        let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
+        let known = known.join(", ");
+        Error::new(ErrorCode::UnknownKind, format!("no executor handles kind {kind:?}; known kinds: {known}"))
+            .field("kind")
+    })?;
+    executor.check(payload, cost).map_err(|refusal| {
+        let code = match refusal.field.as_str() {
+            "upstream" => ErrorCode::UnknownUpstream,
+            field if field.starts_with("cost") => ErrorCode::UnknownLimit,
+            _ => ErrorCode::Invalid,
+        };
+        Error::new(code, refusal.message).field(refusal.field)
+    })
+}
+
+/// Builds the draft of an operation, for its first run and for a rerun. Its key, its delay and its
+/// deadline belong to the first run alone.
+pub(crate) fn draft(
+    group: &Arc<str>,
+    kind: &Arc<str>,
+    required: CallRequirements,
+    envelope: &Envelope,
+    options: &Options,
+) -> Draft {
+    Draft {
+        charges: required.charges,
+        opens: required.opens,
+        max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
+        priority: envelope.priority,
+        on_unknown: envelope.on_unknown().unwrap_or(required.on_unknown),
+        on_failure: envelope.on_failure().unwrap_or_else(|| on_failure(&options.on_failure, group, kind)),
+        ..Draft::new(Arc::clone(group), Arc::clone(kind))
+    }
 }
 
 /// The latest time it must start: a span from now, or an absolute time.

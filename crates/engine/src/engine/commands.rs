@@ -6,7 +6,6 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
     AcceptOutcome, CancelOutcome, ControlRefusal, GroupView, LimitRefusal, LimitView, Resolution,
 };
-use tidegate_core::operation::on_failure;
 use tidegate_core::{Draft, EndState, OperationId, bounds};
 use tidegate_store::Clock;
 
@@ -14,6 +13,7 @@ use super::Engine;
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorCode, Result};
 use crate::owner::refusal_error;
+use crate::prepare;
 use crate::view::OperationView;
 
 impl Engine {
@@ -82,25 +82,9 @@ impl Engine {
 
     fn draft_for_rerun(&self, operation: &tidegate_store::log::StoredOperation) -> Result<Draft> {
         let envelope = Envelope::decode(&operation.envelope);
-        let executor = self.executors.get(&operation.kind).ok_or_else(|| {
-            Error::new(
-                ErrorCode::UnknownKind,
-                format!("no executor handles kind {:?} on this node", operation.kind),
-            )
-        })?;
-        let checked = executor
-            .check(&operation.payload, &envelope.cost)
-            .map_err(|refusal| Error::new(ErrorCode::Invalid, refusal.message).field(refusal.field))?;
-        Ok(Draft {
-            charges: checked.charges,
-            max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
-            priority: envelope.priority,
-            on_unknown: envelope.on_unknown().unwrap_or(checked.on_unknown),
-            on_failure: envelope
-                .on_failure()
-                .unwrap_or_else(|| on_failure(&self.options.on_failure, &operation.group, &operation.kind)),
-            ..Draft::new(Arc::clone(&operation.group), Arc::clone(&operation.kind))
-        })
+        let required =
+            prepare::requirements(&self.executors, &operation.kind, &operation.payload, &envelope.cost)?;
+        Ok(prepare::draft(&operation.group, &operation.kind, required, &envelope, &self.options))
     }
 
     /// Resolves an operation whose outcome is unknown.

@@ -6,6 +6,7 @@ mod backlog;
 mod bad_days;
 mod costs;
 mod in_flight;
+mod opened;
 mod outage;
 mod people;
 mod scripted_upstream;

@@ -1,0 +1,56 @@
+//! Limits that an operation opens by itself, because no configuration can list them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tidegate::{Engine, Executors, Options};
+use tidegate_core::fact::LimitShape;
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Charge, Fault, FaultClass, OnUnknown, State, Verdict};
+use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
+
+use super::scripted_upstream::{memory, operation};
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Names its limit anew at each check, as a dialect does that has learned another bucket since. The
+/// first call fails.
+#[derive(Default)]
+struct RenamingUpstream {
+    checks: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+impl Upstream for RenamingUpstream {
+    fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
+        let name: Arc<str> = format!("route {}", self.checks.fetch_add(1, Ordering::Relaxed)).into();
+        let shape = LimitShape::Window { limit: 5 * MICRO, period: Duration::from_secs(1) };
+        Ok(CallRequirements {
+            charges: vec![Charge::tokens(Arc::clone(&name), 1)],
+            opens: vec![(name, shape)],
+            on_unknown: OnUnknown::Ask,
+            can_reconcile: false,
+        })
+    }
+
+    fn carry<'a>(&'a self, _: Call<'a>) -> CallFuture<'a> {
+        let is_first = self.calls.fetch_add(1, Ordering::Relaxed) == 0;
+        let fault = Fault::new(FaultClass::Forbidden, "403");
+        let verdict = if is_first { Verdict::Rejected(fault) } else { Verdict::Done };
+        Box::pin(async move { Outcome::unanswered(verdict) })
+    }
+}
+
+/// OPS-9: a rerun opens the limits it charges, as the first run did: the first ones may be gone.
+#[tokio::test(start_paused = true)]
+async fn ops_9_a_rerun_opens_its_limits() {
+    let upstream = Arc::new(RenamingUpstream::default()) as Arc<dyn Upstream>;
+    let executors = Executors::from([("test".into(), upstream)]);
+    let engine = Engine::open(memory(), Options::default(), executors, Vec::new()).await.unwrap();
+    let id = engine.submit(operation("g", "call")).await.unwrap().id;
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Failed);
+    engine.rerun(id).await.unwrap();
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+}

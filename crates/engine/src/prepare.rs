@@ -40,7 +40,8 @@ pub(crate) fn prepare(
     check_sizes(&submission)?;
     let deadline = deadline(&submission, now)?;
     let required = requirements(executors, kind, payload, &submission.cost)?;
-    if submission.on_unknown == Some(OnUnknown::Reconcile) && !required.can_reconcile {
+    let on_unknown = submission.on_unknown.unwrap_or(required.on_unknown);
+    if on_unknown == OnUnknown::Reconcile && !required.can_reconcile {
         let message = format!("kind {kind:?} cannot check whether a call took effect; use repeat or ask");
         return Err(Error::new(ErrorCode::Invalid, message).field("on_unknown"));
     }

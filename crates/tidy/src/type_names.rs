@@ -83,12 +83,13 @@ fn a_public_name_has_one_meaning() {
 
 #[test]
 fn a_banned_name_and_a_second_public_one_are_found() {
-    let text =
-        "//! Head.\npub struct Told;\npub(crate) enum Whom<T> {}\n    struct Told2;\npub struct Lease;\n";
-    let file = File::new("crates/a/src/a.rs", text);
+    let (banned_name, other_name) = (BANNED[0], BANNED[1]);
+    let text = format!(
+        "//! Head.\npub struct {banned_name};\npub(crate) enum {other_name}<T> {{}}\n    struct {banned_name}2;\npub struct Lease;\n"
+    );
+    let file = File::new("crates/a/src/a.rs", &text);
     assert_eq!(banned(&file).iter().map(|found| found.line).collect::<Vec<_>>(), [2, 3]);
-    let other =
-        File::new("crates/b/src/b.rs", "//! Head.\npub trait Lease {}\npub struct Error;\nstruct Told2;\n");
+    let other = File::new("crates/b/src/b.rs", "//! Head.\npub trait Lease {}\npub struct Error;\n");
     let same_crate = File::new("crates/a/src/c.rs", "//! Head.\npub struct Lease;\npub struct Error;\n");
     let simulator = File::new("crates/sim/src/a.rs", "//! Head.\npub struct Lease;\n");
     let found = twice(&[file, same_crate, other, simulator]);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The input on stdin.
 #[derive(Deserialize)]
-pub struct Told {
+pub struct PeerInput {
     /// Host and port of Discord.
     pub at: String,
     pub token: String,

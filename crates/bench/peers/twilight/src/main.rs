@@ -14,24 +14,24 @@ use tokio::task::JoinSet;
 use twilight_http::Client;
 use twilight_http::request::{Method, RequestBuilder};
 
-use calls::{Call, Told};
+use calls::{Call, PeerInput};
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The ids of created objects, by name, as they become known.
-type Made = HashMap<String, watch::Sender<Option<String>>>;
+type CreatedIds = HashMap<String, watch::Sender<Option<String>>>;
 
 #[derive(Deserialize)]
-struct Answered {
+struct CreatedObject {
     id: String,
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Failed> {
-    let Told { at, token, calls } = serde_json::from_reader(std::io::stdin())?;
+async fn main() -> Result<(), BoxError> {
+    let PeerInput { at, token, calls } = serde_json::from_reader(std::io::stdin())?;
     let client = Arc::new(Client::builder().token(token).proxy(at, true).build());
     let names = calls.iter().filter_map(|call| call.makes.clone());
-    let made: Arc<Made> = Arc::new(names.map(|name| (name, watch::Sender::new(None))).collect());
+    let made: Arc<CreatedIds> = Arc::new(names.map(|name| (name, watch::Sender::new(None))).collect());
     let (count, begun) = (calls.len(), Instant::now());
     let mut running = JoinSet::new();
     for call in calls {
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Failed> {
 }
 
 /// Makes one call, once its dependencies exist.
-async fn carry(call: Call, client: Arc<Client>, made: Arc<Made>) -> Result<(), Failed> {
+async fn carry(call: Call, client: Arc<Client>, made: Arc<CreatedIds>) -> Result<(), BoxError> {
     let mut ids = HashMap::new();
     for name in &call.needs {
         let mut needed = made.get(name).ok_or_else(|| format!("nothing makes {name}"))?.subscribe();
@@ -61,7 +61,7 @@ async fn carry(call: Call, client: Arc<Client>, made: Arc<Made>) -> Result<(), F
     let request = RequestBuilder::raw(method, path).json(&body).build()?;
     let answer = client.request::<()>(request).await?;
     if let Some(name) = &call.makes {
-        let Answered { id } = serde_json::from_slice(&answer.bytes().await?)?;
+        let CreatedObject { id } = serde_json::from_slice(&answer.bytes().await?)?;
         if let Some(made) = made.get(name) {
             made.send_replace(Some(id));
         }

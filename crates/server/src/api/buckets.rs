@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
@@ -19,7 +18,7 @@ use tidegate_store::NamedPage;
 
 use super::HandlerResult;
 use crate::edge::auth::Caller;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::query::Query;
 use crate::state::ServerState;
 use crate::wire::cursor;
@@ -118,7 +117,7 @@ fn no_such_bucket(name: &str) -> Error {
 pub(super) async fn post(
     State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     if let Some(name) = path.strip_suffix("/reserve") {
         return reserve(&house, name, body).await;
@@ -133,7 +132,7 @@ pub(super) async fn post(
 pub(super) async fn post_to_limit(
     State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     match path.strip_suffix("/reserve") {
         Some(name) => reserve(&house, name, body).await,
@@ -146,8 +145,8 @@ fn no_post_route(list: &str, path: &str) -> Error {
     Error::new(ErrorCode::NoRoute, message)
 }
 
-async fn reserve(house: &ServerState, name: &str, body: Body) -> HandlerResult {
-    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+async fn reserve(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
+    let body = body.read().await?;
     let mut wanted = Vec::new();
     for want in parse_reserve_requests(name, if body.is_empty() { b"{}" } else { &body })? {
         wanted.push(want.into_reserve(house).await?);
@@ -172,12 +171,12 @@ async fn reserve(house: &ServerState, name: &str, body: Body) -> HandlerResult {
 }
 
 /// Corrects a reservation by its real cost.
-async fn settle(house: &ServerState, name: &str, body: Body) -> HandlerResult {
+async fn settle(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
     #[derive(Serialize)]
     struct SettledBucketOut {
         tokens_remaining: f64,
     }
-    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+    let body = body.read().await?;
     let Fields { values: [reserved, actual], mut problems } = read(&body, &["reserved", "actual"])?;
     problems.check(check_name(name));
     let figure = |field: Field<'_>| {

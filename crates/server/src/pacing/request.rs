@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tidegate::{Error, ErrorCode, Result, Submission};
-use tidegate_core::bounds::{PAYLOAD_LEN_MAX, PRIORITY_MAX};
+use tidegate_core::bounds::PRIORITY_MAX;
 use tidegate_core::{OnFailure, OnUnknown};
 use tidegate_encoding::AcceptEncoding;
 use tidegate_idempotency::strip_hop_by_hop;
@@ -158,9 +158,6 @@ fn unknown_upstream(upstream: &str) -> Error {
 fn too_large(refusal: &FieldRefusal) -> Error {
     Error::new(ErrorCode::TooLarge, refusal.message.clone()).field("body")
 }
-
-/// The largest body that is buffered before its call is accepted; larger ones are streamed.
-pub(crate) const BODY_MAX: usize = PAYLOAD_LEN_MAX;
 
 #[cfg(test)]
 mod tests {

@@ -34,14 +34,14 @@ struct OverviewData {
     only: Option<OperationState>,
 }
 
-pub(super) async fn show(State(app): State<SharedPartition>, query: Query) -> Response {
+pub(crate) async fn show(State(app): State<SharedPartition>, query: Query) -> Response {
     match read_overview(&app, query).await {
         Ok(snapshot) => document("Overview", true, &content(&snapshot)).into_response(),
         Err(error) => error_page(&error),
     }
 }
 
-pub(super) async fn regions(State(app): State<SharedPartition>, query: Query) -> Response {
+pub(crate) async fn regions(State(app): State<SharedPartition>, query: Query) -> Response {
     match read_overview(&app, query).await {
         Ok(snapshot) => content(&snapshot).into_response(),
         Err(error) => error_page(&error),

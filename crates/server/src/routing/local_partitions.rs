@@ -84,7 +84,7 @@ impl LocalPartitions {
     }
 
     /// Subscribes to the events of all local partitions.
-    pub(super) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+    pub(crate) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.events.subscribe()
     }
 

@@ -200,7 +200,7 @@ mod tests {
             include_str!("../../../store-postgres/src/sql/submissions.sql")
         );
         for bound in [
-            format!("len_max CONSTANT int := {};", crate::edge::content::ONE_MAX),
+            format!("len_max CONSTANT int := {};", crate::edge::content::BodyBound::Operation.len_max()),
             format!("'group', 'UTF8')) NOT BETWEEN 1 AND {GROUP_LEN_MAX} "),
             format!("'dedupe_key', 'UTF8')) NOT BETWEEN 1 AND {DEDUPE_KEY_LEN_MAX} "),
         ] {

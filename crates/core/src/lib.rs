@@ -26,7 +26,7 @@ pub use fault::{Fault, FaultClass};
 pub use id::{Fence, OperationId, Seq, Turn};
 pub use model::Model;
 pub use operation::{Charge, Draft, OnFailure, OnUnknown};
-pub use outcome::{AttemptEnd, OutcomeClass};
+pub use outcome::{AttemptEnd, OutcomeClass, RetryRule, ServerErrors, VerdictClass};
 pub use state::{EndState, State};
 pub use time::Time;
 pub use verdict::{Hint, Verdict};

@@ -22,7 +22,8 @@ pub enum Verdict {
         /// The upstream's message.
         fault: Fault,
     },
-    /// The call did not take effect and may be retried; an attempt is spent.
+    /// The call did not take effect, or a repeat does no harm: it may be retried, and an attempt is
+    /// spent.
     Retry {
         /// The shortest delay before the retry, if the upstream gave one.
         after: Option<Duration>,
@@ -31,7 +32,7 @@ pub enum Verdict {
     },
     /// The call cannot succeed; a retry is pointless.
     Rejected(Fault),
-    /// The request was sent and no response came: it may have taken effect.
+    /// The request was sent, and no response says what it did: it may have taken effect.
     Unknown(Fault),
     /// It was not sent, and another worker should try (the worker is draining).
     Returned,

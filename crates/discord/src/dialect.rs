@@ -18,7 +18,7 @@ use tidegate_core::bounds::LIMIT_LEN_MAX;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, OnUnknown};
+use tidegate_core::{Charge, OnUnknown, ServerErrors};
 use tidegate_upstream::http::plain::refuse_unknown_limits;
 use tidegate_upstream::http::{Dialect, LimitDefinition, ResponseInterpreter};
 use tidegate_upstream::{FieldRefusal, HttpRequest, Method};
@@ -191,6 +191,11 @@ impl Dialect for DiscordDialect {
     /// state. No header matters here: Discord has none for this.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         if request.method == Method::Post { OnUnknown::Ask } else { OnUnknown::Repeat }
+    }
+
+    /// What a request creates may exist after a server error.
+    fn server_errors(&self) -> ServerErrors {
+        ServerErrors::Unknown
     }
 
     fn prepare_request<'a>(

@@ -237,6 +237,7 @@ mod tests {
             attempt: 1,
             deadline: None,
             reconcile_first: false,
+            on_unknown: tidegate_core::OnUnknown::Ask,
         }
     }
 

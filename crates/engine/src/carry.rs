@@ -108,6 +108,7 @@ impl Carrier {
             payload: &operation.payload,
             attempt: claim.attempt,
             reconcile_first: claim.reconcile_first,
+            on_unknown: claim.on_unknown,
             now: self.clock.now(),
             deadline: claim.deadline,
             operation: &id,

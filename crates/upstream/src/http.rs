@@ -64,8 +64,9 @@ impl HttpUpstreams {
     /// Names the first upstream and field that are invalid.
     pub fn with_dialects(configs: Vec<(UpstreamConfig, Arc<dyn Dialect>)>) -> Result<Self, FieldRefusal> {
         let mut by_name = BTreeMap::new();
-        for (config, dialect) in configs {
+        for (mut config, dialect) in configs {
             config.validate()?;
+            config.server_errors.get_or_insert_with(|| dialect.server_errors());
             let configured = ConfiguredUpstream { dialect, sender: Sender::new(&config)? };
             if by_name.insert(config.name.clone(), configured).is_some() {
                 return Err(config.refuse("name", "Two upstreams have this name."));

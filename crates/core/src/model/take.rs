@@ -11,6 +11,7 @@ use crate::bucket::Readiness;
 use crate::fact::Fact;
 use crate::fault::{Fault, FaultClass};
 use crate::id::{Fence, Seq};
+use crate::operation::OnUnknown;
 use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Verdict;
@@ -34,6 +35,8 @@ pub struct Claim {
     pub attempt: u16,
     /// Whether to check first whether the call already took effect.
     pub reconcile_first: bool,
+    /// What follows when its outcome is unknown.
+    pub on_unknown: OnUnknown,
     /// Its deadline.
     pub deadline: Option<Time>,
 }
@@ -240,6 +243,7 @@ impl Model {
             group: name,
             attempt: 1,
             reconcile_first: false,
+            on_unknown: OnUnknown::Ask,
             deadline: None,
         };
         if let Some(head) = self.head_of(group) {
@@ -248,6 +252,7 @@ impl Model {
             claim.kind = Arc::clone(&self.kinds[usize::from(head.kind)]);
             claim.attempt = head.attempt.saturating_add(1);
             claim.reconcile_first = head.reconcile_first;
+            claim.on_unknown = head.on_unknown;
             claim.deadline = (head.deadline != Time::MAX).then_some(head.deadline);
         }
         self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });

@@ -11,7 +11,7 @@ use http::Request;
 use serde_json::Value;
 use tidegate::{Engine, Executors, Options, Submission};
 use tidegate_core::model::LimitView;
-use tidegate_core::{OperationId, Time};
+use tidegate_core::{OperationId, RetryRule, Time};
 use tidegate_discord::{DiscordDialect, DiscordSettings};
 use tidegate_sim::DiscordSimOptions;
 use tidegate_sim::discord::limits::DiscordLimits;
@@ -129,9 +129,10 @@ impl SimulatedDiscord {
     async fn answer(&self, call: Call<'_>) -> Outcome {
         let envelope = Envelope::decode(call.payload).unwrap();
         let (name, mut sent) = (envelope.upstream, envelope.request);
+        let retry_rule = RetryRule::new(call.on_unknown, self.bots[&name].server_errors());
         let reader = self.bots[&name].prepare_request(&mut sent, call.operation).unwrap();
         let base = BaseUrl::parse("http://discord/api/v10").unwrap();
-        let asked = RequestSummary { method: sent.method, upstream: &name, base: &base };
+        let asked = RequestSummary { method: sent.method, upstream: &name, base: &base, retry_rule };
         let (left, half) = (Instant::now(), self.latency / 2);
         tokio::time::sleep(half).await;
         let told = format!("{} {}", sent.method, sent.path);

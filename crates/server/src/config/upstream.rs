@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use tidegate_core::ServerErrors;
 use tidegate_core::bounds::{RESULT_LEN_MAX, TOKENS_MAX};
 use tidegate_upstream::http::{LimitConfig, LimitKind, TokenHeader};
 use tidegate_upstream::{HttpUpstreams, Secret, http::UpstreamConfig};
@@ -42,6 +43,7 @@ pub(super) fn read(
     let timeout = section.integer("timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let connect = section.integer("connect_timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let most = section.integer("response_max_bytes", 1..=RESULT_LEN_MAX as u64, problems);
+    let server_errors = section.text("server_errors", problems);
     let spread_by = section.text("spread", problems);
     let limits = section.sections("limit", problems);
     reject_duplicates(&limits, problems);
@@ -68,6 +70,12 @@ pub(super) fn read(
     config.connect_timeout = connect.map_or(config.connect_timeout, Duration::from_millis);
     config.response_max_bytes =
         most.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.response_max_bytes);
+    if let Some(word) = server_errors {
+        config.server_errors = ServerErrors::parse(&word.value);
+        if config.server_errors.is_none() {
+            reading.problems.push(word.problem("It must be \"retry\" or \"unknown\"."));
+        }
+    }
     if let Some(by) = spread_by {
         if by.value != "group" {
             reading.problems.push(by.problem("It must be \"group\", or left out."));

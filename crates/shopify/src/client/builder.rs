@@ -20,6 +20,7 @@ use super::{Inner, Shopify};
 use crate::budget::BULK_AT_ONCE_DEFAULT;
 use crate::bulk::{LINE_MAX_DEFAULT, PollIntervals, Waiters};
 use crate::cost::CostCache;
+use crate::dialect::SERVER_ERRORS;
 use crate::endpoint::Endpoint;
 use crate::once_logger::OnceLogger;
 use crate::shop::ShopId;
@@ -168,7 +169,8 @@ impl Builder {
         lease: Option<NamedLease>,
     ) -> Result<Shopify> {
         let (root, _) = Endpoint::root(&config.base_url);
-        let config = &UpstreamConfig { base_url: root.to_owned(), ..config.clone() };
+        let server_errors = Some(config.server_errors.unwrap_or(SERVER_ERRORS));
+        let config = &UpstreamConfig { base_url: root.to_owned(), server_errors, ..config.clone() };
         let is_plain = config.base_url.starts_with("http://");
         let downloads = Downloads::new(is_plain, CONNECT_TIMEOUT_DEFAULT, config.timeout)
             .map_err(|error| Error::with_source(ShopifyErrorKind::Invalid(error.to_string()), error))?;

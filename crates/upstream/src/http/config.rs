@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
+use tidegate_core::ServerErrors;
 use tidegate_core::bounds::{CHARGES_MAX, RESULT_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
 
@@ -37,6 +38,9 @@ pub struct UpstreamConfig {
     pub connect_timeout: Duration,
     /// The maximum size of a body; of a larger response only the status is kept.
     pub response_max_bytes: usize,
+    /// What a server error means for a request that must not take effect twice; `None` for the
+    /// default of its dialect.
+    pub server_errors: Option<ServerErrors>,
     /// The limits that every call charges, besides the gate.
     pub limits: Vec<LimitConfig>,
 }
@@ -142,6 +146,7 @@ impl UpstreamConfig {
             timeout: TIMEOUT_DEFAULT,
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
             response_max_bytes: RESULT_LEN_MAX,
+            server_errors: None,
             limits: Vec::new(),
         }
     }

@@ -237,6 +237,8 @@ mod tests {
             attempt: 1,
             deadline: None,
             reconcile_first: false,
+            poll: false,
+            cancel_requested: false,
         }
     }
 

@@ -86,7 +86,7 @@ fn no_answer_outcome(verdict: Verdict) -> AttemptOutcome {
         Verdict::Unknown(fault) | Verdict::Rejected(fault) | Verdict::Throttled { fault, .. } => {
             AttemptOutcome::Unknown(fault.message)
         }
-        Verdict::Done | Verdict::Returned | Verdict::Canceled { .. } => {
+        Verdict::Done | Verdict::Accepted { .. } | Verdict::Returned | Verdict::Canceled { .. } => {
             AttemptOutcome::Unknown("No answer came.".into())
         }
     }

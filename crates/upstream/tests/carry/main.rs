@@ -56,7 +56,7 @@ fn message(verdict: &Verdict) -> &str {
         | Verdict::Retry { fault, .. }
         | Verdict::Rejected(fault)
         | Verdict::Unknown(fault) => &fault.message,
-        Verdict::Done | Verdict::Returned | Verdict::Canceled { .. } => "",
+        Verdict::Done | Verdict::Accepted { .. } | Verdict::Returned | Verdict::Canceled { .. } => "",
     }
 }
 

@@ -38,10 +38,8 @@ const IN_FLIGHT: [(&str, InFlightChoice); 2] =
 pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Option<IdempotencyConfig> {
     let problems = &mut reading.problems;
     let mut section = root.section("idempotency", problems);
-    let usual = PolicyChoices {
-        policy: Policy { request_max: BATCH_MAX, ..Policy::default() },
-        wait: Duration::from_secs(5),
-    };
+    let usual =
+        PolicyChoices { policy: Policy::default().with_request_max(BATCH_MAX), wait: Duration::from_secs(5) };
     let usual = read_choices(&mut section, &usual, problems);
     let variable = section.text("seal_key_env", problems);
     let routes = section.sections("route", problems);

@@ -192,7 +192,8 @@ impl Model {
             Verdict::Returned if entry.cancel_requested => canceled(None),
             Verdict::Returned => (SettleEffect::Returned, None),
             Verdict::Throttled { after, scope, fault } => {
-                self.throttle_effect(entry, now, after, scope.as_ref(), fault.with_earlier(last), chance)
+                let effect = self.throttle_effect(entry, now, after, scope.as_ref(), chance);
+                (effect, Some(fault.with_earlier(last)))
             }
             Verdict::Retry { after, fault } => retry_effect(entry, now, after, fault, false, chance),
             Verdict::Unknown(fault) => match entry.on_unknown {
@@ -211,9 +212,8 @@ impl Model {
         now: Time,
         after: Option<Duration>,
         scope: Option<&Arc<str>>,
-        fault: Fault,
         chance: u32,
-    ) -> (SettleEffect, Option<Fault>) {
+    ) -> SettleEffect {
         let closed: Vec<Arc<str>> = match scope.and_then(|name| Some((name, *self.by_limit.get(name)?))) {
             // A cap cannot be closed: its slots are taken by callers we do not know. The group
             // retries later.
@@ -226,7 +226,7 @@ impl Model {
             Some(after) => throttled(after.min(bounds::HORIZON_MAX), streak.saturating_add(1), chance),
             None => throttled_without_hint(streak.saturating_add(1), chance),
         };
-        (SettleEffect::Throttled { until: now.after(wait), closed }, Some(fault))
+        SettleEffect::Throttled { until: now.after(wait), closed }
     }
 
     fn buckets_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {

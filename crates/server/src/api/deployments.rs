@@ -93,7 +93,8 @@ fn template_problems_response(problems: &template::TemplateProblems) -> Response
     });
     let message = format!("The template cannot be used: {first}{more}");
     let also = also.take(PROBLEMS_MAX - 1).collect();
-    let error = Error { also, ..Error::new(ErrorCode::BadTemplate, message).field("template") };
+    let mut error = Error::new(ErrorCode::BadTemplate, message).field("template");
+    error.also = also;
     response_with_context(error, ErrorContext { problems: Some(list.into()), ..ErrorContext::default() })
 }
 

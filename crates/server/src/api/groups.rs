@@ -101,7 +101,7 @@ async fn require_known_group(app: &SharedPartition, name: &str) -> Result<()> {
         Err(error) if error.code == ErrorCode::NoGroup => {}
         known => return known.map(drop),
     }
-    let mut filter = Filter { group: Some(name.into()), limit: 1, ..Filter::default() };
+    let mut filter = Filter::default().with_group(name).with_limit(1);
     for _ in 0..PAGES_MAX {
         let page = app.engine.list(filter.clone()).await?;
         if !page.operations.is_empty() {

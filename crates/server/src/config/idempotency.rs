@@ -39,7 +39,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Op
     let problems = &mut reading.problems;
     let mut section = root.section("idempotency", problems);
     let usual = PolicyChoices {
-        policy: Policy { request_max: BodyBound::Batch.len_max(), ..Policy::default() },
+        policy: Policy::default().with_request_max(BodyBound::Batch.len_max()),
         wait: Duration::from_secs(5),
     };
     let usual = read_choices(&mut section, &usual, problems);

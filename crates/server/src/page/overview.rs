@@ -50,7 +50,7 @@ pub(crate) async fn regions(State(app): State<SharedPartition>, query: Query) ->
 
 async fn read_overview(app: &PartitionState, mut query: Query) -> Result<OverviewData> {
     let only = query.take("state").and_then(|word| OperationState::parse(&word));
-    let filter = Filter { states: only.into_iter().collect(), limit: ROWS, ..Filter::default() };
+    let filter = Filter::default().with_states(only).with_limit(ROWS);
     let (counts, stopped, groups, limits, operations, deployments) = tokio::try_join!(
         app.engine.counts(),
         app.engine.groups(GroupFilter::Stopped, None, ROWS),

@@ -7,10 +7,11 @@ use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, assert_no_findings};
 
 /// The layers by folder, including planned crates.
-pub(crate) const FLOORS: [(&str, u8); 23] = [
+pub(crate) const FLOORS: [(&str, u8); 24] = [
     ("core", 0),
     ("encoding", 0),
     ("store", 1),
+    ("bus", 1),
     ("upstream", 1),
     ("contract", 1),
     ("fixture", 1),

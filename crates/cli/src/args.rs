@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::deploy;
 use crate::remote::{cluster, group, key, limit, op};
-pub(crate) use sim::{HttpSimArgs, ShopifySimArgs, SimCommand};
+pub(crate) use sim::{FaultArgs, HttpSimArgs, ShopifySimArgs, SimCommand};
 
 const BEGIN: &str = "\
 Getting started:

@@ -63,7 +63,7 @@ fn config_error(file: &Path, problems: &ConfigProblems, output: &Output) -> CliE
     output.print_remark(&problems.to_string());
     let things = pluralize(problems.0.len(), "problem", "problems");
     CliError::new(format!("{things} in {}.", file.display()))
-        .code(tidegate::ErrorCode::BadConfig.to_string())
+        .code(tidegate_server::ErrorCode::BadConfig.to_string())
         .detail(json!({ "problems": problems_json(problems) }))
 }
 

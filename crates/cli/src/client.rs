@@ -6,12 +6,13 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client as Http, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::Value;
+use tidegate_upstream::http::{TlsConnector, tls_connector};
 
 use crate::error::CliError;
 use crate::output::text;
@@ -45,10 +46,37 @@ pub(crate) struct RemoteArgs {
     pub token_env: String,
 }
 
+/// The connections to a server. The certificates that the system trusts are only read for TLS.
+#[derive(Clone, Debug)]
+enum HttpClient {
+    Plain(Http<HttpConnector, Full<Bytes>>),
+    Tls(Http<TlsConnector, Full<Bytes>>),
+}
+
+impl HttpClient {
+    fn new(base: &str) -> Result<Self, CliError> {
+        let builder = Http::builder(TokioExecutor::new());
+        let tcp = HttpConnector::new();
+        if !base.starts_with("https://") {
+            return Ok(Self::Plain(builder.build(tcp)));
+        }
+        let tls = tls_connector(tcp)
+            .map_err(|error| CliError::new(format!("The system's certificates cannot be read: {error}.")))?;
+        Ok(Self::Tls(builder.build(tls)))
+    }
+
+    fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
+        match self {
+            Self::Plain(http) => http.request(request),
+            Self::Tls(http) => http.request(request),
+        }
+    }
+}
+
 /// A client of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    http: Http<HttpConnector, Full<Bytes>>,
+    http: HttpClient,
     base: String,
     authorization: Option<HeaderValue>,
 }
@@ -66,8 +94,7 @@ impl Client {
                 Ok::<_, CliError>(value)
             })
             .transpose()?;
-        let http = Http::builder(TokioExecutor::new()).build(HttpConnector::new());
-        Ok(Self { http, base, authorization })
+        Ok(Self { http: HttpClient::new(&base)?, base, authorization })
     }
 
     pub(crate) async fn get(&self, path: &str, mark: &str) -> Result<Value, CliError> {
@@ -146,19 +173,14 @@ impl Client {
     }
 }
 
-/// Parses the base URL of the server. Only plain HTTP is supported.
+/// Parses the base URL of the server.
 fn parse_base_url(server: &str) -> Result<String, CliError> {
     let base = server.trim_end_matches('/');
     match base.split_once("://") {
-        Some(("http", host)) if !host.is_empty() => Ok(base.to_owned()),
-        Some(("https", _)) => {
-            let message = format!("{base} is not supported: this command speaks http:// only, without TLS.");
-            Err(CliError::usage(message).hint(
-                "call it from the same machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400",
-            ))
-        }
+        Some(("http" | "https", host)) if !host.is_empty() => Ok(base.to_owned()),
         _ => {
-            let message = format!("{base:?} is not a valid server address: it must be http:// and a host.");
+            let message =
+                format!("{base:?} is not a valid server address: it must be http:// or https:// and a host.");
             Err(CliError::usage(message).hint("for example http://127.0.0.1:7400"))
         }
     }

@@ -66,6 +66,12 @@ impl CliError {
 
 impl From<tidegate::Error> for CliError {
     fn from(error: tidegate::Error) -> Self {
+        Self::new(error.message).code(error.kind.code().to_string())
+    }
+}
+
+impl From<tidegate_server::Error> for CliError {
+    fn from(error: tidegate_server::Error) -> Self {
         Self::new(error.message).code(error.code.to_string())
     }
 }

@@ -44,8 +44,8 @@ pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), CliError
 }
 
 pub(crate) fn config_error(problems: &ConfigProblems) -> CliError {
-    let trouble =
-        CliError::new("the configuration cannot be used").code(tidegate::ErrorCode::BadConfig.to_string());
+    let trouble = CliError::new("the configuration cannot be used")
+        .code(tidegate_server::ErrorCode::BadConfig.to_string());
     problems.0.iter().fold(trouble, |trouble, problem| trouble.hint(problem.to_string()))
 }
 

@@ -74,10 +74,10 @@ fn http_options(args: &HttpSimArgs) -> HttpSimOptions {
         listen: args.listen,
         capacity: args.capacity,
         refill_per_s: args.refill_per_s,
-        latency: Duration::from_millis(args.latency_ms),
-        fail_rate: args.fail_rate,
-        cut_rate: args.cut_rate,
-        seed: args.seed,
+        latency: args.faults.latency(),
+        fail_rate: args.faults.fail_rate,
+        cut_rate: args.faults.cut_rate,
+        seed: args.faults.seed,
     }
 }
 
@@ -88,9 +88,9 @@ fn shopify_options(args: &ShopifySimArgs) -> ShopifySimOptions {
         oldest: args.oldest_version,
         bulk_takes: Duration::from_millis(args.bulk_ms),
         bulk_rows: args.bulk_rows,
-        latency: Duration::from_millis(args.latency_ms),
-        fail_rate: args.fail_rate,
-        cut_rate: args.cut_rate,
-        seed: args.seed,
+        latency: args.faults.latency(),
+        fail_rate: args.faults.fail_rate,
+        cut_rate: args.faults.cut_rate,
+        seed: args.faults.seed,
     }
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use tidegate_core::id::Partition;
 use tidegate_store::log::PartitionOwner;
+use tidegate_store::nodes::Node;
 
 use crate::host::HandshakeOutcome;
-use crate::node_record::NodeRecord;
 
 /// How many rounds in a row a node that has reached itself before must fail to do so until that
 /// counts.
@@ -84,7 +84,7 @@ impl Admission {
 /// Computes the admission of a node.
 pub(crate) fn admission_of(
     me: &ThisNode<'_>,
-    signs: &[NodeRecord],
+    nodes: &[Node],
     owners: &BTreeMap<Partition, PartitionOwner>,
     findings: &Findings,
 ) -> Admission {
@@ -118,10 +118,10 @@ pub(crate) fn admission_of(
     {
         return Admission::Excluded(why.clone());
     }
-    for other in signs.iter().filter(|sign| sign.node.name != me.node) {
-        let Some(why) = incompatibility(me, other, findings.others.get(&other.node.name)) else { continue };
-        match (me.joined, other.leaving) {
-            (false, true) if *me.node < *other.node.name => return Admission::Waiting(why),
+    for other in nodes.iter().filter(|node| node.name != me.node) {
+        let Some(why) = incompatibility(me, other, findings.others.get(&other.name)) else { continue };
+        match (me.joined, other.record.leaving) {
+            (false, true) if *me.node < *other.name => return Admission::Waiting(why),
             (false, _) => return Admission::Excluded(why),
             (true, false) if is_first(other, me, owners) => return Admission::Excluded(why),
             // It is the other node's turn to step back, and it reports that itself.
@@ -132,12 +132,8 @@ pub(crate) fn admission_of(
 }
 
 /// Explains why two nodes are incompatible.
-fn incompatibility(
-    me: &ThisNode<'_>,
-    other: &NodeRecord,
-    answered: Option<&HandshakeOutcome>,
-) -> Option<String> {
-    let (name, at) = (&other.node.name, &other.node.address);
+fn incompatibility(me: &ThisNode<'_>, other: &Node, answered: Option<&HandshakeOutcome>) -> Option<String> {
+    let (name, at) = (&other.name, &other.record.address);
     if answered == Some(&HandshakeOutcome::Refused) {
         return Some(format!(
             "{name} at {at} refuses the secret of {}: token_env in [cluster] must give every node the same, or be set at none",
@@ -145,7 +141,7 @@ fn incompatibility(
         ));
     }
     // Older nodes do not publish it.
-    let theirs = other.placement_hash.as_deref().filter(|theirs| *theirs != me.placement_hash)?;
+    let theirs = other.record.placement_hash.as_deref().filter(|theirs| *theirs != me.placement_hash)?;
     let differs = match answered {
         Some(HandshakeOutcome::Node { differs: Some(differs), .. }) => differs.clone(),
         _ => format!("{} here, {theirs} there", me.placement_hash),
@@ -159,12 +155,12 @@ fn incompatibility(
 
 /// Decides which of two incompatible joined nodes stays: the one that owns something, or else the
 /// first by name.
-fn is_first(other: &NodeRecord, me: &ThisNode<'_>, owners: &BTreeMap<Partition, PartitionOwner>) -> bool {
+fn is_first(other: &Node, me: &ThisNode<'_>, owners: &BTreeMap<Partition, PartitionOwner>) -> bool {
     let owns = |node: &str| owners.values().any(|owner| owner.node == node);
-    match (owns(&other.node.name), me.owns || owns(me.node)) {
+    match (owns(&other.name), me.owns || owns(me.node)) {
         (true, false) => true,
         (false, true) => false,
-        _ => *other.node.name < *me.node,
+        _ => *other.name < *me.node,
     }
 }
 

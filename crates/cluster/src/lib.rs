@@ -9,11 +9,9 @@ mod host;
 mod join;
 mod member;
 mod node_record;
-mod placement;
 mod share;
 mod view;
 
 pub use host::{AcquireError, BoxFuture, HandshakeOutcome, PartitionHandle, PartitionHost};
 pub use join::{Cluster, Settings};
-pub use placement::partition_of;
 pub use view::{ClusterView, PartitionRoute, PartitionView};

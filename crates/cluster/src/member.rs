@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_store::Store;
+use tidegate_store::nodes::NodeRecord;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -40,8 +41,8 @@ pub(crate) struct Member {
     /// The partitions that this node cannot read, and when each is tried again.
     unreadable: BTreeMap<Partition, Instant>,
     leaving: bool,
-    /// The record that is published; empty when none is.
-    published_record: String,
+    /// The record that is published, if one is.
+    published_record: Option<NodeRecord>,
     /// Whether this node has a share like the others, or may get one.
     joined: bool,
     /// Whether the record is published while the node checks who else is about to join.
@@ -75,7 +76,7 @@ impl Member {
             acquiring: BTreeSet::new(),
             unreadable: BTreeMap::new(),
             leaving: false,
-            published_record: String::new(),
+            published_record: None,
             joined: false,
             is_candidate: false,
             trouble: None,
@@ -151,13 +152,12 @@ impl Member {
             return;
         }
         match self.refresh_membership().await {
-            Ok((signs, owners)) => {
+            Ok((nodes, owners)) => {
                 self.outage_logged_at = None;
-                self.start_handshakes(&signs);
-                self.apply_share(&node_record::candidates(&signs), &owners);
+                self.start_handshakes(&nodes);
+                self.apply_share(&node_record::candidates(&nodes), &owners);
                 let (me, here) = (self.settings.node.clone(), self.held.keys().copied().collect());
                 let partitions = self.view.borrow().partitions;
-                let nodes = signs.into_iter().map(|sign| sign.node).collect();
                 let (joined, trouble) = (self.joined, self.trouble.clone());
                 let next = ClusterView {
                     this_node: me,

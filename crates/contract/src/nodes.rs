@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidegate_store::nodes::Node;
+use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::{Clock, Nodes, StoreErrorKind};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
@@ -27,14 +27,20 @@ pub async fn nodes_are_there_until_their_time_is_up(backend: &dyn Backend) {
     let clock = backend.clock();
     let store = backend.open().await.expect_value("open the store");
     assert!(names(&*store).await.is_empty(), "nobody is there at the start");
-    let b = store.register("b", "10.0.0.2:7400", TTL).await.expect_value("register");
-    assert_eq!(b, Node { name: "b".into(), address: "10.0.0.2:7400".into(), until: clock.now().after(TTL) });
+    let record = NodeRecord {
+        address: "10.0.0.2:7400".into(),
+        leaving: true,
+        unreadable: [3, 12].into(),
+        placement_hash: Some("7f \u{e9}".into()),
+    };
+    let b = store.register("b", &record, TTL).await.expect_value("register");
+    assert_eq!(b, Node { name: "b".into(), record, until: clock.now().after(TTL) });
     clock.advance(TTL / 3);
-    let a = store.register("a", "", TTL).await.expect_value("register");
+    let a = store.register("a", &NodeRecord::default(), TTL).await.expect_value("register");
     assert_eq!(
         store.list_nodes().await.expect_value("list nodes"),
         [a, b.clone()],
-        "by name, with addresses"
+        "by name, with their records"
     );
     clock.set(b.until.before(MOMENT));
     assert_eq!(names(&*store).await, ["a", "b"]);
@@ -42,9 +48,11 @@ pub async fn nodes_are_there_until_their_time_is_up(backend: &dyn Backend) {
     assert_eq!(names(&*store).await, ["a"], "b's time is up");
     let kept = store.heartbeat("a", TTL).await.expect_value("send a heartbeat");
     assert_eq!((kept.name.as_str(), kept.until), ("a", clock.now().after(TTL)));
+    assert_eq!(kept.record, NodeRecord::default(), "a heartbeat leaves the record alone");
     clock.advance(TTL - MOMENT);
     assert_eq!(names(&*store).await, ["a"], "a heartbeat gives another ttl");
-    let moved = store.register("a", "10.0.0.9:1", TTL * 2).await.expect_value("register again");
+    let moved =
+        store.register("a", &NodeRecord::at("10.0.0.9:1"), TTL * 2).await.expect_value("register again");
     assert_eq!(
         store.list_nodes().await.expect_value("list nodes"),
         [moved],

@@ -21,6 +21,25 @@ pub const FAULT_MESSAGE_LEN_MAX: usize = 1_000;
 pub const PAYLOAD_LEN_MAX: usize = 1024 * 1024;
 /// Largest response kept as a result, in bytes.
 pub const RESULT_LEN_MAX: usize = 8 * 1024 * 1024;
+/// Longest time that a request may wait for the end of an operation, in milliseconds.
+pub const WAIT_MS_MAX: u64 = 60_000;
+/// Most items of one page of a list.
+pub const PAGE_ITEMS_MAX: u64 = 200;
+/// Most ended operations that a store looks at for one page of a list.
+pub const LIST_SCANNED_MAX: usize = 50_000;
+/// Most problems of one request that are reported.
+pub const PROBLEMS_MAX: usize = 20;
+/// How much of a body that is too large is read and discarded, so that the caller receives the
+/// error.
+pub const DISCARDED_LEN_MAX: usize = 64 * 1024 * 1024;
+/// Largest response of a partition that is merged with those of others, in bytes.
+pub const PARTITION_RESPONSE_LEN_MAX: usize = 32 * 1024 * 1024;
+/// How long the archive may take to respond.
+pub const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait that an upstream may ask for.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Longest name of an upstream or of one of its limits, in bytes.
+pub const UPSTREAM_NAME_LEN_MAX: usize = 64;
 /// Most operations in one batch of acceptances.
 pub const BATCH_ACCEPT_MAX: usize = 1_000;
 /// Longest call shape that a cost is recorded under, in bytes; longer ones are truncated.
@@ -64,6 +83,12 @@ pub const BUCKETS_MAX: usize = 8;
 pub const NAMED_LEASE_TTL_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How many operations ahead are counted when a deadline is checked at acceptance.
 pub const AHEAD_COUNTED_MAX: usize = 1_000;
+/// How far back a position in a queue is counted.
+pub const POSITION_COUNTED_MAX: usize = 10_000;
+/// Most hints that wait for a slow listener; further ones are lost.
+pub const HINTS_WAITING_MAX: usize = 256;
+/// Most call costs that a store looks at for one report.
+pub const COSTS_SCANNED_MAX: u32 = 500_000;
 /// Ended deployments kept per scope; older ones are removed with their steps when another one
 /// begins.
 pub const DEPLOYMENTS_KEPT: usize = 100;
@@ -81,3 +106,9 @@ pub const BUS_QUEUE_LEN_MAX: usize = 4_096;
 pub const BUS_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most steps, and most objects, written to the journal in one call.
 pub const JOURNAL_LINES_MAX: usize = 10_000;
+/// Longest name in a line of the journal, in bytes.
+pub const JOURNAL_NAME_LEN_MAX: usize = 512;
+/// Highest fence of a deployment: stores keep it as a signed number.
+pub const JOURNAL_FENCE_MAX: u64 = i64::MAX.cast_unsigned();
+/// Most reads of an embedded store at once.
+pub const STORE_READS_MAX: usize = 4;

@@ -39,3 +39,6 @@ pub(crate) const PREFIX_MAX: usize = 16;
 pub(crate) fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }
+/// Refused calls of one address allowed in ten minutes, of the 10,000 that bring a ban. The
+/// difference covers calls that take up to a minute to arrive.
+pub const INVALID_MAX: u64 = 9_500;

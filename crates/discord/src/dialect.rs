@@ -18,11 +18,12 @@ use tidegate_core::bounds::LIMIT_LEN_MAX;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, OnUnknown, ServerErrors};
+use tidegate_core::{Charge, LimitName, OnUnknown, ServerErrors};
 use tidegate_upstream::http::plain::refuse_unknown_limits;
 use tidegate_upstream::http::{Dialect, LimitDefinition, ResponseInterpreter};
 use tidegate_upstream::{FieldRefusal, HttpRequest, Method};
 
+pub use crate::bounds::INVALID_MAX;
 use buckets::BucketHashes;
 use hidden_limit::HiddenLimit;
 use response_reader::ResponseReader;
@@ -36,9 +37,6 @@ pub const GLOBAL_PER_S_DEFAULT: u32 = 50;
 /// Groups of one bot that run at once, by default.
 pub const AT_ONCE_DEFAULT: u32 = 3;
 
-/// Refused calls of one address allowed in ten minutes, of the 10,000 that bring a ban. The
-/// difference covers calls that take up to a minute to arrive.
-pub const INVALID_MAX: u64 = 9_500;
 /// The period over which they are counted.
 const INVALID_WINDOW: Duration = Duration::from_secs(600);
 /// A limit whose figures come with the first response.
@@ -109,9 +107,9 @@ impl DiscordDialect {
         let version = base_url.trim_end_matches('/').rsplit('/').next().filter(|last| is_version(last));
         Self {
             gate: Arc::from(upstream),
-            global: format!("{upstream}/global").into(),
-            invalid: format!("{upstream}/invalid").into(),
-            at_once: format!("{upstream}/at_once").into(),
+            global: LimitName::new(upstream, "global").into(),
+            invalid: LimitName::new(upstream, "invalid").into(),
+            at_once: LimitName::new(upstream, "at_once").into(),
             settings,
             version: version.map(str::to_owned),
             buckets: BucketHashes::default(),
@@ -133,14 +131,14 @@ impl DiscordDialect {
     }
 
     fn limit_name(&self, what: &str, major: &str) -> Arc<str> {
-        let name = format!("{}/{what} {major}", self.gate);
-        let name = name.trim_end();
+        let limit = format!("{what} {major}");
+        let name: Arc<str> = LimitName::new(&self.gate, limit.trim_end()).into();
         if name.len() <= LIMIT_LEN_MAX {
-            return name.into();
+            return name;
         }
         // Longer than any route of Discord's: a hash still keeps it apart from others.
         let hash = hex(&Fingerprint::of("discord limit").part(name.as_bytes()).finish()[..16]);
-        format!("{}/long {hash}", self.gate).into()
+        LimitName::new(&self.gate, &format!("long {hash}")).into()
     }
 
     /// Refuses a version other than the base URL's: the path is appended to it.

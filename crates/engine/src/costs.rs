@@ -1,11 +1,11 @@
 //! Queries call costs from the store, or from the archive of a store that has no tables.
 
+use tidegate_core::bounds::ARCHIVE_TIMEOUT;
 use tidegate_store::Store;
 use tidegate_store::costs::{CostQuery, CostReport};
 
 use crate::archiver::SharedArchive;
-use crate::error::{Error, ErrorCode, Result};
-use crate::query::ARCHIVE_MAX;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Returns call costs by shape; `None` where they are not kept.
 ///
@@ -22,13 +22,13 @@ pub async fn cost_report(
     let Some(archiving) = archiving else { return Ok(None) };
     let away = |why: String| {
         Error::new(
-            ErrorCode::StoreUnavailable,
+            ErrorKind::StoreUnavailable,
             format!("costs are in the archive, which is unavailable: {why}"),
         )
     };
-    match tokio::time::timeout(ARCHIVE_MAX, archiving.archive.cost_report(question)).await {
+    match tokio::time::timeout(ARCHIVE_TIMEOUT, archiving.archive.cost_report(question)).await {
         Ok(Ok(report)) => Ok(Some(report)),
         Ok(Err(error)) => Err(away(error.to_string())),
-        Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_MAX.as_secs()))),
+        Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_TIMEOUT.as_secs()))),
     }
 }

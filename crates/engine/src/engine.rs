@@ -27,7 +27,7 @@ pub(crate) use builder::HTTP;
 
 use crate::archiver::{Backlog, SharedArchive};
 use crate::clock::EngineClock;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::events::{Events, Subscription};
 use crate::options::Options;
 use crate::owner::{AcceptDecision, Command, Drain, Owner, Reply};
@@ -132,10 +132,10 @@ impl Engine {
         match accepted {
             AcceptDecision::New(receipt) => Ok(receipt),
             AcceptDecision::Earlier(seq) => {
-                let view = self.view(seq).await.map_err(|error| match error.code {
+                let view = self.view(seq).await.map_err(|error| match error.kind {
                     // Accepted operations are kept for longer than their keys are remembered.
-                    ErrorCode::NoOperation => Error::new(
-                        ErrorCode::StoreUnavailable,
+                    ErrorKind::NoOperation => Error::new(
+                        ErrorKind::StoreUnavailable,
                         "the store does not have an operation that it accepted; try again",
                     ),
                     _ => error,
@@ -145,7 +145,7 @@ impl Engine {
             AcceptDecision::Conflict(seq) => {
                 let view = self.view(seq).await?;
                 let message = format!("its dedupe_key was used before with another request, by {}", view.id);
-                Err(Error::new(ErrorCode::KeyConflict, message).field("dedupe_key").operation(view.id))
+                Err(Error::new(ErrorKind::KeyConflict, message).field("dedupe_key").operation(view.id))
             }
         }
     }
@@ -166,13 +166,13 @@ impl Engine {
     /// When there is no operation with that id.
     pub async fn get(&self, id: OperationId) -> Result<OperationView> {
         let missing =
-            || Error::new(ErrorCode::NoOperation, format!("there is no operation {id}")).operation(id);
+            || Error::new(ErrorKind::NoOperation, format!("there is no operation {id}")).operation(id);
         if id.partition() != self.options.partition {
             return Err(missing());
         }
         match self.view(id.seq()).await {
             Ok(view) if view.id == id => Ok(view),
-            Err(error) if error.code != ErrorCode::NoOperation => Err(error),
+            Err(error) if error.kind != ErrorKind::NoOperation => Err(error),
             _ => self.archived_view(id).await?.ok_or_else(missing),
         }
     }
@@ -217,7 +217,7 @@ impl Engine {
             view = match self.get(id).await {
                 // The operation has ended, and so has the engine since: the durable result can be
                 // read without it.
-                Err(error) if error.code == ErrorCode::Stopping && matches!(told, Ok(Ok(()))) => {
+                Err(error) if error.kind == ErrorKind::Stopping && matches!(told, Ok(Ok(()))) => {
                     self.merge(self.stored(seq).await?, None)
                 }
                 found => found?,
@@ -325,13 +325,13 @@ impl Engine {
 
     fn stop_reason(&self) -> Error {
         self.stopped.borrow().clone().unwrap_or_else(|| {
-            Error::new(ErrorCode::StoreUnavailable, "the store cannot be written now; try again in a moment")
+            Error::new(ErrorKind::StoreUnavailable, "the store cannot be written now; try again in a moment")
         })
     }
 
     pub(crate) async fn stored(&self, seq: Seq) -> Result<tidegate_store::log::StoredEntry> {
         let mut found = self.store.read(self.options.partition, vec![seq]).await?;
-        found.pop().flatten().ok_or_else(|| Error::new(ErrorCode::NoOperation, "there is no such operation"))
+        found.pop().flatten().ok_or_else(|| Error::new(ErrorKind::NoOperation, "there is no such operation"))
     }
 }
 
@@ -350,5 +350,5 @@ impl Request {
 }
 
 fn stopping_error() -> Error {
-    Error::new(ErrorCode::Stopping, "the engine is stopping")
+    Error::new(ErrorKind::Stopping, "the engine is stopping")
 }

@@ -1,15 +1,14 @@
-//! Errors for callers, with a stable code for machines and a message for people. Every code has a
-//! page under `docs/errors/`.
+//! The errors of the engine: a kind for programs and a message for people.
 
 use std::fmt;
+use std::sync::Arc;
 
-use tidegate_core::{OperationId, Time};
+use tidegate_core::{ErrorCode, OperationId, Time};
 
-/// A stable code. Numbers are never reused for something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ErrorCode {
-    /// The request is malformed: invalid JSON, a missing or unknown field.
-    Malformed,
+/// The kind of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
     /// A field is out of its bounds.
     Invalid,
     /// No such upstream is configured.
@@ -34,132 +33,59 @@ pub enum ErrorCode {
     NoLimit,
     /// The current state does not allow it.
     NotNow,
-    /// The cursor was not made by this server.
-    BadCursor,
-    /// No valid token was sent.
-    Unauthorized,
-    /// The token does not allow this.
-    Forbidden,
     /// The store cannot be written now; nothing was accepted.
     StoreUnavailable,
-    /// The server is stopping.
+    /// The engine is stopping, or another owner has the partition.
     Stopping,
-    /// The batch has too many operations.
-    BatchTooLong,
-    /// The configuration cannot be used.
+    /// The options cannot be used.
     BadConfig,
-    /// There is no such page or method.
-    NoRoute,
     /// The data cannot be used: locked by another process, damaged, or of a newer version.
     StoreRefused,
     /// A bug: something that must not happen did.
     Internal,
-    /// There is no such idempotency key.
-    NoKey,
-    /// Several requests use the same idempotency key.
-    KeyNotUnique,
-    /// No response came within the time to wait for one.
-    NotInTime,
-    /// There is no upstream response to return.
-    NoAnswer,
-    /// The template of a deployment is invalid.
-    BadTemplate,
-    /// There is no such deployment.
-    NoDeployment,
 }
 
-impl ErrorCode {
-    /// All codes, by number.
-    pub const ALL: [Self; 29] = [
-        Self::Malformed,
-        Self::Invalid,
-        Self::UnknownUpstream,
-        Self::UnknownKind,
-        Self::TooLarge,
-        Self::TooCostly,
-        Self::UnknownLimit,
-        Self::TooLate,
-        Self::KeyConflict,
-        Self::NoOperation,
-        Self::NoGroup,
-        Self::NoLimit,
-        Self::NotNow,
-        Self::BadCursor,
-        Self::Unauthorized,
-        Self::Forbidden,
-        Self::StoreUnavailable,
-        Self::Stopping,
-        Self::BatchTooLong,
-        Self::BadConfig,
-        Self::NoRoute,
-        Self::StoreRefused,
-        Self::Internal,
-        Self::NoKey,
-        Self::KeyNotUnique,
-        Self::NotInTime,
-        Self::NoAnswer,
-        Self::BadTemplate,
-        Self::NoDeployment,
-    ];
-
-    /// The title of the code, the same in every case.
+impl ErrorKind {
+    /// Its stable code.
     #[must_use]
-    pub const fn title(self) -> &'static str {
+    pub const fn code(self) -> ErrorCode {
         match self {
-            Self::Malformed => "Malformed request",
-            Self::Invalid => "Value out of bounds",
-            Self::UnknownUpstream => "Unknown upstream",
-            Self::UnknownKind => "Unknown kind",
-            Self::TooLarge => "Too large",
-            Self::TooCostly => "Costs more than a limit holds",
-            Self::UnknownLimit => "Unknown limit",
-            Self::TooLate => "Cannot start before its deadline",
-            Self::KeyConflict => "Key used for another request",
-            Self::NoOperation => "No such operation",
-            Self::NoGroup => "No such group",
-            Self::NoLimit => "No such limit, bucket or lease",
-            Self::NotNow => "Not possible in this state",
-            Self::BadCursor => "Invalid cursor",
-            Self::Unauthorized => "No valid token",
-            Self::Forbidden => "Not allowed",
-            Self::StoreUnavailable => "Store unavailable",
-            Self::Stopping => "Server is stopping",
-            Self::BatchTooLong => "Batch too long",
-            Self::BadConfig => "Invalid configuration",
-            Self::NoRoute => "No such route",
-            Self::StoreRefused => "Store cannot be used",
-            Self::Internal => "Internal error",
-            Self::NoKey => "No such idempotency key",
-            Self::KeyNotUnique => "Several requests use this key",
-            Self::NotInTime => "No answer in time",
-            Self::NoAnswer => "No answer from the upstream",
-            Self::BadTemplate => "Invalid template",
-            Self::NoDeployment => "No such deployment",
+            Self::Invalid => ErrorCode::Invalid,
+            Self::UnknownUpstream => ErrorCode::UnknownUpstream,
+            Self::UnknownKind => ErrorCode::UnknownKind,
+            Self::TooLarge => ErrorCode::TooLarge,
+            Self::TooCostly => ErrorCode::TooCostly,
+            Self::UnknownLimit => ErrorCode::UnknownLimit,
+            Self::TooLate => ErrorCode::TooLate,
+            Self::KeyConflict => ErrorCode::KeyConflict,
+            Self::NoOperation => ErrorCode::NoOperation,
+            Self::NoGroup => ErrorCode::NoGroup,
+            Self::NoLimit => ErrorCode::NoLimit,
+            Self::NotNow => ErrorCode::NotNow,
+            Self::StoreUnavailable => ErrorCode::StoreUnavailable,
+            Self::Stopping => ErrorCode::Stopping,
+            Self::BadConfig => ErrorCode::BadConfig,
+            Self::StoreRefused => ErrorCode::StoreRefused,
+            Self::Internal => ErrorCode::Internal,
         }
     }
 
-    /// Its number, which is its position in the list.
+    /// Whether the same request may succeed later, because something was in its way.
     #[must_use]
-    pub const fn number(self) -> u16 {
-        self as u16 + 1
+    pub const fn is_transient(self) -> bool {
+        matches!(self, Self::StoreUnavailable | Self::Stopping | Self::StoreRefused | Self::Internal)
     }
 }
 
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TG{:04}", self.number())
-    }
-}
-
-/// An error returned to a caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An error of the engine.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Error {
-    /// The code, for machines.
-    pub code: ErrorCode,
+    /// The kind, for programs.
+    pub kind: ErrorKind,
     /// The message, for people. Never a secret, never a body.
     pub message: String,
-    /// The invalid field, as the caller spelled it.
+    /// The invalid field of the submission.
     pub field: Option<String>,
     /// The operation concerned.
     pub operation: Option<OperationId>,
@@ -170,8 +96,8 @@ pub struct Error {
     pub unreadable: bool,
     /// Whether the request may have been accepted all the same.
     pub unsure: bool,
-    /// Further problems with the same request.
-    pub also: Box<[Self]>,
+    /// The error of the store that caused it.
+    pub(crate) source: Option<Arc<tidegate_store::Error>>,
 }
 
 /// A result of the engine.
@@ -180,16 +106,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// Creates an error.
     #[must_use]
-    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
-            code,
+            kind,
             message: message.into(),
             field: None,
             operation: None,
             earliest: None,
             unreadable: false,
             unsure: false,
-            also: Box::default(),
+            source: None,
         }
     }
 
@@ -210,37 +136,51 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)
+        write!(f, "{}: {}", self.kind.code(), self.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
 
 impl From<tidegate_store::Error> for Error {
     fn from(error: tidegate_store::Error) -> Self {
         use tidegate_store::StoreErrorKind;
-        let code = match error.kind() {
-            StoreErrorKind::Unavailable | StoreErrorKind::Unsure => ErrorCode::StoreUnavailable,
+        let kind = match error.kind() {
+            StoreErrorKind::Unavailable | StoreErrorKind::Unsure => ErrorKind::StoreUnavailable,
             // Another node owns the partition: this one does nothing with it any more.
-            StoreErrorKind::Fenced => ErrorCode::Stopping,
-            StoreErrorKind::Held | StoreErrorKind::Unreadable => ErrorCode::StoreRefused,
-            StoreErrorKind::Invalid => ErrorCode::Internal,
+            StoreErrorKind::Fenced => ErrorKind::Stopping,
+            StoreErrorKind::Held | StoreErrorKind::Unreadable => ErrorKind::StoreRefused,
+            StoreErrorKind::Invalid => ErrorKind::Internal,
         };
         let (unreadable, unsure) =
             (error.kind() == StoreErrorKind::Unreadable, error.kind() == StoreErrorKind::Unsure);
-        Self { unreadable, unsure, ..Self::new(code, error.to_string()) }
+        let message = error.to_string();
+        Self { unreadable, unsure, source: Some(Arc::new(error)), ..Self::new(kind, message) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
+    use tidegate_store::StoreErrorKind;
+
     use super::*;
 
+    /// The cause is reachable down to the error of the driver.
     #[test]
-    fn codes_are_their_places() {
-        for (place, code) in ErrorCode::ALL.into_iter().enumerate() {
-            assert_eq!(usize::from(code.number()), place + 1, "{code:?}");
-        }
-        assert_eq!(ErrorCode::NoLimit.to_string(), "TG0012");
+    fn an_error_of_the_store_keeps_its_cause() {
+        let full = std::io::Error::other("no space left");
+        let store =
+            tidegate_store::Error::new(StoreErrorKind::Unavailable, "cannot append").with_source(full);
+        let error = Error::from(store);
+        assert_eq!(error.to_string(), "TG0017: cannot append: no space left");
+        let cause = error.source().and_then(std::error::Error::source);
+        assert_eq!(cause.map(ToString::to_string).as_deref(), Some("no space left"));
+        assert!(Error::new(ErrorKind::NoGroup, "there is no group").source().is_none());
     }
 }

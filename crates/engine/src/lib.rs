@@ -61,10 +61,11 @@ pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
 pub use costs::cost_report;
 pub use engine::{Engine, EngineBuilder, Executors};
-pub use error::{Error, ErrorCode, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use events::{Change, Event, Subscription};
 pub use options::Options;
 pub use submission::{Receipt, Submission};
+pub use tidegate_core::ErrorCode;
 pub use view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
 
 #[doc(inline)]

@@ -9,7 +9,7 @@ use tidegate_store::Clock;
 use tidegate_store::log::StoredQuery;
 
 use crate::engine::Engine;
-use crate::error::{ErrorCode, Result};
+use crate::error::{ErrorKind, Result};
 use crate::prepare::key_hash;
 use crate::query::without_result;
 use crate::view::{Filter, OperationPage, OperationView};
@@ -80,7 +80,7 @@ impl Engine {
             Ok(view) if matches_filter(&view, filter) => {
                 Ok(OperationPage { operations: vec![without_result(view)], next: None })
             }
-            Err(error) if error.code != ErrorCode::NoOperation => Err(error),
+            Err(error) if error.kind != ErrorKind::NoOperation => Err(error),
             _ => Ok(OperationPage::default()),
         }
     }

@@ -13,7 +13,7 @@ use tidegate_upstream::CallRequirements;
 
 use crate::engine::Executors;
 use crate::envelope::Envelope;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::submission::Submission;
 
@@ -43,7 +43,7 @@ pub(crate) fn prepare(
     let on_unknown = submission.on_unknown.unwrap_or(required.on_unknown);
     if on_unknown == OnUnknown::Reconcile && !required.can_reconcile {
         let message = format!("kind {kind:?} cannot check whether a call took effect; use repeat or ask");
-        return Err(Error::new(ErrorCode::Invalid, message).field("on_unknown"));
+        return Err(Error::new(ErrorKind::Invalid, message).field("on_unknown"));
     }
     let dedupe = dedupe_key.as_ref().map(|key| DedupeEntry {
         key: key_hash(key),
@@ -82,14 +82,14 @@ pub(crate) fn requirements(
     let executor = executors.get(kind).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
         let known = known.join(", ");
-        Error::new(ErrorCode::UnknownKind, format!("no executor handles kind {kind:?}; known kinds: {known}"))
+        Error::new(ErrorKind::UnknownKind, format!("no executor handles kind {kind:?}; known kinds: {known}"))
             .field("kind")
     })?;
     executor.check(payload, cost).map_err(|refusal| {
         let code = match refusal.field.as_str() {
-            "upstream" => ErrorCode::UnknownUpstream,
-            field if field.starts_with("cost") => ErrorCode::UnknownLimit,
-            _ => ErrorCode::Invalid,
+            "upstream" => ErrorKind::UnknownUpstream,
+            field if field.starts_with("cost") => ErrorKind::UnknownLimit,
+            _ => ErrorKind::Invalid,
         };
         Error::new(code, refusal.message).field(refusal.field)
     })
@@ -120,13 +120,13 @@ fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
     let wrong = |code, message: &str| Err(Error::new(code, message).field("deadline_at"));
     match (submission.deadline, submission.deadline_at) {
         (Some(_), Some(_)) => {
-            wrong(ErrorCode::Invalid, "either deadline_at or deadline_ms can be given, not both")
+            wrong(ErrorKind::Invalid, "either deadline_at or deadline_ms can be given, not both")
         }
         (_, Some(at)) if at <= now => {
-            wrong(ErrorCode::TooLate, "deadline_at has passed: it cannot start before that")
+            wrong(ErrorKind::TooLate, "deadline_at has passed: it cannot start before that")
         }
         (_, Some(at)) if at > now.after(bounds::HORIZON_MAX) => {
-            wrong(ErrorCode::Invalid, "deadline_at must not be more than a year away")
+            wrong(ErrorKind::Invalid, "deadline_at must not be more than a year away")
         }
         (within, at) => Ok(within.map(|within| now.after(within)).or(at)),
     }
@@ -143,11 +143,11 @@ pub(crate) fn fingerprint(group: &str, kind: &str, payload: &[u8]) -> u128 {
 }
 
 fn check_sizes(submission: &Submission) -> Result<()> {
-    let invalid = |field: &str, message: String| Err(Error::new(ErrorCode::Invalid, message).field(field));
+    let invalid = |field: &str, message: String| Err(Error::new(ErrorKind::Invalid, message).field(field));
     if submission.payload.len() > bounds::PAYLOAD_LEN_MAX {
         let (len, most) = (submission.payload.len(), bounds::PAYLOAD_LEN_MAX);
         let message = format!("the request is {len} bytes long; at most {most} are taken");
-        return Err(Error::new(ErrorCode::TooLarge, message).field("request"));
+        return Err(Error::new(ErrorKind::TooLarge, message).field("request"));
     }
     if let Some(key) = &submission.dedupe_key
         && (key.is_empty() || key.len() > bounds::DEDUPE_KEY_LEN_MAX)

@@ -2,8 +2,8 @@
 //! groups, limits, counts, reasons.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use tidegate_core::bounds::ARCHIVE_TIMEOUT;
 use tidegate_core::model::{ActiveOperation, ActiveQuery, Counts, GroupView, LimitView};
 use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, Time, bounds};
 use tidegate_store::log::{StoredEntry, StoredQuery};
@@ -11,7 +11,7 @@ use tidegate_store::{Clock, StoreErrorKind};
 
 use crate::engine::Engine;
 use crate::envelope::Envelope;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::owner::Owner;
 use crate::prepare::fingerprint;
 use crate::reason::wait_reason;
@@ -22,8 +22,6 @@ const LINE_MAX: usize = 50;
 /// The maximum number of entries that one query may scan in the owner, so that no one else waits
 /// long.
 const SCAN_MAX: usize = 20_000;
-/// How long the archive may take to respond.
-pub(crate) const ARCHIVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<OperationView> {
@@ -63,12 +61,12 @@ impl Engine {
         let Some(archived) = &self.archived else { return Ok(None) };
         let away = |why: String| {
             let message = format!("the store does not have {id}, and the archive is unavailable: {why}");
-            Error::new(ErrorCode::StoreUnavailable, message).operation(id)
+            Error::new(ErrorKind::StoreUnavailable, message).operation(id)
         };
-        match tokio::time::timeout(ARCHIVE_MAX, archived.archiving.archive.read(vec![id])).await {
+        match tokio::time::timeout(ARCHIVE_TIMEOUT, archived.archiving.archive.read(vec![id])).await {
             Ok(Ok(mut found)) => Ok(found.pop().flatten().map(|stored| self.merge(stored, None))),
             Ok(Err(error)) => Err(away(error.to_string())),
-            Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_MAX.as_secs()))),
+            Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_TIMEOUT.as_secs()))),
         }
     }
 
@@ -202,7 +200,7 @@ impl Engine {
             Some((view, why, line))
         });
         found.await?.ok_or_else(|| {
-            Error::new(ErrorCode::NoGroup, format!("group {name:?} has nothing queued and is not stopped"))
+            Error::new(ErrorKind::NoGroup, format!("group {name:?} has nothing queued and is not stopped"))
         })
     }
 

@@ -9,7 +9,7 @@ use tidegate_core::{OnFailure, OnUnknown, OperationId, State, Time};
 use tidegate_upstream::{Envelope, HttpRequest};
 
 use crate::engine::HTTP;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// An operation submitted for execution.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ impl Submission {
     pub fn http(upstream: &str, group: impl Into<Arc<str>>, request: HttpRequest) -> Result<Self> {
         let payload = Envelope::new(upstream, request)
             .encode()
-            .map_err(|refusal| Error::new(ErrorCode::TooLarge, refusal.message).field(refusal.field))?;
+            .map_err(|refusal| Error::new(ErrorKind::TooLarge, refusal.message).field(refusal.field))?;
         Ok(Self::new(HTTP, group, payload).with_upstream(upstream))
     }
 

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 pub const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The maximum length of a key, in characters.
-pub const KEY_LEN_MAX: usize = 255;
+const KEY_LEN_MAX: usize = 255;
 
 /// The bytes of a malformed key that a response repeats.
 const REPEATED_MAX: usize = 1_024;

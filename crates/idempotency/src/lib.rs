@@ -60,7 +60,7 @@ pub use body::{BoxError, LayerBody};
 // For proxies of Tidegate itself.
 #[doc(hidden)]
 pub use hop_by_hop::strip as strip_hop_by_hop;
-pub use key::{HEADER, IdempotencyKey, KEY_LEN_MAX, KeyAlphabet};
+pub use key::{HEADER, IdempotencyKey, KeyAlphabet};
 pub use key_admin::{
     KeyAdmin, KeyDetail, KeyFilter, KeyPage, KeyState, KeySummary, RecordedAnswer, RecordingOutcome,
 };

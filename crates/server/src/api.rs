@@ -25,12 +25,12 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use axum::{Extension, Router};
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::OperationId;
 use tidegate_idempotency::KeyAdmin;
 
 use crate::edge::auth;
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
+use crate::error::{Error, ErrorCode, Result};
 use crate::state::SharedPartition;
 use crate::wire::error::{ApiError, wrong_method};
 use crate::wire::object::truncate_name;

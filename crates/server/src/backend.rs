@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_backend::postgres::PostgresArchive;
 use tidegate_backend::redis::RedisStore;
 use tidegate_backend::{Archive, Store, StoreErrorKind, StoreScheme};
+
+use crate::error::{Error, ErrorCode, Result};
 
 /// Returns a URL that is safe to show: without user, password and query.
 #[must_use]

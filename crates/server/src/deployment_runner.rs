@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use tidegate::{Engine, ErrorCode};
+use tidegate::{Engine, ErrorKind};
 use tidegate_core::journal::{Deployment, DeploymentStage};
 use tidegate_discord::deploy::{DeployRequest, Deployer, Error, NoopListener, PlanPreview, Result};
 use tidegate_discord::template::Template;
@@ -56,7 +56,7 @@ impl DeploymentRunner {
     pub(crate) async fn begin(&self, wanted: DeployRequest) -> Result<Deployment> {
         if self.tasks.len() >= RUNNING_MAX {
             let message = format!("{RUNNING_MAX} deployments are running. Try again when one has ended.");
-            return Err(tidegate::Error::new(ErrorCode::NotNow, message).into());
+            return Err(tidegate::Error::new(ErrorKind::NotNow, message).into());
         }
         let (tell, told) = oneshot::channel();
         let this = self.clone();
@@ -80,10 +80,7 @@ impl DeploymentRunner {
         let deployer = self.deployer();
         tokio::select! {
             () = self.ending.cancelled() => Err(stopping()),
-            planned = timeout(PLANNED, deployer.plan(wanted, template, &NoopListener)) => planned.unwrap_or_else(|_| {
-                let message = format!("The guild was not listed within {} s.", PLANNED.as_secs());
-                Err(tidegate::Error::new(ErrorCode::NotInTime, message).into())
-            }),
+            planned = timeout(PLANNED, deployer.plan(wanted, template, &NoopListener)) => planned.unwrap_or(Err(Error::NotListed(PLANNED))),
         }
     }
 
@@ -168,5 +165,5 @@ impl DeploymentRunner {
 }
 
 fn stopping() -> Error {
-    tidegate::Error::new(ErrorCode::Stopping, "The server is shutting down.").into()
+    tidegate::Error::new(ErrorKind::Stopping, "The server is shutting down.").into()
 }

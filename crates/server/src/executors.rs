@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate::{Error, ErrorCode, Executors, Result};
+use tidegate::Executors;
 use tidegate_discord::deploy::StepExecutor;
 use tidegate_discord::deploy::executor::KINDS;
 use tidegate_shopify::executor::{self, BulkUpstreams};
@@ -11,6 +11,7 @@ use tidegate_upstream::{FieldRefusal, HttpUpstreams, Upstream};
 
 use crate::config::Config;
 use crate::dialects::Dialects;
+use crate::error::{Error, ErrorCode, Result};
 
 /// The kind of operation that sends one request.
 const HTTP: &str = "http";

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_idempotency::{KeyStore, SealingKeys};
 use tidegate_store::Store;
 
 use crate::config::SealKeys;
+use crate::error::{Error, ErrorCode, Result};
 
 /// # Errors
 /// When the configured sealing keys cannot be used.

@@ -8,6 +8,7 @@ pub mod config;
 mod deployment_runner;
 mod dialects;
 mod edge;
+mod error;
 mod executors;
 mod key_store;
 mod listen;
@@ -25,6 +26,7 @@ mod wire;
 
 pub use api::keys_router;
 pub use config::Config;
+pub use error::{Error, ErrorCode, Result};
 pub use proxy::ProxyServer;
 pub use server::Server;
 pub use standalone::StandaloneEngine;

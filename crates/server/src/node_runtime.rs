@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, Error, ErrorCode, Options, Result};
+use tidegate::{Engine, Options};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
 use tidegate_store::outbox::PublishedUpstream;
@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::dialects::Dialects;
 use crate::edge::guard::GuardedRouter;
 use crate::edge::node_secret::NodeSecret;
+use crate::error::{Error, ErrorCode, Result};
 use crate::executors::{self, EngineInputs};
 use crate::routing::{
     self, HandshakeClient, LocalPartitionHost, LocalPartitions, NodeHandshake, PartitionSetup, PeerClient,
@@ -126,14 +127,14 @@ impl NodeRuntime {
 
     pub(crate) async fn counts(&self) -> Result<Counts> {
         match self {
-            Self::SingleNode(app) => app.engine.counts().await,
+            Self::SingleNode(app) => Ok(app.engine.counts().await?),
             Self::Clustered(front) => front.partitions.counts().await,
         }
     }
 
     pub(crate) async fn failed(&self) -> Error {
         match self {
-            Self::SingleNode(app) => app.engine.stopped().await,
+            Self::SingleNode(app) => app.engine.stopped().await.into(),
             // A lost partition is taken over again, by this node or another.
             Self::Clustered(_) => std::future::pending().await,
         }

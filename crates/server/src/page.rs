@@ -21,9 +21,9 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
-use tidegate::Error;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
+use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
 use crate::wire::error::{PAGES, status};
 
@@ -118,9 +118,9 @@ fn error_page(error: &Error) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use tidegate::ErrorCode;
 
     use super::*;
+    use crate::error::ErrorCode;
 
     #[tokio::test]
     async fn the_title_of_an_error_is_what_happened() {

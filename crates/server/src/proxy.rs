@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_idempotency::{KeyStore, sweep_periodically};
 use tidegate_store::SharedState;
 use tokio::net::TcpListener;
@@ -20,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::backend;
 use crate::config::ProxyConfig;
 use crate::edge::guard::GuardedRouter;
+use crate::error::{Error, ErrorCode, Result};
 use crate::key_store;
 use crate::listen::{self, AcceptOptions, Slots};
 use crate::server::run_metrics_upkeep;

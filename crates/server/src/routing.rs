@@ -28,7 +28,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use tidegate::{Error, ErrorCode};
 use tidegate_cluster::Cluster;
 use tidegate_upstream::http::stream::StreamedBody;
 
@@ -37,7 +36,7 @@ pub(crate) use handshake::{HandshakeClient, NodeHandshake};
 pub(crate) use local_partitions::{LocalPartitionHost, LocalPartitions, PartitionSetup};
 pub(crate) use node_routes::cluster_view_json as show_view;
 pub(crate) use peer_client::PeerClient;
-pub(crate) use placement::{RoutingRule, upstream_partition};
+pub(crate) use placement::RoutingRule;
 
 use crate::api::route::{Idempotence, RouteService, RouteSpec};
 use crate::api::routes;
@@ -45,6 +44,7 @@ use crate::edge::auth::Caller;
 use crate::edge::content::{self, BodyBound, IncomingBody};
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 use crate::edge::request_id::RequestId;
+use crate::error::{Error, ErrorCode};
 use crate::pacing::body::stream_body;
 use crate::state::ServerState;
 use crate::wire::error::ApiError;

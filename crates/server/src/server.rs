@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Error, ErrorCode, Result, SharedArchive};
+use tidegate::SharedArchive;
 use tidegate_core::model::Counts;
 use tidegate_idempotency::{KeyStore, sweep_periodically};
 use tidegate_store::{Clock, WallClock};
@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::dialects;
 use crate::edge::idempotency;
 use crate::edge::request_id::RequestIds;
+use crate::error::{Error, ErrorCode, Result};
 use crate::key_store;
 use crate::listen::{self, AcceptOptions, Slots};
 use crate::node_runtime::NodeRuntime;

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, Error, ErrorCode, Result};
+use tidegate::{Engine, ErrorKind};
+use tidegate_core::Placement;
 use tidegate_store::Store;
 use tidegate_upstream::http::ResponseRelay;
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::routing::upstream_partition;
+use crate::error::{Error, ErrorCode, Result};
 use crate::{backend, dialects, executors};
 
 /// How long to wait for the partition: longer than the lease of a process that died.
@@ -40,7 +41,7 @@ impl StandaloneEngine {
         if store.is_shared() {
             store.migrate().await?;
             let partitions = store.ensure_partitions(config.cluster.partitions).await?;
-            options.partition = upstream_partition(upstream, partitions);
+            options.partition = Placement::Upstream(upstream).partition(partitions);
             options.node = format!("{}@{}", config.node, std::process::id());
         }
         let end = Instant::now() + OPEN_TIMEOUT;
@@ -56,8 +57,8 @@ impl StandaloneEngine {
                 .await
             {
                 Ok(engine) => return Ok(Self { engine, store }),
-                Err(error) if error.code != ErrorCode::StoreRefused || !store.is_shared() => {
-                    return Err(error);
+                Err(error) if error.kind != ErrorKind::StoreRefused || !store.is_shared() => {
+                    return Err(error.into());
                 }
                 Err(error) if Instant::now() >= end => return Err(already_owned(&error)),
                 Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
@@ -66,7 +67,7 @@ impl StandaloneEngine {
     }
 }
 
-fn already_owned(error: &Error) -> Error {
+fn already_owned(error: &tidegate::Error) -> Error {
     let message =
         format!("{} If a server uses this store, run it there: --server URL.", sentence(&error.message));
     Error::new(ErrorCode::StoreRefused, message)

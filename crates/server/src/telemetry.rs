@@ -3,12 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tidegate::{Engine, Error, ErrorCode, Result};
+use tidegate::Engine;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::operation::MICRO;
 use tokio::time::Instant;
 
+use crate::error::{Error, ErrorCode, Result};
 use crate::state::ServerState;
 
 const SECONDS: [f64; 16] =
@@ -42,6 +43,10 @@ fn describe() {
         "tidegate_accept_seconds",
         "From the first byte of a submission's body to its durable acceptance."
     );
+    describe_counter!("tidegate_operations_accepted_total", "Operations that were accepted.");
+    describe_counter!("tidegate_operations_ended_total", "Operations that ended, by state.");
+    describe_counter!("tidegate_attempts_total", "Attempts that were settled, by result.");
+    describe_histogram!("tidegate_batch_calls", "Attempts that were settled with one append.");
     describe_counter!("tidegate_operations_deduplicated_total", "Submissions that were deduplicated.");
     describe_counter!("tidegate_operations_refused_total", "Submissions that were not accepted, by code.");
     describe_counter!("tidegate_requests_refused_total", "Requests answered with an error, by code.");
@@ -88,6 +93,8 @@ fn describe_keys() {
         ("idempotency.damaged", "Stored responses that could not be read."),
         ("idempotency.store_error", "Store calls that failed or timed out."),
         ("idempotency.unprotected", "Requests forwarded without protection while the store was unavailable."),
+        ("idempotency.body_too_slow", "Requests whose body did not arrive in time."),
+        ("idempotency.bodies_full", "Requests refused because too many bodies are held in memory."),
         ("idempotency.cleanup.count", "Expired keys that were removed."),
     ];
     for (name, what) in counters {

@@ -26,5 +26,3 @@ pub const REQUESTS_INITIAL: InitialBudget = InitialBudget { capacity: 40, refill
 
 /// Bulk operations at once, by default.
 pub const BULK_AT_ONCE_DEFAULT: u32 = 1;
-/// Most bulk operations at once that Shopify allows, from API version 2026-01 on.
-pub const BULK_AT_ONCE_MAX: u32 = 5;

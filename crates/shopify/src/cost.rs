@@ -14,7 +14,3 @@ pub use variables::Variables;
 
 /// The assumed cost of a text that cannot be parsed, in points.
 pub const UNREADABLE_COST: u64 = 50;
-/// The most that one query may cost on any plan, in points.
-pub const SINGLE_MAX: u64 = 1_000;
-/// The most objects per page.
-pub const PAGE_MAX: u64 = 250;

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use tidegate_core::bucket::default_margin;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, OnUnknown, ServerErrors};
+use tidegate_core::{Charge, LimitName, OnUnknown, ServerErrors};
 use tidegate_upstream::http::{Dialect, LimitDefinition, ResponseInterpreter};
 use tidegate_upstream::{FieldRefusal, HttpRequest, Method};
 
+use crate::bounds::SINGLE_MAX;
 use crate::budget::{AT_ONCE, BULK, InitialBudget, POINTS, POINTS_INITIAL, REQUESTS, REQUESTS_INITIAL};
-use crate::cost::{CallShape, CostCache, SINGLE_MAX, UNREADABLE_COST, Variables, estimate, rest_shape};
+use crate::cost::{CallShape, CostCache, UNREADABLE_COST, Variables, estimate, rest_shape};
 use crate::document::{Document, OperationType};
 use crate::endpoint::Endpoint;
 use crate::idempotent;
@@ -58,7 +59,7 @@ impl ShopifyDialect {
     /// Creates the dialect of an upstream with this name and number of slots for bulk operations.
     #[must_use]
     pub fn new(upstream: &str, bulk_at_once: u32) -> Self {
-        let named = |limit: &str| Arc::from(format!("{upstream}/{limit}"));
+        let named = |limit: &str| Arc::from(LimitName::new(upstream, limit));
         Self {
             endpoint: Endpoint::default(),
             gate: Arc::from(upstream),
@@ -81,7 +82,7 @@ impl ShopifyDialect {
     /// Sets the number of slots for all calls but bulk operations.
     #[must_use]
     pub fn with_at_once(self, at_once: Option<u32>) -> Self {
-        let named = |places: u32| (Arc::from(format!("{}/{AT_ONCE}", self.gate)), places.max(1));
+        let named = |places: u32| (LimitName::new(&self.gate, AT_ONCE).into(), places.max(1));
         Self { at_once: at_once.map(named), ..self }
     }
 

@@ -8,7 +8,7 @@ mod parse;
 pub use lex::{Token, TokenKind, tokens};
 
 /// Longest document that is parsed, in bytes: more than Shopify accepts.
-pub const DOCUMENT_LEN_MAX: usize = 256 * 1024;
+const DOCUMENT_LEN_MAX: usize = 256 * 1024;
 
 /// The type of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

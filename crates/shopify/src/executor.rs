@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, Hint, OnUnknown};
+use tidegate_core::{Charge, Hint, LimitName, OnUnknown};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::http::plain::refuse_unknown_limits;
 use tidegate_upstream::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
@@ -60,7 +60,7 @@ impl BulkUpstreams {
             let name = &config.name;
             let client = Builder::for_queue(config)
                 .map_err(|error| FieldRefusal::new(format!("upstream.{name}"), error.to_string()))?;
-            let limit = |what: &str| Arc::from(format!("{name}/{what}"));
+            let limit = |what: &str| Arc::from(LimitName::new(name, what));
             let scopes = BulkLimits { points: limit(POINTS), bulk: limit(BULK) };
             by_name.insert(name.clone(), BulkShop { client, gate: Arc::from(name.as_str()), scopes });
         }

@@ -46,6 +46,7 @@
 //!
 //! The features `embedded` (default), `redis` and `postgres` choose the stores.
 
+pub mod bounds;
 pub mod budget;
 pub mod bulk;
 pub mod client;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// Longest id, in bytes: one label of a host name.
-pub const SHOP_ID_LEN_MAX: usize = 63;
+const SHOP_ID_LEN_MAX: usize = 63;
 /// The suffix of a shop's host name, after the id.
 const DOMAIN: &str = ".myshopify.com";
 

@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate_store::nodes::Node;
+use tidegate_core::bounds::HINTS_WAITING_MAX;
+use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::{Clock, Error, Result, StoreErrorKind};
 use tokio::sync::mpsc;
-
-/// The hints that a slow listener may have queued before it loses some.
-const HINTS_WAITING_MAX: usize = 256;
 
 /// The registry of nodes and the listeners of topics.
 pub(crate) struct NodeRegistry {
@@ -29,9 +27,9 @@ impl NodeRegistry {
         Self { clock, state: Mutex::default() }
     }
 
-    pub(crate) fn register(&self, name: &str, address: &str, ttl: Duration) -> Node {
+    pub(crate) fn register(&self, name: &str, record: NodeRecord, ttl: Duration) -> Node {
         let until = self.clock.now().after(ttl);
-        let node = Node { name: name.into(), address: address.into(), until };
+        let node = Node { name: name.into(), record, until };
         self.state().nodes.insert(name.into(), node.clone());
         node
     }

@@ -4,9 +4,6 @@ use bytes::Bytes;
 use tidegate_core::EndState;
 use tidegate_store::log::{StoredEntry, StoredQuery};
 
-/// The most rows that one `list` scans; the caller resumes where it stopped.
-pub(crate) const SCANNED_MAX: usize = 50_000;
-
 /// Returns whether an operation of this group and kind may match.
 pub(crate) fn matches_group_and_kind(query: &StoredQuery, group: &str, kind: &str) -> bool {
     query.group.as_deref().is_none_or(|wanted| wanted == group)

@@ -3,9 +3,10 @@
 
 use sqlx::postgres::PgRow;
 use tidegate_core::Time;
+use tidegate_core::bounds::COSTS_SCANNED_MAX;
 use tidegate_core::id::Partition;
 use tidegate_store::costs::{
-    Cost, CostLine, CostQuery, CostReport, LimitSnapshot, SCAN_MAX, micro_to_tokens, tokens_to_micro,
+    Cost, CostLine, CostQuery, CostReport, LimitSnapshot, micro_to_tokens, tokens_to_micro,
 };
 use tidegate_store::log::{Ownership, Retention};
 use tidegate_store::{Costs, Result, StoreFuture};
@@ -98,7 +99,7 @@ pub(crate) async fn sum_costs(
     since: i64,
     question: &CostQuery,
 ) -> Result<CostReport> {
-    let looked_at = i64::from(SCAN_MAX);
+    let looked_at = i64::from(COSTS_SCANNED_MAX);
     let too_much =
         sessions.rows(RetrySafety::Harmless, asking.too_much, |q| q.bind(since).bind(looked_at)).await?;
     let too_much: Option<i64> = too_much.first().map(|row| sessions.column(row, 0)).transpose()?;

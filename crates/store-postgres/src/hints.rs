@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::{PgListener, PgNotification};
+use tidegate_core::bounds::HINTS_WAITING_MAX;
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::sync::{mpsc, oneshot};
@@ -15,8 +16,6 @@ use crate::checks;
 use crate::errors::unreachable;
 use crate::session::Sessions;
 
-/// The hints that a slow listener may have queued before it loses some.
-const HINTS_WAITING_MAX: usize = 256;
 /// The longest hint that the server accepts, in bytes.
 const HINT_LEN_MAX: usize = 7_999;
 /// The pause between two attempts to listen again.

@@ -1,6 +1,7 @@
 //! Pages of operations, newest first. A page ends when it is full or enough rows were scanned;
 //! operations that did not succeed have an index of their own.
 
+use tidegate_core::bounds::LIST_SCANNED_MAX;
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Seq, State};
 use tidegate_store::Result;
@@ -9,9 +10,6 @@ use tidegate_store::log::{StoredPage, StoredQuery};
 use crate::errors::nothing_changed;
 use crate::session::RetrySafety;
 use crate::{PostgresStore, rows};
-
-/// The most rows that one page scans; the caller resumes where it stopped.
-const SCANNED_MAX: i64 = 50_000;
 
 /// `edge` is the first row that is no longer scanned.
 const NEWEST: &str = "
@@ -64,7 +62,7 @@ impl PostgresStore {
             .rows(RetrySafety::Harmless, statement, |list| {
                 list.bind(i32::from(partition))
                     .bind(first)
-                    .bind(SCANNED_MAX)
+                    .bind(LIST_SCANNED_MAX as i64)
                     .bind(query.group.as_deref())
                     .bind(query.kind.as_deref())
                     .bind(ended)

@@ -4,19 +4,23 @@
 use std::time::Duration;
 
 use sqlx::postgres::PgRow;
-use tidegate_store::nodes::Node;
+use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::{Error, Nodes, Result, StoreErrorKind, StoreFuture};
 use tokio::sync::mpsc;
 
 use crate::session::{RetrySafety, Statement};
 use crate::{PostgresStore, checks, hints, rows};
 
-const REGISTER: &str = "INSERT INTO nodes VALUES ($1, $2, bits(later(moment($4), $3)))
-    ON CONFLICT (name) DO UPDATE SET address = excluded.address, until = excluded.until
-    RETURNING name, address, until";
+const REGISTER: &str = "INSERT INTO nodes (name, address, leaving, unreadable, placement_hash, until)
+    VALUES ($1, $2, $3, $4, $5, bits(later(moment($7), $6)))
+    ON CONFLICT (name) DO UPDATE SET address = excluded.address, leaving = excluded.leaving,
+        unreadable = excluded.unreadable, placement_hash = excluded.placement_hash, until = excluded.until
+    RETURNING name, address, leaving, unreadable, placement_hash, until";
 const HEARTBEAT: &str = "UPDATE nodes SET until = bits(later(moment($3), $2))
-    WHERE name = $1 AND unsigned(until) > moment($3) RETURNING name, address, until";
-const LIST: &str = "SELECT name, address, until FROM nodes WHERE unsigned(until) > moment($1) ORDER BY name";
+    WHERE name = $1 AND unsigned(until) > moment($3)
+    RETURNING name, address, leaving, unreadable, placement_hash, until";
+const LIST: &str = "SELECT name, address, leaving, unreadable, placement_hash, until FROM nodes
+    WHERE unsigned(until) > moment($1) ORDER BY name";
 /// Removes nodes that have long been gone, whenever a node registers.
 const FORGET: &str = "DELETE FROM nodes WHERE name IN (
     SELECT name FROM nodes WHERE unsigned(until) + unsigned($2) < moment($1) FOR UPDATE SKIP LOCKED)";
@@ -25,27 +29,42 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 impl PostgresStore {
     fn node(&self, row: &PgRow) -> Result<Node> {
+        let unreadable: Vec<i32> = self.sessions.column(row, 3)?;
+        let record = NodeRecord {
+            address: self.sessions.column(row, 1)?,
+            leaving: self.sessions.column(row, 2)?,
+            unreadable: unreadable.into_iter().filter_map(|number| number.try_into().ok()).collect(),
+            placement_hash: self.sessions.column(row, 4)?,
+        };
         Ok(Node {
             name: self.sessions.column(row, 0)?,
-            address: self.sessions.column(row, 1)?,
-            until: rows::time(self.sessions.column(row, 2)?),
+            record,
+            until: rows::time(self.sessions.column(row, 5)?),
         })
     }
 }
 
 impl Nodes for PostgresStore {
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node> {
-        let (name, address) = (name.to_owned(), address.to_owned());
+    fn register(&self, name: &str, record: &NodeRecord, ttl: Duration) -> StoreFuture<'_, Node> {
+        let (name, record) = (name.to_owned(), record.clone());
         Box::pin(async move {
             checks::name_can_be_kept(&name)?;
-            checks::name_can_be_kept(&address)?;
+            checks::name_can_be_kept(&record.address)?;
+            checks::name_can_be_kept(record.placement_hash.as_deref().unwrap_or_default())?;
             let clock = self.clock();
             let forget = |q: Statement<'static>| q.bind(clock).bind(rows::span(REMEMBERED_FOR));
             self.sessions.rows(RetrySafety::Harmless, FORGET, forget).await?;
+            let unreadable: Vec<i32> = record.unreadable.iter().copied().map(i32::from).collect();
             let row = self
                 .sessions
                 .row(RetrySafety::Harmless, REGISTER, |q| {
-                    q.bind(&name).bind(&address).bind(rows::span(ttl)).bind(clock)
+                    let record = q
+                        .bind(&name)
+                        .bind(&record.address)
+                        .bind(record.leaving)
+                        .bind(&unreadable)
+                        .bind(record.placement_hash.as_deref());
+                    record.bind(rows::span(ttl)).bind(clock)
                 })
                 .await?;
             self.node(&row)

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use redis::pipe;
 use tidegate_core::Seq;
+use tidegate_core::bounds::LIST_SCANNED_MAX;
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
 use tidegate_store::log::{StoredEntry, StoredPage, StoredQuery};
@@ -17,8 +18,6 @@ use crate::errors::unusable;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, reply};
 
-/// The most operations that one `list` scans; the caller resumes where it stopped.
-const SCANNED_MAX: usize = 50_000;
 /// The batches that are read at once.
 const BATCHES: usize = 8;
 /// The operations that one call of the script scans.
@@ -47,8 +46,8 @@ impl RedisStore {
         let (mut page, mut scanned) = (StoredPage::default(), 0);
         let mut looked_at = None;
         loop {
-            let is_over = page.items.len() >= query.limit || scanned >= SCANNED_MAX;
-            let most = if is_over { 1 } else { LINES.min(SCANNED_MAX - scanned) };
+            let is_over = page.items.len() >= query.limit || scanned >= LIST_SCANNED_MAX;
+            let most = if is_over { 1 } else { LINES.min(LIST_SCANNED_MAX - scanned) };
             let stretch = self.next(&mut walk, most).await?;
             if is_over || stretch.is_empty() {
                 page.next = looked_at.filter(|_| !stretch.is_empty());

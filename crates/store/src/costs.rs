@@ -16,9 +16,6 @@ pub use bill::{CostLine, CostQuery, CostReport, merge_reports, sum_costs};
 use crate::StoreFuture;
 use crate::log::{Ownership, Retention};
 
-/// The maximum number of rows that one query scans, newest first.
-pub const SCAN_MAX: u32 = 500_000;
-
 /// What one call cost in one limit, in micro-tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
@@ -49,12 +46,6 @@ impl Cost {
             None => self.requested,
         }
     }
-}
-
-/// The upstream of a limit, derived from the limit's name.
-#[must_use]
-pub fn upstream_of(limit: &str) -> &str {
-    limit.split_once('/').map_or(limit, |(upstream, _)| upstream)
 }
 
 /// The state of a limit at one time. Figures are in micro-tokens; those of a cap are slots, also in

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::bounds::{DEPLOYMENT_LEN_MAX, JOURNAL_LINES_MAX};
+use tidegate_core::bounds::{DEPLOYMENT_LEN_MAX, JOURNAL_FENCE_MAX, JOURNAL_LINES_MAX, JOURNAL_NAME_LEN_MAX};
 use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
 
 use crate::checks::invalid_error;
@@ -34,12 +34,8 @@ pub trait Journal: Send + Sync {
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>>;
 }
 
-/// Longest id, scope, kind or key, in bytes: any store can sort by it.
-pub const NAME_LEN_MAX: usize = 512;
 /// Most bytes of text in lines that are written in one call.
-pub const LINES_LEN_MAX: usize = 64 * 1024 * 1024;
-/// Largest fence: any store can compare it.
-pub const FENCE_MAX: u64 = i64::MAX.cast_unsigned();
+const LINES_LEN_MAX: usize = 64 * 1024 * 1024;
 
 /// Checks that a deployment may be stored. Every store calls this first.
 ///
@@ -95,10 +91,12 @@ pub fn dedupe_lines(lines: JournalLines) -> JournalLines {
 }
 
 fn check_fence(fence: u64) -> Result<()> {
-    if fence <= FENCE_MAX {
+    if fence <= JOURNAL_FENCE_MAX {
         return Ok(());
     }
-    Err(invalid_error(format!("the fence {fence} of a deployment is too large; the largest is {FENCE_MAX}")))
+    Err(invalid_error(format!(
+        "the fence {fence} of a deployment is too large; the largest is {JOURNAL_FENCE_MAX}"
+    )))
 }
 
 fn check_step(step: &DeploymentStep) -> Result<()> {
@@ -136,9 +134,10 @@ fn mapped_len(mapped: &ObjectMapping) -> usize {
 /// Checks a name that is looked up and sorted by.
 fn check_name(what: &str, text: &str) -> Result<()> {
     let length = text.len();
-    if length > NAME_LEN_MAX {
-        let message =
-            format!("the {what} of a journal's line has {length} bytes; at most {NAME_LEN_MAX} are kept");
+    if length > JOURNAL_NAME_LEN_MAX {
+        let message = format!(
+            "the {what} of a journal's line has {length} bytes; at most {JOURNAL_NAME_LEN_MAX} are kept"
+        );
         return Err(invalid_error(message));
     }
     check_text(what, text)

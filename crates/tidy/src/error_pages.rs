@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::repository::{File, Finding, assert_no_findings, file, files};
 
-const CODES: &str = "crates/engine/src/error.rs";
+const CODES: &str = "crates/core/src/error_code.rs";
 const PAGES: &str = "docs/errors";
 
-/// The codes by number, with their names and lines, as `Code::ALL` lists them.
+/// The codes by number, with their names and lines, as `ErrorCode::ALL` lists them.
 fn codes(source: &File) -> BTreeMap<String, (String, usize)> {
     let listed = source.lines().skip_while(|(_, line)| !line.contains("const ALL: [Self;")).skip(1);
     let listed = listed.take_while(|(_, line)| line.trim() != "];");

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod commands;
 #[cfg(test)]
 mod drivers;
@@ -20,6 +22,8 @@ mod linked;
 mod links;
 #[cfg(test)]
 mod manifest;
+#[cfg(test)]
+mod metrics;
 #[cfg(test)]
 mod names;
 #[cfg(test)]

@@ -31,9 +31,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::bounds::UPSTREAM_NAME_LEN_MAX;
 use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
+pub use connect::{TlsConnector, tls_connector};
 pub use dialect::{Dialect, LimitDefinition, Meaning, ResponseInterpreter};
 pub use plain::PlainDialect;
 #[doc(hidden)]
@@ -107,7 +109,7 @@ impl HttpUpstreams {
         self.by_name.get(name).ok_or_else(|| {
             let known: Vec<_> = self.names().collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let name: String = name.chars().take(config::NAME_LEN_MAX).collect();
+            let name: String = name.chars().take(UPSTREAM_NAME_LEN_MAX).collect();
             FieldRefusal::new("upstream", format!("No upstream is called {name:?}; configured: {known}."))
         })
     }

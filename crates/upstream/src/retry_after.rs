@@ -4,9 +4,8 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use tidegate_core::Time;
+use tidegate_core::bounds::RETRY_AFTER_MAX;
 
-/// The longest wait that is trusted; longer ones are clamped to this.
-pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Longer headers are ignored.
 const HEADER_LEN_MAX: usize = 128;
 

@@ -1,6 +1,7 @@
 //! The arguments of `sim`, one struct per simulator.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use clap::Subcommand;
 use tidegate_sim::shopify::plan::ShopPlan;
@@ -47,6 +48,29 @@ pub(crate) enum SimCommand {
     Discord(DiscordSimArgs),
 }
 
+/// The options of every simulator: how slow and how unreliable it is.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FaultArgs {
+    /// The latency of each response.
+    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
+    latency_ms: u64,
+    /// The share of calls that fail without effect, 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub fail_rate: f64,
+    /// The share of calls whose response is dropped after the effect, 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub cut_rate: f64,
+    /// The random seed: with the same seed the same calls fail or lose their response.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+}
+
+impl FaultArgs {
+    pub(crate) const fn latency(&self) -> Duration {
+        Duration::from_millis(self.latency_ms)
+    }
+}
+
 /// The options of `sim http`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HttpSimArgs {
@@ -59,18 +83,8 @@ pub(crate) struct HttpSimArgs {
     /// The calls refilled per second; without it there is no limit.
     #[arg(long, value_name = "N")]
     pub refill_per_s: Option<f64>,
-    /// The latency of each response.
-    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
-    pub latency_ms: u64,
-    /// The share of calls that fail without effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub fail_rate: f64,
-    /// The share of calls whose response is dropped after the effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub cut_rate: f64,
-    /// The random seed: with the same seed the same calls fail or lose their response.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
+    #[command(flatten)]
+    pub faults: FaultArgs,
 }
 
 /// The options of `sim shopify`.
@@ -91,17 +105,6 @@ pub(crate) struct ShopifySimArgs {
     /// How many lines the result of a bulk operation has.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pub bulk_rows: u64,
-    /// The latency of each response.
-    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
-    pub latency_ms: u64,
-    /// The share of calls that fail without effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub fail_rate: f64,
-    /// The share of calls whose response is dropped after the effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub cut_rate: f64,
-    /// The random seed: with the same seed the same calls fail or lose their response, and return
-    /// the same amounts.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
+    #[command(flatten)]
+    pub faults: FaultArgs,
 }

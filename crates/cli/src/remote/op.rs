@@ -10,9 +10,7 @@ use super::submit::{self, SubmitArgs};
 use crate::client::{Client, RemoteArgs, encode_segment, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
-
-/// The longest wait that the server accepts in one request.
-pub(super) const WAIT_MAX_MS: u64 = 60_000;
+use tidegate_core::bounds::WAIT_MS_MAX;
 
 /// How many empty pages are skipped to find one with operations.
 const EMPTY_PAGES_MAX: usize = 500;
@@ -36,7 +34,7 @@ enum OpCommand {
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
         /// Wait up to this long for it to end, at most 60000.
-        #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=WAIT_MAX_MS))]
+        #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=WAIT_MS_MAX))]
         wait_ms: Option<u64>,
     },
     /// List operations, newest first.

@@ -9,10 +9,11 @@ use hyper::Method;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::op::{WAIT_MAX_MS, show};
+use super::op::show;
 use crate::client::{Client, encode_segment};
 use crate::error::CliError;
 use crate::output::{Output, text};
+use tidegate_core::bounds::WAIT_MS_MAX;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +78,7 @@ pub(crate) struct SubmitArgs {
     on_failure: Option<String>,
     /// Wait up to this long for it to end, at most 60000, show it, and exit with 1 unless it
     /// succeeded.
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=WAIT_MAX_MS))]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=WAIT_MS_MAX))]
     wait_ms: Option<u64>,
 }
 

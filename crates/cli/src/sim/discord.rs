@@ -2,11 +2,11 @@
 //! it.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tidegate_sim::discord::limits::DiscordLimits;
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
 
+use crate::args::FaultArgs;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -21,18 +21,8 @@ pub(crate) struct DiscordSimArgs {
     /// every limit reported in headers. May be repeated; GET /_sim/limits lists all names.
     #[arg(long = "limit", value_name = "NAME=CALLS/MS", value_parser = limit)]
     pub limits: Vec<(String, u64, u64)>,
-    /// The latency of each response.
-    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
-    pub latency_ms: u64,
-    /// The share of calls that fail without effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub fail_rate: f64,
-    /// The share of calls whose response is dropped after the effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub cut_rate: f64,
-    /// The random seed: with the same seed the same calls fail or lose their response.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
+    #[command(flatten)]
+    pub faults: FaultArgs,
 }
 
 fn limit(text: &str) -> Result<(String, u64, u64), String> {
@@ -73,9 +63,9 @@ fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, CliError> {
     Ok(DiscordSimOptions {
         listen: args.listen,
         limits,
-        latency: Duration::from_millis(args.latency_ms),
-        fail_rate: args.fail_rate,
-        cut_rate: args.cut_rate,
-        seed: args.seed,
+        latency: args.faults.latency(),
+        fail_rate: args.faults.fail_rate,
+        cut_rate: args.faults.cut_rate,
+        seed: args.faults.seed,
     })
 }

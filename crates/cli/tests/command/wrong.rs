@@ -1,6 +1,7 @@
 //! The error messages and exit codes of the command.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use insta::assert_snapshot;
@@ -143,15 +144,26 @@ fn help_says_what_comes_next() {
     }
 }
 
-/// The error for an unsupported address says why, and what is supported.
+/// A server behind TLS is called with TLS: nothing, least of all the token, is sent in the clear.
 #[test]
-fn only_plain_http_is_spoken() {
-    let https = run_failing(&["op", "list", "--server", "https://127.0.0.1/"]);
-    assert_eq!(https.exit, Some(2));
-    assert_snapshot!(https.err, @r"
-    error: https://127.0.0.1 is not supported: this command speaks http:// only, without TLS.
-      hint: call it from the same machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400
-    ");
+fn https_is_spoken_with_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("https://{}", listener.local_addr().unwrap());
+    let first = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut first = [0; 3];
+        stream.read_exact(&mut first).unwrap();
+        first
+    });
+    let ran = run_failing(&["op", "list", "--server", &server]);
+    assert_eq!(first.join().unwrap(), [0x16, 3, 1], "a TLS handshake");
+    assert_eq!(ran.exit, Some(1), "{ran:?}");
+    assert!(ran.err.contains(&format!("cannot reach a server at {server}")), "{ran:?}");
+}
+
+/// The error for an invalid address says what is valid.
+#[test]
+fn an_address_is_a_scheme_and_a_host() {
     for address in ["127.0.0.1:7400", "ftp://127.0.0.1", "http://", ""] {
         let ran = run_failing(&["op", "list", "--server", address]);
         assert_eq!(ran.exit, Some(2), "{ran:?}");

@@ -1,19 +1,18 @@
 //! Tests of admission, by the records in the register and the handshakes.
 
-use std::collections::BTreeSet;
-
 use tidegate_core::Time;
 use tidegate_store::log::Epoch;
-use tidegate_store::nodes::Node;
+use tidegate_store::nodes::NodeRecord;
 
 use super::*;
 
 const BEN: ThisNode<'static> =
     ThisNode { node: "ben", address: "ben:7400", placement_hash: "aa", joined: false, owns: false };
 
-fn sign(name: &str, leaving: bool, placing: Option<&str>) -> NodeRecord {
-    let node = Node { name: name.into(), address: format!("{name}:7400"), until: Time::ZERO };
-    NodeRecord { node, leaving, unreadable: BTreeSet::new(), placement_hash: placing.map(str::to_owned) }
+fn sign(name: &str, leaving: bool, placing: Option<&str>) -> Node {
+    let at = NodeRecord::at(format!("{name}:7400"));
+    let record = NodeRecord { leaving, placement_hash: placing.map(str::to_owned), ..at };
+    Node { name: name.into(), record, until: Time::ZERO }
 }
 
 fn found(own: HandshakeOutcome, others: &[(&str, HandshakeOutcome)]) -> Findings {
@@ -99,7 +98,7 @@ fn only_a_refusal_of_a_node_that_is_there_keeps_another_out() {
 #[test]
 fn ops_7_of_two_that_place_differently_one_steps_back() {
     let here = |joined, owns| ThisNode { joined, owns, ..BEN };
-    let how = |me: &ThisNode<'_>, other: NodeRecord, owners: BTreeMap<_, _>| {
+    let how = |me: &ThisNode<'_>, other: Node, owners: BTreeMap<_, _>| {
         admission_of(me, &[other], &owners, &found(HandshakeOutcome::ThisProcess, &[]))
     };
     let nobody_owns = BTreeMap::new;

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_store::nodes::Node;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Member;
 use super::partitions::Event;
 use crate::host::HandshakeOutcome;
-use crate::node_record::NodeRecord;
 
 /// The time between two rounds while this node has not joined.
 const EVERY_APART: Duration = Duration::from_secs(2);
@@ -35,9 +35,9 @@ pub(super) struct HandshakeRound {
 
 impl Member {
     /// Starts a round when one is due, or when a node is new.
-    pub(super) fn start_handshakes(&mut self, signs: &[NodeRecord]) {
+    pub(super) fn start_handshakes(&mut self, nodes: &[Node]) {
         let me = &self.settings.node;
-        let others: Vec<_> = signs.iter().map(|sign| &sign.node).filter(|node| node.name != *me).collect();
+        let others: Vec<_> = nodes.iter().filter(|node| node.name != *me).collect();
         let is_new = others.iter().any(|node| !self.findings.others.contains_key(&node.name));
         let every = if self.joined { EVERY_JOINED } else { EVERY_APART };
         let is_due = is_new || self.handshakes.last.is_none_or(|last| last.elapsed() >= every);
@@ -47,7 +47,8 @@ impl Member {
         self.handshakes.is_under_way = true;
         let mut calls = JoinSet::new();
         for node in others {
-            let (host, name, address) = (Arc::clone(&self.host), node.name.clone(), node.address.clone());
+            let (host, name, address) =
+                (Arc::clone(&self.host), node.name.clone(), node.record.address.clone());
             calls.spawn(async move { (name, host.handshake(address).await) });
         }
         let (host, address, tell) =

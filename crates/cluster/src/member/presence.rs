@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_store::log::PartitionOwner;
+use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::{Result, StoreErrorKind};
 use tokio::time::Instant;
 
 use super::Member;
 use crate::admission::{Admission, ThisNode, admission_of};
 use crate::join::Settings;
-use crate::node_record::{self, NodeRecord};
 
 type Owners = BTreeMap<Partition, PartitionOwner>;
 
 impl Member {
     /// Sends a heartbeat, reads the register, and joins or steps back accordingly.
-    pub(super) async fn refresh_membership(&mut self) -> Result<(Vec<NodeRecord>, Owners)> {
+    pub(super) async fn refresh_membership(&mut self) -> Result<(Vec<Node>, Owners)> {
         self.unreadable.retain(|_, until| *until > Instant::now());
         self.publish_record().await?;
         let mut around = self.read_cluster().await?;
@@ -53,21 +53,21 @@ impl Member {
         Ok(around)
     }
 
-    fn judge_admission(&self, (signs, owners): &(Vec<NodeRecord>, Owners)) -> Admission {
+    fn judge_admission(&self, (nodes, owners): &(Vec<Node>, Owners)) -> Admission {
         let Settings { node, address, placement_hash: placing, .. } = &self.settings;
         let owns = !self.held.is_empty() || !self.acquiring.is_empty();
         let me = ThisNode { node, address, placement_hash: placing, joined: self.joined, owns };
-        admission_of(&me, signs, owners, &self.findings)
+        admission_of(&me, nodes, owners, &self.findings)
     }
 
-    async fn read_nodes(&self) -> Result<Vec<NodeRecord>> {
-        Ok(self.store.list_nodes().await?.into_iter().map(node_record::parse_record).collect())
+    async fn read_nodes(&self) -> Result<Vec<Node>> {
+        self.store.list_nodes().await
     }
 
-    async fn read_cluster(&self) -> Result<(Vec<NodeRecord>, Owners)> {
-        let signs = self.read_nodes().await?;
+    async fn read_cluster(&self) -> Result<(Vec<Node>, Owners)> {
+        let nodes = self.read_nodes().await?;
         let owners = self.store.partition_owners().await?;
-        Ok((signs, owners.into_iter().map(|owner| (owner.partition, owner)).collect()))
+        Ok((nodes, owners.into_iter().map(|owner| (owner.partition, owner)).collect()))
     }
 
     /// Updates this node's record in the register.
@@ -77,29 +77,33 @@ impl Member {
             return self.withdraw_record().await;
         }
         let Settings { node, address, placement_hash: placing, ttl, .. } = &self.settings;
-        let without = self.unreadable.keys().copied().collect();
-        let mut notice = node_record::encode_record(address, self.leaving || !self.joined, &without, placing);
-        if notice == self.published_record {
+        let mut record = NodeRecord {
+            address: address.clone(),
+            leaving: self.leaving || !self.joined,
+            unreadable: self.unreadable.keys().copied().collect(),
+            placement_hash: Some(placing.clone()).filter(|hash| !hash.is_empty()),
+        };
+        if self.published_record.as_ref() == Some(&record) {
             match self.store.heartbeat(node, *ttl).await {
                 Ok(_) => return Ok(()),
                 // The record was removed because this node sent no heartbeat for too long:
                 // incompatible nodes may have joined since.
                 Err(error) if error.kind() == StoreErrorKind::Invalid => {
                     (self.joined, self.is_candidate) = (false, true);
-                    notice = node_record::encode_record(address, true, &without, placing);
+                    record.leaving = true;
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.store.register(node, &notice, *ttl).await?;
-        self.published_record = notice;
+        self.store.register(node, &record, *ttl).await?;
+        self.published_record = Some(record);
         Ok(())
     }
 
     /// Withdraws this node's record, if it is published. Otherwise nothing is touched: the record
     /// may belong to another process of the same name.
     pub(super) async fn withdraw_record(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.published_record).is_empty() {
+        if self.published_record.take().is_some() {
             self.store.heartbeat(&self.settings.node, Duration::ZERO).await?;
         }
         Ok(())

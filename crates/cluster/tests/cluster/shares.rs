@@ -62,7 +62,10 @@ async fn a_node_that_leaves_hands_over_first() {
     let theirs =
         (0..PARTITIONS).find(|partition| ann.cluster.route(*partition) != PartitionRoute::ThisNode).unwrap();
     let before = ann.cluster.route(theirs);
-    assert!(matches!(&before, PartitionRoute::OtherNode(node) if node.address == "ben:7400"), "{before:?}");
+    assert!(
+        matches!(&before, PartitionRoute::OtherNode(node) if node.record.address == "ben:7400"),
+        "{before:?}"
+    );
     let (leaving, after) =
         tokio::join!(ben.cluster.leave(), ann.cluster.route_after(theirs, &before, Duration::from_secs(60)));
     let () = leaving;
@@ -122,7 +125,7 @@ async fn ops_8_a_partition_that_a_node_cannot_read_is_left_to_the_others() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(new.cluster.route(NEWER), PartitionRoute::ThisNode);
     assert!(
-        matches!(old.cluster.route(NEWER), PartitionRoute::OtherNode(node) if node.address == "ben:7400")
+        matches!(old.cluster.route(NEWER), PartitionRoute::OtherNode(node) if node.record.address == "ben:7400")
     );
     new.cluster.leave().await;
     wait_until_owned(&store, &[("ann", 15)]).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::id::Partition;
-use tidegate_store::nodes::Node;
+use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
 use tidegate_store::{Nodes, Outbox, StoreFuture, Upkeep};
 use tokio::sync::mpsc;
@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 use super::{FaultyStore, StoreMethod};
 
 impl Nodes for FaultyStore {
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node> {
-        let (name, address) = (name.to_owned(), address.to_owned());
-        self.call_with_fault(StoreMethod::Register, move || self.inner.register(&name, &address, ttl))
+    fn register(&self, name: &str, record: &NodeRecord, ttl: Duration) -> StoreFuture<'_, Node> {
+        let (name, record) = (name.to_owned(), record.clone());
+        self.call_with_fault(StoreMethod::Register, move || self.inner.register(&name, &record, ttl))
     }
 
     fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node> {

@@ -52,7 +52,11 @@ fn any_deployment(dice: &mut TestRng, id: Arc<str>) -> Deployment {
 
 /// A small set of fences, so that most recur; some exceed the precision of a float.
 fn fence(dice: &mut TestRng) -> u64 {
-    if dice.percent(10) { tidegate_store::journal::FENCE_MAX - dice.below(3) } else { 8 + dice.below(5) }
+    if dice.percent(10) {
+        tidegate_core::bounds::JOURNAL_FENCE_MAX - dice.below(3)
+    } else {
+        8 + dice.below(5)
+    }
 }
 
 fn any_lines(dice: &mut TestRng) -> JournalLines {

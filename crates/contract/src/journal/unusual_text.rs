@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tidegate_core::bounds::{DEPLOYMENT_LEN_MAX, JOURNAL_LINES_MAX};
+use tidegate_core::bounds::{DEPLOYMENT_LEN_MAX, JOURNAL_FENCE_MAX, JOURNAL_LINES_MAX, JOURNAL_NAME_LEN_MAX};
 use tidegate_core::journal::{
     Deployment, DeploymentStage, DeploymentStep, JournalLines, MemoryJournal, StepState,
 };
-use tidegate_store::journal::{FENCE_MAX, NAME_LEN_MAX};
 use tidegate_store::{Store, StoreErrorKind};
 
 use super::{SCOPE, check, deployment, mapped, marked, step};
@@ -49,14 +48,14 @@ pub async fn ten_thousand_journal_lines_are_written_at_once(backend: &dyn Backen
 /// refuses; and what was never stored is not found, whatever its name.
 pub async fn odd_words_in_the_journal_are_kept_or_refused(backend: &dyn Backend) {
     let (store, mut book) = (backend.open().await.expect_value("open the store"), MemoryJournal::default());
-    let long = "ü".repeat(NAME_LEN_MAX / 2);
+    let long = "ü".repeat(JOURNAL_NAME_LEN_MAX / 2);
     let odd =
         ["", " ", "é", "e\u{301}", "\u{10ffff}", "a\nb\tc", "'; --", "\"}{", "\\x00", "\u{1}", "null", &long];
     for (nth, word) in odd.iter().enumerate() {
         let kept = Deployment {
             note: Some((*word).into()),
             request: Arc::from(&b"\0\xff\r\n"[..]),
-            ..deployment(word, word, FENCE_MAX, DeploymentStage::Failed)
+            ..deployment(word, word, JOURNAL_FENCE_MAX, DeploymentStage::Failed)
         };
         assert!(store.save_deployment(kept.clone()).await.expect_value("keep"));
         book.save_deployment(kept);
@@ -72,8 +71,8 @@ pub async fn odd_words_in_the_journal_are_kept_or_refused(backend: &dyn Backend)
         let mut object = mapped(word, word);
         object.object.iter_mut().for_each(|object| object.place = Some((*word).into()));
         let lines = JournalLines { steps: odd.iter().map(|key| of(key)).collect(), mapped: vec![object] };
-        assert!(store.write_journal(word, FENCE_MAX, lines.clone()).await.expect_value("write"));
-        book.write_lines(word, FENCE_MAX, lines);
+        assert!(store.write_journal(word, JOURNAL_FENCE_MAX, lines.clone()).await.expect_value("write"));
+        book.write_lines(word, JOURNAL_FENCE_MAX, lines);
     }
     let large = Deployment {
         request: vec![7; DEPLOYMENT_LEN_MAX].into(),
@@ -92,7 +91,7 @@ pub async fn odd_words_in_the_journal_are_kept_or_refused(backend: &dyn Backend)
 
 /// Each of these is refused as a whole.
 async fn refuses(store: &dyn Store) {
-    let too_long = "x".repeat(NAME_LEN_MAX + 1);
+    let too_long = "x".repeat(JOURNAL_NAME_LEN_MAX + 1);
     let good = deployment("refused", SCOPE, 1, DeploymentStage::Done);
     let larger = vec![7; DEPLOYMENT_LEN_MAX + 1];
     for (bad, why) in [
@@ -101,7 +100,7 @@ async fn refuses(store: &dyn Store) {
         (Deployment { note: Some("a\0b".into()), ..good.clone() }, "a zero byte in a note"),
         (Deployment { id: too_long.as_str().into(), ..good.clone() }, "a long id"),
         (Deployment { scope: too_long.as_str().into(), ..good.clone() }, "a long scope"),
-        (Deployment { fence: FENCE_MAX + 1, ..good.clone() }, "a large fence"),
+        (Deployment { fence: JOURNAL_FENCE_MAX + 1, ..good.clone() }, "a large fence"),
         (Deployment { request: larger.into(), ..good }, "a large request"),
     ] {
         let refused = store.save_deployment(bad).await.err().map(|error| error.kind());
@@ -119,10 +118,13 @@ async fn refuses(store: &dyn Store) {
     ] {
         let lines =
             JournalLines { steps: vec![step("beside", 0, StepState::Planned), bad], mapped: Vec::new() };
-        let refused = store.write_journal("", FENCE_MAX, lines).await.err().map(|error| error.kind());
+        let refused = store.write_journal("", JOURNAL_FENCE_MAX, lines).await.err().map(|error| error.kind());
         assert_eq!(refused, Some(StoreErrorKind::Invalid), "{why}");
     }
-    let refused =
-        store.write_journal("", FENCE_MAX + 1, JournalLines::default()).await.err().map(|error| error.kind());
+    let refused = store
+        .write_journal("", JOURNAL_FENCE_MAX + 1, JournalLines::default())
+        .await
+        .err()
+        .map(|error| error.kind());
     assert_eq!(refused, Some(StoreErrorKind::Invalid), "a large fence");
 }

@@ -9,13 +9,11 @@ use super::entry::{Entry, EntryIx};
 use super::group::{Group, GroupIx, GroupPlacement};
 use super::limit::{LimitIx, Meter};
 use super::{Limit, Model};
+use crate::bounds;
 use crate::bucket::Bucket;
 use crate::id::Turn;
 use crate::time::Time;
 
-/// The maximum number of operations ahead in its group that are counted; further back nothing is
-/// estimated.
-pub(super) const POSITION_COUNTED_MAX: usize = 10_000;
 /// The maximum number of operations of other groups that are counted for one limit; the rest are
 /// assumed to cost the same.
 const OTHERS_COUNTED_MAX: usize = 10_000;
@@ -55,7 +53,8 @@ impl Model {
     /// The operations of a group that have to start, from the first up to this one.
     fn queue_up_to(&self, group: &Group, ix: EntryIx) -> Option<Vec<&Entry>> {
         let back = std::iter::successors(Some(ix), |ix| self.entries[ix.at()].prev);
-        let mut line: Vec<_> = back.take(POSITION_COUNTED_MAX + 1).map(|ix| &self.entries[ix.at()]).collect();
+        let mut line: Vec<_> =
+            back.take(bounds::POSITION_COUNTED_MAX + 1).map(|ix| &self.entries[ix.at()]).collect();
         if line.last().is_some_and(|first| first.prev.is_some()) {
             return None;
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Model;
 use super::entry::Cost;
-use super::estimate::POSITION_COUNTED_MAX;
 use super::group::GroupPlacement;
 use super::limit::Meter;
+use crate::bounds;
 use crate::fact::{AwaitingImage, GroupHold, LimitShape, LimitSource};
 use crate::fault::Fault;
 use crate::id::Seq;
@@ -91,9 +91,6 @@ pub struct WaitStatus {
     pub fault: Option<Fault>,
 }
 
-/// The maximum number of groups ahead that are counted; beyond that the count means "at least".
-const AHEAD_COUNTED_MAX: usize = 1_000;
-
 impl Model {
     /// Explains why an operation is not running; `None` when it has ended.
     #[must_use]
@@ -104,7 +101,7 @@ impl Model {
         let group = &self.groups[entry.group.at()];
         let head = self.head_of(group)?;
         let before = std::iter::successors(entry.prev, |ix| self.entries[ix.at()].prev);
-        let behind = (head.seq != seq).then(|| (head.seq, before.take(POSITION_COUNTED_MAX).count()));
+        let behind = (head.seq != seq).then(|| (head.seq, before.take(bounds::POSITION_COUNTED_MAX).count()));
         let fault = head.fault.as_deref().cloned();
         let (cause, until) = self.cause(entry.group, now)?;
         // Group listings ask for every head, so reuse what was computed already.
@@ -143,7 +140,7 @@ impl Model {
                     .waiting
                     .range(..(group.turn, ix))
                     .map(|(_, group)| self.cost_of(*group, limit_ix).unwrap_or_default())
-                    .take(AHEAD_COUNTED_MAX)
+                    .take(bounds::AHEAD_COUNTED_MAX)
                     .collect();
                 let ahead = first.len();
                 let until = limit.expected(&first, cost, now);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate::{Engine, ErrorCode, Options};
+use tidegate::{Engine, ErrorKind, Options};
 use tidegate_store::Store;
 use tidegate_upstream::http::{Dialect, TokenHeader, UpstreamConfig};
 use tidegate_upstream::{HttpUpstreams, Secret};
@@ -66,7 +66,7 @@ impl DeployerBuilder {
             .with_token(self.token)
             .with_token_header(TokenHeader::parse("authorization: Bot"));
         let http = HttpUpstreams::with_dialects(vec![(config, Arc::new(dialect) as Arc<dyn Dialect>)])
-            .map_err(|refusal| tidegate::Error::new(ErrorCode::BadConfig, refusal.to_string()))?;
+            .map_err(|refusal| tidegate::Error::new(ErrorKind::BadConfig, refusal.to_string()))?;
         let limits = http.limits();
         let engine = Engine::builder(Arc::clone(&self.store))
             .options(self.options)

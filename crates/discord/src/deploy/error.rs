@@ -1,6 +1,7 @@
 //! Why a deployment stopped. What was done stays done, and the next run resumes from there.
 
-use tidegate::ErrorCode;
+use std::time::Duration;
+
 use tidegate_core::Fault;
 
 use crate::Id;
@@ -47,6 +48,9 @@ pub enum Error {
     /// Another owner holds the guild now: the lease was not renewed in time.
     #[error("The lease on the guild was lost; accepted operations continue, and the next run picks them up.")]
     LeaseLost,
+    /// The guild could not be listed in time.
+    #[error("The guild was not listed within {} s.", .0.as_secs())]
+    NotListed(Duration),
     /// A response that is not in Discord's format.
     #[error(transparent)]
     Undecodable(#[from] GuildDecodeError),
@@ -78,13 +82,7 @@ impl Error {
         match self {
             Self::Busy { .. } | Self::LeaseLost | Self::Store(_) | Self::Lease(_) => true,
             // What the queue refuses because of the request itself, it will refuse again.
-            Self::Engine(error) => matches!(
-                error.code,
-                ErrorCode::StoreUnavailable
-                    | ErrorCode::Stopping
-                    | ErrorCode::StoreRefused
-                    | ErrorCode::Internal
-            ),
+            Self::Engine(error) => error.kind.is_transient(),
             _ => false,
         }
     }

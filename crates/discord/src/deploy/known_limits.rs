@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate::Engine;
+use tidegate_core::LimitName;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
@@ -46,7 +47,7 @@ impl<'a> UpstreamLimits<'a> {
     /// Yields the limits whose names start with `start` below the upstream's, with the rest of the
     /// name.
     fn with_prefix(&self, start: &str) -> impl Iterator<Item = (&'a str, &'a LimitView)> {
-        let start: Arc<str> = format!("{}/{start}", self.upstream).into();
+        let start: Arc<str> = LimitName::new(self.upstream, start).into();
         self.all.iter().filter_map(move |view| Some((view.name.strip_prefix(&*start)?, view)))
     }
 }

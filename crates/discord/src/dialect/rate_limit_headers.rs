@@ -6,8 +6,9 @@ use std::time::Duration;
 use http::HeaderMap;
 use serde::Deserialize;
 use tidegate_core::Time;
+use tidegate_core::bounds::RETRY_AFTER_MAX;
 use tidegate_core::operation::MICRO;
-use tidegate_upstream::retry_after::{self, RETRY_AFTER_MAX};
+use tidegate_upstream::retry_after;
 
 use super::buckets::is_hash;
 

@@ -24,7 +24,11 @@ impl fmt::Display for GuildDecodeError {
     }
 }
 
-impl std::error::Error for GuildDecodeError {}
+impl std::error::Error for GuildDecodeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
 
 #[derive(Deserialize)]
 struct WireRole {

@@ -128,7 +128,7 @@ async fn open_engine(
         {
             Ok(engine) => return engine,
             Err(error) if store.is_shared() => {
-                assert_eq!(error.code, tidegate::ErrorCode::StoreRefused, "{error}");
+                assert_eq!(error.kind, tidegate::ErrorKind::StoreRefused, "{error}");
             }
             Err(error) => panic!("{error}"),
         }

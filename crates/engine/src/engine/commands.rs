@@ -11,7 +11,7 @@ use tidegate_store::Clock;
 
 use super::Engine;
 use crate::envelope::Envelope;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::owner::refusal_error;
 use crate::prepare;
 use crate::view::OperationView;
@@ -46,8 +46,8 @@ impl Engine {
     /// When there is no operation with that id, or it has not failed.
     pub async fn rerun(&self, id: OperationId) -> Result<OperationView> {
         let view = self.get(id).await?;
-        let stored = self.stored(id.seq()).await.map_err(|error| match error.code {
-            ErrorCode::NoOperation => only_archived_error(id),
+        let stored = self.stored(id.seq()).await.map_err(|error| match error.kind {
+            ErrorKind::NoOperation => only_archived_error(id),
             _ => error,
         })?;
         if OperationId::new(stored.operation.at, id.partition(), id.seq()) != id {
@@ -126,7 +126,7 @@ impl Engine {
             if text.len() > most || (field != "reason" && text.is_empty()) {
                 let least = usize::from(field != "reason");
                 let message = format!("{field} must be {least} to {most} bytes long");
-                return Err(Error::new(ErrorCode::Invalid, message).field(field));
+                return Err(Error::new(ErrorKind::Invalid, message).field(field));
             }
         }
         let (group, by, reason): (Arc<str>, Arc<str>, Arc<str>) = (group.into(), by.into(), reason.into());
@@ -135,7 +135,7 @@ impl Engine {
             owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
             owner.model.group(&group)
         });
-        view.await?.ok_or_else(|| Error::new(ErrorCode::Internal, "the group was paused and does not exist"))
+        view.await?.ok_or_else(|| Error::new(ErrorKind::Internal, "the group was paused and does not exist"))
     }
 
     /// Resumes a paused or held group.
@@ -161,13 +161,13 @@ impl Engine {
             Ok(()) => Ok(()),
             Err((ControlRefusal::Unresolved(_), Some(id))) => {
                 let message = format!("the outcome of {id} is unknown: resolve it first");
-                Err(Error::new(ErrorCode::NotNow, message).operation(id))
+                Err(Error::new(ErrorKind::NotNow, message).operation(id))
             }
             Err((ControlRefusal::NotActive, _)) => {
-                Err(Error::new(ErrorCode::NoGroup, format!("there is no group {group:?}")))
+                Err(Error::new(ErrorKind::NoGroup, format!("there is no group {group:?}")))
             }
             Err(_) => {
-                Err(Error::new(ErrorCode::NotNow, format!("group {group:?} is neither paused nor held")))
+                Err(Error::new(ErrorKind::NotNow, format!("group {group:?} is neither paused nor held")))
             }
         }
     }
@@ -221,30 +221,30 @@ fn invalid_state_error(view: &OperationView, verb: &str) -> Error {
         "rerun" => "only a failed or canceled operation can be rerun",
         _ => "only an unknown outcome can be resolved",
     };
-    Error::new(ErrorCode::NotNow, format!("{} is {}: {hint}", view.id, view.state)).operation(view.id)
+    Error::new(ErrorKind::NotNow, format!("{} is {}: {hint}", view.id, view.state)).operation(view.id)
 }
 
 /// The error for an operation that only the archive has: its sequence number may belong to another
 /// operation by now.
 fn only_archived_error(id: OperationId) -> Error {
     let message = format!("{id} is only in the archive: it can be read but not rerun");
-    Error::new(ErrorCode::NotNow, message).operation(id)
+    Error::new(ErrorKind::NotNow, message).operation(id)
 }
 
 fn limit_refusal_error(refusal: LimitRefusal, name: &str) -> Error {
     match refusal {
-        LimitRefusal::Unknown => Error::new(ErrorCode::NoLimit, format!("there is no limit {name:?}")),
+        LimitRefusal::Unknown => Error::new(ErrorKind::NoLimit, format!("there is no limit {name:?}")),
         LimitRefusal::OtherKind => {
             let message = format!(
                 "{name:?} is of another kind: a cap takes at_once, a budget capacity and refill_per_s, a gate only open"
             );
-            Error::new(ErrorCode::NotNow, message)
+            Error::new(ErrorKind::NotNow, message)
         }
-        LimitRefusal::TooMany => Error::new(ErrorCode::Invalid, "there are too many limits already"),
+        LimitRefusal::TooMany => Error::new(ErrorKind::Invalid, "there are too many limits already"),
         LimitRefusal::OutOfBounds => {
             let most = bounds::TOKENS_MAX;
             let message = format!("capacity, refill_per_s and at_once must be above 0 and at most {most}");
-            Error::new(ErrorCode::Invalid, message).field("capacity")
+            Error::new(ErrorKind::Invalid, message).field("capacity")
         }
     }
 }

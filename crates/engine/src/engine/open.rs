@@ -18,7 +18,7 @@ use crate::archiver::{Archiver, Backlog};
 use crate::calls::Calls;
 use crate::carry::Carrier;
 use crate::clock::{EngineClock, StoreClockReading};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::events::Events;
 use crate::options::Options;
 use crate::owner::{LimitReporter, Owner, ReadAhead, ReplayedPartition, replay};
@@ -40,7 +40,7 @@ impl Engine {
         check(&options)?;
         if archiving.is_some() && store.archive_queue().is_none() {
             let message = format!("{} has no archive queue", store.describe());
-            return Err(Error::new(ErrorCode::BadConfig, message));
+            return Err(Error::new(ErrorKind::BadConfig, message));
         }
         let started = Instant::now();
         store.migrate().await?;
@@ -186,7 +186,7 @@ struct Parts {
 }
 
 fn check(options: &Options) -> Result<()> {
-    let wrong = |message: &str| Err(Error::new(ErrorCode::BadConfig, message));
+    let wrong = |message: &str| Err(Error::new(ErrorKind::BadConfig, message));
     if options.workers == 0 || options.batch_max == 0 || options.backlog_max == 0 {
         return wrong("workers, batch_max and backlog_max must be at least 1");
     }

@@ -1,12 +1,12 @@
 //! Drains the store's outbox: reads rows, accepts them together with their removal from the outbox,
 //! or moves them aside. When to look, and how to parse a row, is up to the caller.
 
-use tidegate_core::Seq;
+use tidegate_core::{ErrorCode, Seq};
 use tidegate_store::outbox::{OutboxId, OutboxRow};
 use tidegate_store::{Clock, Outbox};
 
 use super::{Engine, Request, stopping_error};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::owner::AcceptDecision;
 use crate::prepare::prepare;
 use crate::submission::Submission;
@@ -68,13 +68,12 @@ impl Engine {
     ///
     /// # Errors
     /// When the store has no outbox or cannot be written, or another node owns the partition now.
-    pub async fn refuse_outbox_row(&self, id: OutboxId, why: &Error) -> Result<()> {
+    pub async fn refuse_outbox_row(&self, id: OutboxId, code: ErrorCode, problem: &str) -> Result<()> {
         let owner = *self.ownership.borrow();
-        let code = why.code.to_string();
-        Ok(self.outbox()?.refuse(owner, id, &code, &why.message).await?)
+        Ok(self.outbox()?.refuse(owner, id, &code.to_string(), problem).await?)
     }
 
     fn outbox(&self) -> Result<&dyn Outbox> {
-        self.store.outbox().ok_or_else(|| Error::new(ErrorCode::Internal, "this store has no outbox"))
+        self.store.outbox().ok_or_else(|| Error::new(ErrorKind::Internal, "this store has no outbox"))
     }
 }

@@ -2,14 +2,14 @@
 
 use tidegate_core::model::{AcceptOutcome, DraftRefusal, LimitRefusal, SettleOutcome};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{OperationId, State, Time};
+use tidegate_core::{LimitName, OperationId, State, Time};
 use tidegate_store::Clock;
 use tidegate_store::log::StoredOperation;
 
 use super::{AcceptDecision, Command, Owner, Reply};
 use crate::calls::CallEvent;
 use crate::carry::Report;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::prepare::PreparedSubmission;
 use crate::submission::Receipt;
 
@@ -21,7 +21,7 @@ impl Owner {
                 if self.draining.as_ref().is_some_and(|drain| !drain.accepts) =>
             {
                 let stopping = || {
-                    Err(Error::new(ErrorCode::Stopping, "the engine is stopping; nothing more is accepted"))
+                    Err(Error::new(ErrorKind::Stopping, "the engine is stopping; nothing more is accepted"))
                 };
                 let answers = prepared.iter().map(|_| stopping()).collect();
                 self.building.replies.push(Reply::Accept(reply, answers));
@@ -144,34 +144,34 @@ impl Owner {
 pub(crate) fn refusal_error(refusal: DraftRefusal, now: Time) -> Error {
     match refusal {
         DraftRefusal::Invalid(invalid) => {
-            Error::new(ErrorCode::Invalid, format!("{} {}", invalid.field, invalid.problem))
+            Error::new(ErrorKind::Invalid, format!("{} {}", invalid.field, invalid.problem))
                 .field(invalid.field)
         }
         DraftRefusal::CannotOpen(LimitRefusal::TooMany) => {
-            Error::new(ErrorCode::NotNow, "there are too many limits already: none is opened for this call")
+            Error::new(ErrorKind::NotNow, "there are too many limits already: none is opened for this call")
         }
         DraftRefusal::CannotOpen(_) => {
-            Error::new(ErrorCode::Invalid, "a limit that this call opens is out of bounds").field("request")
+            Error::new(ErrorKind::Invalid, "a limit that this call opens is out of bounds").field("request")
         }
         DraftRefusal::UnknownLimit(limit) => {
-            Error::new(ErrorCode::UnknownLimit, format!("there is no limit {limit:?}"))
+            Error::new(ErrorKind::UnknownLimit, format!("there is no limit {limit:?}"))
                 .field(cost_field(&limit))
         }
         DraftRefusal::ChargedTwice(limit) => {
-            Error::new(ErrorCode::Invalid, format!("limit {limit:?} is charged twice"))
+            Error::new(ErrorKind::Invalid, format!("limit {limit:?} is charged twice"))
                 .field(cost_field(&limit))
         }
         DraftRefusal::TooCostly { limit, cost, capacity } => {
             let (cost, capacity) = (format_tokens(cost), format_tokens(capacity));
             let message =
                 format!("it costs {cost} of limit {limit:?}, which never holds more than {capacity}");
-            Error::new(ErrorCode::TooCostly, message).field(cost_field(&limit))
+            Error::new(ErrorKind::TooCostly, message).field(cost_field(&limit))
         }
         DraftRefusal::TooLate { earliest } => {
             let wait = tidegate_core::time::millis_up(earliest.since(now));
             let message =
                 format!("it cannot start before its deadline: the known limits allow it in {wait} ms");
-            let error = Error::new(ErrorCode::TooLate, message).field("deadline_ms");
+            let error = Error::new(ErrorKind::TooLate, message).field("deadline_ms");
             Error { earliest: Some(earliest), ..error }
         }
     }
@@ -179,7 +179,7 @@ pub(crate) fn refusal_error(refusal: DraftRefusal, now: Time) -> Error {
 
 /// The field that holds the cost for a limit: callers use the limit's name within its upstream.
 fn cost_field(limit: &str) -> String {
-    format!("cost.{}", limit.rsplit('/').next().unwrap_or(limit))
+    format!("cost.{}", LimitName::parse(limit).limit().unwrap_or(limit))
 }
 
 /// Formats micro-tokens for people.

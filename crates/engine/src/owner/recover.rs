@@ -16,7 +16,7 @@ use super::run::refuse;
 use super::{Command, Owner, ReadAhead};
 use crate::calls::{CallEvent, CallStatus};
 use crate::carry::Report;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
 /// The pause between two attempts to replay the log.
@@ -133,7 +133,7 @@ impl Owner {
                 return Err(last.into());
             }
             let told =
-                Error::new(ErrorCode::StoreUnavailable, format!("the store cannot be written now: {last}"));
+                Error::new(ErrorKind::StoreUnavailable, format!("the store cannot be written now: {last}"));
             self.refuse_commands(&told, tokio::time::sleep(PAUSE)).await?;
             let store = Arc::clone(&self.store);
             if let Err(error) = self.refuse_commands(&told, async move { store.health().await }).await? {

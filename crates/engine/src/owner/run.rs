@@ -54,13 +54,13 @@ impl Owner {
         let ended = tokio::select! {
             ended = self.work_until_stopped() => ended,
             () = async { give_up.cancelled().await; tokio::time::sleep(LAST_WRITES).await } => {
-                Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "the store did not respond in time"))
+                Err(Error::new(crate::error::ErrorKind::StoreUnavailable, "the store did not respond in time"))
             }
         };
         let reason = match ended {
             Ok(()) => {
                 release(&*self.store, self.ownership()).await;
-                Error::new(crate::error::ErrorCode::Stopping, "the engine has stopped")
+                Error::new(crate::error::ErrorKind::Stopping, "the engine has stopped")
             }
             Err(error) => {
                 self.log_unfinished(&error);
@@ -244,7 +244,7 @@ impl Owner {
                 let message = format!(
                     "it is unknown whether this was stored; repeat it with the same dedupe_key: {error}"
                 );
-                Error { unsure: true, ..Error::new(crate::error::ErrorCode::StoreUnavailable, message) }
+                Error { unsure: true, ..Error::new(crate::error::ErrorKind::StoreUnavailable, message) }
             }
             _ => Error::from(tidegate_store::Error::new(error.kind(), error.to_string())),
         };

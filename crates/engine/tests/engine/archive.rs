@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidegate::{Backlog, Engine, ErrorCode, Executors, Options, SharedArchive};
+use tidegate::{Backlog, Engine, ErrorKind, Executors, Options, SharedArchive};
 use tidegate_core::{Fault, FaultClass, OperationId, State, Time, Verdict};
 use tidegate_fixture::postgres::PostgresServer as Database;
 use tidegate_fixture::redis::RedisServer;
@@ -168,8 +168,8 @@ async fn ops_8_an_archive_that_is_away_misses_nothing() {
     engine.health().await.expect("nothing waits for the archive");
     let gone = OperationId::new(Time::from_millis(1), 0, before[0].seq());
     assert_eq!(
-        engine.get(gone).await.unwrap_err().code,
-        ErrorCode::StoreUnavailable,
+        engine.get(gone).await.unwrap_err().kind,
+        ErrorKind::StoreUnavailable,
         "nobody knows whether it is there"
     );
     place.database.restart();
@@ -182,7 +182,7 @@ async fn ops_8_an_archive_that_is_away_misses_nothing() {
     let all = [before, during].concat();
     archived(&*archive, &all).await;
     until("nothing waits", async || engine.backlog() == Some(Backlog::default())).await;
-    assert_eq!(engine.get(gone).await.unwrap_err().code, ErrorCode::NoOperation);
+    assert_eq!(engine.get(gone).await.unwrap_err().kind, ErrorKind::NoOperation);
     engine.drain().await;
 }
 
@@ -326,7 +326,7 @@ async fn ops_9_after_the_sweep_the_archive_answers() {
     let failed = ids[7];
     assert_eq!(engine.why(failed).await.unwrap().waiting_for, "nothing");
     for refused in [engine.rerun(failed).await, engine.cancel(failed).await] {
-        assert_eq!(refused.unwrap_err().code, ErrorCode::NotNow);
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::NotNow);
     }
     assert!(engine.rerun(failed).await.unwrap_err().message.contains("only in the archive"));
     let listed = engine.list(tidegate::Filter::default().with_limit(50)).await.unwrap();
@@ -340,7 +340,7 @@ async fn a_store_without_a_trail_is_refused() {
     let nowhere = Arc::new(PostgresArchive::at("postgres://127.0.0.1:1/x").unwrap());
     let refused = open(&memory(), nowhere, &all_done(0), "node").await.unwrap_err();
     assert_eq!(
-        (refused.code, refused.message.as_str()),
-        (ErrorCode::BadConfig, "memory: has no archive queue")
+        (refused.kind, refused.message.as_str()),
+        (ErrorKind::BadConfig, "memory: has no archive queue")
     );
 }

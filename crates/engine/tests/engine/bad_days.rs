@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{ErrorCode, Options};
+use tidegate::{ErrorKind, Options};
 use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::{Fact, OnUnknown, State, Verdict};
 use tidegate_store::{Log, Store};
@@ -53,7 +53,7 @@ async fn a_store_that_is_down_is_told_and_outlived() {
     down.set_down(true);
     for _ in 0..3 {
         let refused = engine.submit(operation("g", "|during")).await.unwrap_err();
-        assert_eq!(refused.code, ErrorCode::StoreUnavailable);
+        assert_eq!(refused.kind, ErrorKind::StoreUnavailable);
     }
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(engine.counts().await.unwrap().succeeded, 0, "what is known can be looked at meanwhile");
@@ -78,7 +78,7 @@ async fn a_lost_reply_is_found_again_by_its_key() {
         match engine.submit(keyed()).await {
             Ok(receipt) => break receipt.id,
             Err(error) => {
-                assert_eq!(error.code, ErrorCode::StoreUnavailable);
+                assert_eq!(error.kind, ErrorKind::StoreUnavailable);
                 assert!(unsure > 0 || error.unsure, "the first one may have been accepted: {error}");
                 unsure += 1;
                 assert!(unsure < 100);
@@ -111,14 +111,14 @@ async fn ops_8_random_store_faults_lose_nothing() {
                     .with_on_unknown(OnUnknown::Repeat);
                 match engine.submit(one).await {
                     Ok(receipt) => break accepted.push(receipt.id),
-                    Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "seed {seed}: {error}"),
+                    Err(error) => assert_eq!(error.kind, ErrorKind::StoreUnavailable, "seed {seed}: {error}"),
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
         for id in &accepted {
             let mut view = engine.wait(*id, LONG).await;
-            while view.as_ref().is_err_and(|error| error.code == ErrorCode::StoreUnavailable) {
+            while view.as_ref().is_err_and(|error| error.kind == ErrorKind::StoreUnavailable) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 view = engine.wait(*id, LONG).await;
             }
@@ -148,7 +148,7 @@ async fn ops_8_a_newer_owner_takes_over() {
         assert_eq!(new.wait(id, LONG).await.unwrap().state, State::Succeeded);
     }
     let refused = old.submit(operation("g", "|3")).await.unwrap_err();
-    assert_eq!(refused.code, ErrorCode::Stopping);
+    assert_eq!(refused.kind, ErrorKind::Stopping);
     old.stopped().await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(quick.payloads(), ["|1", "|2"]);
@@ -258,7 +258,7 @@ async fn a_drain_finishes_what_runs_and_keeps_the_rest() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     engine.drain().await;
     assert_eq!(upstream.payloads(), ["|1"]);
-    assert_eq!(engine.submit(operation("g", "|3")).await.unwrap_err().code, ErrorCode::Stopping);
+    assert_eq!(engine.submit(operation("g", "|3")).await.unwrap_err().kind, ErrorKind::Stopping);
     let next = open(&store, &upstream).await;
     assert_eq!(next.get(first).await.unwrap().state, State::Succeeded);
     assert_eq!(next.wait(second, LONG).await.unwrap().state, State::Succeeded);
@@ -281,7 +281,7 @@ async fn a_hand_over_accepts_until_the_last_call_has_ended() {
     }
     assert_eq!(upstream.payloads(), ["|1"], "it takes nothing more");
     gone.await.unwrap();
-    assert_eq!(engine.submit(operation("g", "|5")).await.unwrap_err().code, ErrorCode::Stopping);
+    assert_eq!(engine.submit(operation("g", "|5")).await.unwrap_err().kind, ErrorKind::Stopping);
     let next = open(&store, &upstream).await;
     for id in ids {
         assert_eq!(next.wait(id, LONG).await.unwrap().state, State::Succeeded);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, ErrorCode, InFlightCalls, OperationView, Options, Submission};
+use tidegate::{Engine, ErrorKind, InFlightCalls, OperationView, Options, Submission};
 use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::{OnUnknown, OperationId, State};
 use tidegate_store::Store;
@@ -28,7 +28,7 @@ async fn ended(engine: &Engine, id: OperationId) -> OperationView {
     loop {
         match engine.wait(id, LONG).await {
             Ok(view) => return view,
-            Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "{error}"),
+            Err(error) => assert_eq!(error.kind, ErrorKind::StoreUnavailable, "{error}"),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -47,7 +47,7 @@ async fn ops_8_a_refused_request_is_never_sent() {
     down.set_down(true);
     let refused = (0..50).map(|n| operation(&format!("r{n}"), &format!("|refused {n}"))).collect();
     for answer in engine.submit_all(refused).await {
-        assert_eq!(answer.unwrap_err().code, ErrorCode::StoreUnavailable);
+        assert_eq!(answer.unwrap_err().kind, ErrorKind::StoreUnavailable);
     }
     down.set_down(false);
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -82,7 +82,7 @@ async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
                 match engine.submit(repeatable(&format!("g{}", n % 5), &body)).await {
                     Ok(receipt) => break accepted.push((receipt.id, body)),
                     Err(error) if error.unsure => maybe.push(body),
-                    Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "seed {seed}: {error}"),
+                    Err(error) => assert_eq!(error.kind, ErrorKind::StoreUnavailable, "seed {seed}: {error}"),
                 }
                 tries += 1;
                 tokio::time::sleep(Duration::from_millis(50)).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{ErrorCode, Options};
+use tidegate::{ErrorKind, Options};
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
 use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
@@ -26,7 +26,7 @@ async fn ops_9_cancel_reaches_a_running_call() {
     assert!(view.fault.unwrap().message.contains("may have happened"));
     assert_eq!(engine.wait(third, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|1", "|3"]);
-    assert_eq!(engine.cancel(first).await.unwrap_err().code, ErrorCode::NotNow);
+    assert_eq!(engine.cancel(first).await.unwrap_err().kind, ErrorKind::NotNow);
 }
 
 /// OPS-9 / OPS-24: a paused group takes nothing, says so, and continues when resumed.
@@ -48,7 +48,7 @@ async fn ops_9_pause_and_resume_and_ops_24_why() {
     assert_eq!(page.groups[0].0.depth, 2);
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(second, LONG).await.unwrap().state, State::Succeeded);
-    assert_eq!(engine.resume("g").await.unwrap_err().code, ErrorCode::NoGroup);
+    assert_eq!(engine.resume("g").await.unwrap_err().kind, ErrorKind::NoGroup);
 }
 
 /// OPS-23: an unknown outcome that must not be repeated waits for an operator.
@@ -66,12 +66,12 @@ async fn ops_23_a_person_resolves() {
     assert_eq!(engine.get(next).await.unwrap().state, State::Queued);
     assert!(engine.why(pay).await.unwrap().because.contains("outcome is unknown"));
     let refused = engine.resume("g").await.unwrap_err();
-    assert_eq!((refused.code, refused.operation), (ErrorCode::NotNow, Some(pay)));
+    assert_eq!((refused.kind, refused.operation), (ErrorKind::NotNow, Some(pay)));
     let resolved = engine.resolve(pay, Resolution::Succeeded).await.unwrap();
     assert_eq!(resolved.state, State::Succeeded);
     assert_eq!(engine.wait(next, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|pay", "|next"], "it was sent once");
-    assert_eq!(engine.resolve(pay, Resolution::Repeat).await.unwrap_err().code, ErrorCode::NotNow);
+    assert_eq!(engine.resolve(pay, Resolution::Repeat).await.unwrap_err().kind, ErrorKind::NotNow);
 }
 
 /// OPS-25: a group is held after a failure; OPS-9: the failed operation reruns, at the end, under
@@ -94,7 +94,7 @@ async fn ops_25_hold_and_ops_9_rerun() {
     assert_eq!(engine.wait(next, Duration::from_secs(9)).await.unwrap().state, State::Waiting);
     let again = engine.rerun(bad).await.unwrap();
     assert_eq!((again.id, again.state), (bad, State::Queued));
-    assert_eq!(engine.rerun(bad).await.unwrap_err().code, ErrorCode::NotNow);
+    assert_eq!(engine.rerun(bad).await.unwrap_err().kind, ErrorKind::NotNow);
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|bad", "|next", "|bad"]);
@@ -137,10 +137,10 @@ async fn limits_at_run_time() {
     let (store, upstream) = (memory(), all_done(1));
     let engine = open_with(&store, &upstream, Options::default(), &[("api", drip(1, 1))]).await;
     assert_eq!(engine.set_limit("api", drip(50, 50)).await.unwrap().shape, drip(50, 50));
-    assert_eq!(engine.set_limit("nope", drip(5, 5)).await.unwrap_err().code, ErrorCode::NoLimit);
-    assert_eq!(engine.set_limit("api", drip(0, 5)).await.unwrap_err().code, ErrorCode::Invalid);
+    assert_eq!(engine.set_limit("nope", drip(5, 5)).await.unwrap_err().kind, ErrorKind::NoLimit);
+    assert_eq!(engine.set_limit("api", drip(0, 5)).await.unwrap_err().kind, ErrorKind::Invalid);
     let cap = tidegate_core::fact::LimitShape::Cap { at_once: 2 };
-    assert_eq!(engine.set_limit("api", cap).await.unwrap_err().code, ErrorCode::NotNow);
-    assert_eq!(engine.thaw("nope").await.unwrap_err().code, ErrorCode::NoLimit);
+    assert_eq!(engine.set_limit("api", cap).await.unwrap_err().kind, ErrorKind::NotNow);
+    assert_eq!(engine.thaw("nope").await.unwrap_err().kind, ErrorKind::NoLimit);
     assert!(engine.thaw("api").await.unwrap().frozen_until.is_none());
 }

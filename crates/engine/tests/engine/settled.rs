@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{ErrorCode, Options};
+use tidegate::{ErrorKind, Options};
 use tidegate_core::{Fault, FaultClass, OnUnknown, State, Verdict};
 use tokio::time::Instant;
 
@@ -28,7 +28,7 @@ async fn ops_2_kinds_are_registered() {
     let engine = open(&store, &upstream).await;
     let unknown = tidegate::Submission::new("nobody", "g", "x");
     let error = engine.submit(unknown).await.unwrap_err();
-    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::UnknownKind, Some("kind")));
+    assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::UnknownKind, Some("kind")));
     assert!(error.message.contains("test"), "it says who there is: {}", error.message);
 }
 
@@ -67,7 +67,7 @@ async fn ops_7_one_key_one_operation() {
     let second = engine.submit(keyed("x")).await.unwrap();
     assert_eq!((second.id, second.deduplicated), (first.id, true));
     let conflict = engine.submit(keyed("y")).await.unwrap_err();
-    assert_eq!((conflict.code, conflict.operation), (ErrorCode::KeyConflict, Some(first.id)));
+    assert_eq!((conflict.kind, conflict.operation), (ErrorKind::KeyConflict, Some(first.id)));
     engine.wait(first.id, LONG).await.unwrap();
     let third = engine.submit(keyed("x")).await.unwrap();
     assert_eq!((third.id, third.state, third.deduplicated), (first.id, State::Succeeded, true));
@@ -173,10 +173,10 @@ async fn lim_27_too_late_is_told_at_once() {
     engine.submit(operation("g", "api|2")).await.unwrap();
     let late = operation("g", "api|3").with_deadline(Duration::from_millis(500));
     let error = engine.submit(late).await.unwrap_err();
-    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::TooLate, Some("deadline_ms")));
+    assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::TooLate, Some("deadline_ms")));
     assert!(error.earliest.is_some());
     let costly = operation("h", "nothing|4");
-    assert_eq!(engine.submit(costly).await.unwrap_err().code, ErrorCode::UnknownLimit);
+    assert_eq!(engine.submit(costly).await.unwrap_err().kind, ErrorKind::UnknownLimit);
 }
 
 /// OPS-7: a request that is spelled differently and means the same is the same request, also in a
@@ -198,7 +198,7 @@ async fn ops_7_a_request_is_compared_by_its_value() {
         keyed("h", r#"{"a":1,"b":{"c":[1.0,"é"]}}"#),
         keyed("g", "not JSON"),
     ] {
-        assert_eq!(engine.submit(wrong).await.unwrap_err().code, ErrorCode::KeyConflict);
+        assert_eq!(engine.submit(wrong).await.unwrap_err().kind, ErrorKind::KeyConflict);
     }
     engine.wait(first.id, LONG).await.unwrap();
     assert_eq!(upstream.payloads().len(), 1);

@@ -7,7 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate_store::costs::{CostLine, CostQuery, upstream_of};
+use tidegate_core::LimitName;
+use tidegate_store::costs::{CostLine, CostQuery};
 
 use super::HandlerResult;
 use crate::edge::query::Query;
@@ -57,7 +58,7 @@ impl<'a> CostOut<'a> {
         Self {
             name: name_of(&line.shape),
             shape: &line.shape,
-            upstream: upstream_of(&line.limit),
+            upstream: LimitName::parse(&line.limit).upstream(),
             limit: &line.limit,
             calls: line.calls,
             requested: TokenAmount(line.requested),
@@ -96,7 +97,7 @@ pub(super) async fn show(State(house): State<Arc<ServerState>>, mut query: Query
 }
 
 /// Parses how many lines the previous pages had.
-fn parse_cursor(text: &str, list: &str) -> tidegate::Result<usize> {
+fn parse_cursor(text: &str, list: &str) -> crate::error::Result<usize> {
     let skipped = cursor::read_text(text, list)?.parse().ok();
     skipped.filter(|skipped| *skipped <= SKIPPED_MAX).ok_or_else(cursor::bad_cursor)
 }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use tidegate::{Error, ErrorCode};
+use tidegate_core::bounds::PROBLEMS_MAX;
 use tidegate_core::journal::{Deployment, DeploymentStep};
 use tidegate_discord::deploy::{self, DeployRequest, PlanPreview, group};
 use tidegate_discord::template;
@@ -17,13 +17,13 @@ use tidegate_discord::template;
 use super::HandlerResult;
 use crate::edge::content::RequestBody;
 use crate::edge::query::Query;
+use crate::error::{Error, ErrorCode};
 use crate::state::{ServerState, SharedPartition};
 use crate::wire::cursor;
 use crate::wire::deployment::deployment_json;
 use crate::wire::deployment_request;
 use crate::wire::error::{ApiError, ErrorContext, response_with_context};
 use crate::wire::object::truncate_name;
-use crate::wire::problems::PROBLEMS_MAX;
 
 /// How many deployments pages reach.
 const LOOKED_AT_MAX: usize = 50_000;
@@ -106,11 +106,12 @@ fn deploy_error_response(error: deploy::Error) -> Response {
             Error::new(ErrorCode::NotNow, message),
             ErrorContext { deployment, ..ErrorContext::default() },
         ),
-        deploy::Error::Engine(error) => ApiError(error).into_response(),
+        deploy::Error::Engine(error) => ApiError(error.into()).into_response(),
         deploy::Error::Store(error) => ApiError(error.into()).into_response(),
         deploy::Error::LeaseLost | deploy::Error::Lease(_) => {
             ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response()
         }
+        deploy::Error::NotListed(_) => ApiError(Error::new(ErrorCode::NotInTime, message)).into_response(),
         deploy::Error::Invalid(_) => ApiError(Error::new(ErrorCode::Invalid, message)).into_response(),
         // Discord's error, or no response.
         _ => ApiError(Error::new(ErrorCode::NoAnswer, message)).into_response(),

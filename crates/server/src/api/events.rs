@@ -60,7 +60,7 @@ pub(crate) struct EventFilter {
 }
 
 impl EventFilter {
-    pub(crate) fn read(query: &mut Query) -> tidegate::Result<Self> {
+    pub(crate) fn read(query: &mut Query) -> crate::error::Result<Self> {
         let wrong = |_| bad_parameter("id", "must be the id of an operation");
         let id = query.take("id").map(|text| text.parse::<OperationId>().map_err(wrong)).transpose()?;
         let results = match query.take("results").as_deref() {

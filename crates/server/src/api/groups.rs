@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use tidegate::{Error, ErrorCode, Filter, GroupFilter, Result};
+use tidegate::{ErrorKind, Filter, GroupFilter};
 use tidegate_core::bounds::NOTE_LEN_MAX;
 
 use super::HandlerResult;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
+use crate::error::{Error, ErrorCode, Result};
 use crate::state::SharedPartition;
 use crate::wire::cursor;
 use crate::wire::field::Field;
@@ -98,8 +99,9 @@ pub(super) async fn pause(
 /// keep running.
 async fn require_known_group(app: &SharedPartition, name: &str) -> Result<()> {
     match app.engine.group(name).await {
-        Err(error) if error.code == ErrorCode::NoGroup => {}
-        known => return known.map(drop),
+        Err(error) if error.kind == ErrorKind::NoGroup => {}
+        Err(error) => return Err(error.into()),
+        Ok(_) => return Ok(()),
     }
     let mut filter = Filter::default().with_group(name).with_limit(1);
     for _ in 0..PAGES_MAX {
@@ -140,7 +142,7 @@ pub(super) async fn resume(
             Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref())).into_response())
         }
         // It was empty, so it is not known any more.
-        Err(error) if error.code == ErrorCode::NoGroup => Ok(Json(GroupOut::idle(&name)).into_response()),
+        Err(error) if error.kind == ErrorKind::NoGroup => Ok(Json(GroupOut::idle(&name)).into_response()),
         Err(error) => Err(error.into()),
     }
 }

@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate::{Error, ErrorCode};
 
 use super::HandlerResult;
+use crate::error::{Error, ErrorCode};
 use crate::state::SharedPartition;
 use crate::telemetry;
 

@@ -7,11 +7,12 @@ use axum::{Extension, Json};
 use super::HandlerResult;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
-use crate::edge::query::{PAGE_MAX, Query};
+use crate::edge::query::Query;
 use crate::state::SharedPartition;
 use crate::wire::cursor;
 use crate::wire::limit::{LimitRequest, parse_limit_request};
 use crate::wire::response::{LimitOut, LimitsOut};
+use tidegate_core::bounds::PAGE_ITEMS_MAX;
 
 pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -> HandlerResult {
     let page = read_list(&mut query);
@@ -33,7 +34,7 @@ pub(crate) struct LimitPage {
 }
 
 pub(crate) fn read_list(query: &mut Query) -> LimitPage {
-    let most = query.integer("limit", 1..=PAGE_MAX).and_then(|most| usize::try_from(most).ok());
+    let most = query.integer("limit", 1..=PAGE_ITEMS_MAX).and_then(|most| usize::try_from(most).ok());
     let after = query.read("cursor", |text| cursor::read_text(text, LIST));
     LimitPage { after, most }
 }

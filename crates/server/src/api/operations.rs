@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use tidegate::Filter;
 use tidegate_core::State as OperationState;
+use tidegate_core::bounds::WAIT_MS_MAX;
 
 use super::{HandlerResult, parse_id};
 use crate::edge::query::{Query, bad_parameter};
@@ -15,16 +16,13 @@ use crate::state::SharedPartition;
 use crate::wire::cursor;
 use crate::wire::response::{OperationOut, PageOut, WhyOut};
 
-/// The longest wait for the end of an operation, in milliseconds.
-pub(crate) const WAIT_MAX_MS: u64 = 60_000;
-
 pub(super) async fn show(
     State(app): State<SharedPartition>,
     Path(text): Path<String>,
     mut query: Query,
 ) -> HandlerResult {
     let id = parse_id(&text)?;
-    let wait = query.integer("wait_ms", 0..=WAIT_MAX_MS);
+    let wait = query.integer("wait_ms", 0..=WAIT_MS_MAX);
     query.finish()?;
     let view = match wait {
         None | Some(0) => app.engine.get(id).await?,
@@ -70,7 +68,7 @@ pub(crate) fn read_filter(query: &mut Query) -> Filter {
 }
 
 /// Parses comma-separated states, each once and in their own order.
-fn parse_states(words: &str) -> tidegate::Result<Vec<OperationState>> {
+fn parse_states(words: &str) -> crate::error::Result<Vec<OperationState>> {
     let wanted: Option<Vec<_>> = words.split(',').map(OperationState::parse).collect();
     let wanted = wanted.ok_or_else(|| {
         let known: Vec<_> = OperationState::ALL.into_iter().map(OperationState::as_str).collect();

@@ -8,11 +8,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate::{Error, ErrorCode};
 use tidegate_store::outbox::OutboxId;
 
 use super::HandlerResult;
 use crate::edge::query::Query;
+use crate::error::{Error, ErrorCode};
 use crate::state::ServerState;
 use crate::wire::cursor;
 use crate::wire::time::Timestamp;

@@ -5,7 +5,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
-use tidegate::{Error, ErrorCode, OperationView, Result, Submission};
+use tidegate::{OperationView, Submission};
 use tidegate_core::{OperationId, State as OperationState};
 use tidegate_upstream::http::ResponseWaiter;
 use tokio::sync::oneshot;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::edge::content::{IncomingBody, RequestBody};
 use crate::edge::request_id::RequestId;
+use crate::error::{Error, ErrorCode, Result};
 use crate::pacing::request::{ProxyRequest, end_to_end_headers};
 use crate::pacing::{body, response};
 use crate::state::SharedPartition;
@@ -95,7 +96,7 @@ async fn submit_and_wait(
 ) {
     let started = Instant::now();
     let unaware = app.server.pacing.hold_stop().await;
-    let accepted = app.engine.submit(submission).await;
+    let accepted = app.engine.submit(submission).await.map_err(Error::from);
     let response = match accepted {
         Ok(receipt) => {
             telemetry::record_accepted(started, receipt.deduplicated);
@@ -188,7 +189,7 @@ impl PendingResponse<'_> {
         response::ended_response(&self.method, view, self.expected.take())
     }
 
-    fn timeout_response(&self, withdrawn: Result<OperationView>, waited_s: u64) -> Response {
+    fn timeout_response(&self, withdrawn: tidegate::Result<OperationView>, waited_s: u64) -> Response {
         match withdrawn {
             Ok(view) if view.state == OperationState::Canceled => {
                 response::timeout_response(self.id, true, waited_s)
@@ -200,7 +201,7 @@ impl PendingResponse<'_> {
 
     /// The response when the engine has stopped. In a cluster the operation continues on another
     /// node.
-    fn lost_response(&self, error: &Error) -> Response {
+    fn lost_response(&self, error: &tidegate::Error) -> Response {
         if self.app.server.store.is_shared() {
             return response::moved_response(self.id);
         }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use tidegate::{Error, Receipt, Result};
+use tidegate::Receipt;
 use tidegate_core::State as OperationState;
 use tidegate_core::bounds::BATCH_ACCEPT_MAX;
 use tokio::time::Instant;
@@ -14,6 +14,7 @@ use crate::edge::content::RequestBody;
 use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
 use crate::edge::request_id::RequestId;
+use crate::error::{Error, Result};
 use crate::state::SharedPartition;
 use crate::telemetry;
 use crate::wire::error::status;
@@ -34,7 +35,8 @@ pub(super) async fn submit_one(
     let submission = submission::parse_one(&body, &request_id).inspect_err(telemetry::record_refused)?;
     drop(body);
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
-    let receipt = app.engine.submit(submission).await.map_err(|error| request::explain(error, &payload));
+    let receipt =
+        app.engine.submit(submission).await.map_err(|error| request::explain(error.into(), &payload));
     let receipt = receipt.inspect_err(telemetry::record_refused)?;
     telemetry::record_accepted(started, receipt.deduplicated);
     if let Some(wait) = wait {
@@ -88,7 +90,7 @@ pub(super) async fn submit_batch(
         .filter_map(|place| match place {
             Ok(()) => receipts
                 .next()
-                .map(|(answer, payload)| answer.map_err(|error| request::explain(error, &payload))),
+                .map(|(answer, payload)| answer.map_err(|error| request::explain(error.into(), &payload))),
             Err(error) => Some(Err(error)),
         })
         .collect();
@@ -123,10 +125,10 @@ fn whole_batch_error(answers: &[Result<Receipt>]) -> Option<Error> {
 
 #[cfg(test)]
 mod tests {
-    use tidegate::ErrorCode;
     use tidegate_core::{OperationId, Seq, State, Time};
 
     use super::*;
+    use crate::error::ErrorCode;
 
     /// A batch of which nothing could be stored fails as a whole; one with invalid members does
     /// not.

@@ -1,7 +1,8 @@
 //! The dialect of an upstream: `dialect`, and the keys that only one dialect has.
 
 use tidegate_discord::dialect::{AT_ONCE_DEFAULT, BASE_URL, GLOBAL_PER_S_DEFAULT, INVALID_MAX};
-use tidegate_shopify::budget::{BULK_AT_ONCE_DEFAULT, BULK_AT_ONCE_MAX};
+use tidegate_shopify::bounds::BULK_AT_ONCE_MAX;
+use tidegate_shopify::budget::BULK_AT_ONCE_DEFAULT;
 use tidegate_upstream::http::TokenHeader;
 
 use super::problem::ConfigProblem;

@@ -14,7 +14,7 @@ use tidegate_idempotency::Policy;
 use tidegate_idempotency::proxy::ProxyUpstream;
 
 use super::policy_route::{self, PolicyRoute};
-use super::problem::{ConfigProblem, ConfigProblems, SourceLocation, SourceText};
+use super::problem::{ConfigProblem, ConfigProblems, SourceText};
 use super::seal_keys::{self, SealKeys};
 use super::section::{Environment, Section};
 use super::value::LocatedValue;
@@ -131,7 +131,7 @@ fn read_all(
     let upstream = upstream.map(|found| found.value);
     let store = section
         .text("store", problems)
-        .map(|found| override_by_flag(found, "--store", over.store_url.clone()));
+        .map(|found| found.override_by_flag("--store", over.store_url.clone()));
     let store_url = store.and_then(|found| read::check_store(found, problems));
     let scope = scope::read(&mut section, over, problems);
     let seal_key_env = section.text("seal_key_env", problems);
@@ -143,11 +143,10 @@ fn read_all(
     if let Some(ttl) = over.ttl {
         match (Policy::default().with_ttl(ttl)).check() {
             Ok(()) => usual.policy.ttl = ttl,
-            Err(wrong) => problems.push(ConfigProblem {
-                at: SourceLocation::outside_file("--ttl"),
-                key_path: String::new(),
-                message: format!("It cannot be used: {wrong}, not {}.", format_duration(ttl)),
-            }),
+            Err(wrong) => {
+                let message = format!("It cannot be used: {wrong}, not {}.", format_duration(ttl));
+                problems.push(LocatedValue::from_flag("--ttl", ttl).problem(message));
+            }
         }
     }
     let answer_max = upstream.as_ref().map(|upstream| upstream.connect_timeout + upstream.answer_timeout);
@@ -181,16 +180,6 @@ fn read_all(
     })
 }
 
-/// Replaces a value by that of a flag, if the flag is given.
-fn override_by_flag<T>(found: LocatedValue<T>, flag: &str, said: Option<T>) -> LocatedValue<T> {
-    match said {
-        Some(value) => {
-            LocatedValue { value, at: SourceLocation::outside_file(flag), key_path: String::new() }
-        }
-        None => found,
-    }
-}
-
 fn read_upstream(
     section: &mut Section<'_>,
     over: &ProxyOverrides,
@@ -201,11 +190,7 @@ fn read_upstream(
     let http2 = section.switch("http2", problems);
     let connect_timeout = section.duration("connect_timeout", problems);
     let answer_timeout = section.duration("answer_timeout", problems);
-    let said = over.upstream.clone().map(|value| LocatedValue {
-        value,
-        at: SourceLocation::outside_file("--upstream"),
-        key_path: String::new(),
-    });
+    let said = over.upstream.clone().map(|value| LocatedValue::from_flag("--upstream", value));
     let Some(url) = said.or(url) else {
         let message = "The upstream is missing: give --upstream URL, or upstream = \"URL\" in [proxy].";
         problems.push(section.problem(message));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::problem::{ConfigProblem, SourceLocation};
+use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
@@ -103,14 +103,7 @@ fn read_listen(
     open_to_all: bool,
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<SocketAddr> {
-    let found = match over.listen {
-        Some(listen) => LocatedValue {
-            value: listen.to_string(),
-            at: SourceLocation::outside_file("--listen"),
-            key_path: String::new(),
-        },
-        None => found,
-    };
+    let found = found.override_by_flag("--listen", over.listen.map(|listen| listen.to_string()));
     let Ok(listen) = found.value.parse::<SocketAddr>() else {
         problems.push(found.problem("It must be an address and a port, such as 127.0.0.1:7400."));
         return None;
@@ -126,15 +119,7 @@ fn read_store(
     over: &Overrides,
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<String> {
-    let found = match &over.store_url {
-        Some(url) => LocatedValue {
-            value: url.clone(),
-            at: SourceLocation::outside_file("--store"),
-            key_path: String::new(),
-        },
-        None => found,
-    };
-    check_store(found, problems)
+    check_store(found.override_by_flag("--store", over.store_url.clone()), problems)
 }
 
 /// Checks the URL of a store.

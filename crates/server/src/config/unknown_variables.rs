@@ -1,6 +1,8 @@
 //! Environment variables that start with our prefix and are unknown. A misspelled one would be
 //! ignored silently, so it is refused; variables that other programs set are left alone.
 
+use strsim::levenshtein;
+
 use super::problem::{ConfigProblem, SourceLocation};
 use super::section::Environment;
 
@@ -41,36 +43,13 @@ fn is_service_link(name: &str, env: Environment<'_>) -> bool {
 
 /// The most similar known name, if it is similar enough.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let (changes, meant) = known.iter().map(|known| (edit_distance(name, known), *known)).min()?;
+    let (changes, meant) = known.iter().map(|known| (levenshtein(name, known), *known)).min()?;
     (changes <= (meant.len() - PREFIX.len()).div_ceil(2)).then_some(meant)
-}
-
-/// The Levenshtein distance of two texts.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, letter) in from.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in to.bytes().enumerate() {
-            let replaced = diagonal + usize::from(letter != other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn changes_are_counted() {
-        for (from, to, count) in
-            [("", "", 0), ("ab", "", 2), ("", "ab", 2), ("url", "ulr", 2), ("abc", "xbcd", 2)]
-        {
-            assert_eq!(edit_distance(from, to), count, "{from} {to}");
-        }
-    }
 
     #[test]
     fn what_other_programs_set_is_left_alone() {

@@ -16,6 +16,16 @@ pub(super) struct LocatedValue<T> {
 }
 
 impl<T> LocatedValue<T> {
+    /// A value that was given with a flag of the command line.
+    pub(super) fn from_flag(flag: &str, value: T) -> Self {
+        Self { value, at: SourceLocation::outside_file(flag), key_path: String::new() }
+    }
+
+    /// The value of a flag if it was given, otherwise this one.
+    pub(super) fn override_by_flag(self, flag: &str, given: Option<T>) -> Self {
+        given.map_or(self, |value| Self::from_flag(flag, value))
+    }
+
     pub(super) fn problem(&self, message: impl Into<String>) -> ConfigProblem {
         ConfigProblem { at: self.at.clone(), key_path: self.key_path.clone(), message: message.into() }
     }

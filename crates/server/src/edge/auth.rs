@@ -11,9 +11,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
-use tidegate::{Error, ErrorCode, Result};
 
 use crate::config::{ApiToken, TokenScope};
+use crate::error::{Error, ErrorCode, Result};
 use crate::state::ServerState;
 
 /// The longest credential that is checked, in bytes.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use futures_util::StreamExt;
-use tidegate::{Error, ErrorCode, Result};
-use tidegate_core::bounds::PAYLOAD_LEN_MAX;
+use tidegate_core::bounds::{DISCARDED_LEN_MAX, PAYLOAD_LEN_MAX};
 use tidegate_idempotency::KeyAdmin;
 
+use crate::error::{Error, ErrorCode, Result};
 use crate::state::{PartitionState, ServerState};
 use crate::wire::error::ApiError;
 
@@ -94,8 +94,6 @@ impl<S: BodyTimeout + Sync> FromRequest<S> for RequestBody {
 
 /// How long the response that an operator records for a key may take to arrive.
 const KEYS_TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of a too large body is read and discarded, so that the caller receives the error.
-pub(crate) const DISCARDED_MAX: usize = 64 * 1024 * 1024;
 
 pub(crate) async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes> {
     tokio::time::timeout(within, collect(body, most)).await.unwrap_or_else(|_| Err(timeout_error(within)))
@@ -154,7 +152,7 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
         let piece = piece.map_err(|_| cut_off_error())?;
         len = len.saturating_add(piece.len());
         if len > most || announced > most {
-            if len > DISCARDED_MAX {
+            if len > DISCARDED_LEN_MAX {
                 break;
             }
         } else if first.is_empty() && rest.is_empty() {

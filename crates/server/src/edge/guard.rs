@@ -12,7 +12,6 @@ use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_idempotency::HEADER;
 
 use super::auth::{self, Caller, PeerAddr};
@@ -22,6 +21,7 @@ use super::{idempotency, origin, request_id};
 use crate::api::route::{Access, AllowedOrigin, QueryPolicy, RouteSpec};
 use crate::api::{no_method, no_route};
 use crate::config::TokenScope;
+use crate::error::{Error, ErrorCode, Result};
 use crate::listen::ReservedConnection;
 use crate::pacing::links;
 use crate::page;

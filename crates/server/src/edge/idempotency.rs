@@ -9,13 +9,13 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_idempotency::{CallerScope, IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
 use tower::{Layer, Service};
 
 use crate::config::Config;
 use crate::edge::auth::Caller;
 use crate::edge::content;
+use crate::error::{Error, ErrorCode, Result};
 use crate::path_map::PathMap;
 use crate::state::ServerState;
 use crate::wire::error::ApiError;

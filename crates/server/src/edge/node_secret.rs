@@ -8,12 +8,13 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::fingerprint::hex;
 use tidegate_store::Store;
 use tidegate_store::upkeep::SECRET_LEN;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+
+use crate::error::{Error, ErrorCode, Result};
 
 /// The shortest time between two reads of the store, however many calls with a wrong secret come.
 const LOOK_GAP: Duration = Duration::from_secs(1);

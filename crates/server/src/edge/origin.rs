@@ -6,9 +6,9 @@
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri};
-use tidegate::{Error, ErrorCode, Result};
 
 use crate::api::route::AllowedOrigin;
+use crate::error::{Error, ErrorCode, Result};
 
 /// Refuses a host name that another site may have pointed at this machine (DNS rebinding).
 pub(crate) fn require_local_host(head: &Parts) -> Result<()> {

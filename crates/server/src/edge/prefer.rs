@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 
 use super::query::Query;
-use crate::api::operations::WAIT_MAX_MS;
+use tidegate_core::bounds::WAIT_MS_MAX;
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -25,10 +25,10 @@ pub(crate) struct WaitPreference {
 impl WaitPreference {
     /// Reads the wait of a request; the query has precedence over the header.
     pub(crate) fn read(query: &mut Query, headers: &HeaderMap) -> Option<Self> {
-        let asked = query.integer("wait_ms", 0..=WAIT_MAX_MS);
+        let asked = query.integer("wait_ms", 0..=WAIT_MS_MAX);
         let preferred_s =
             headers.get_all(&PREFER).iter().find_map(parse_wait_seconds).filter(|_| asked.is_none());
-        let preferred_s = preferred_s.map(|seconds| seconds.min(WAIT_MAX_MS / 1_000));
+        let preferred_s = preferred_s.map(|seconds| seconds.min(WAIT_MS_MAX / 1_000));
         let millis = asked.or(preferred_s.map(|seconds| seconds * 1_000)).filter(|millis| *millis > 0);
         millis.map(|millis| Self { most: Duration::from_millis(millis), preferred_s })
     }
@@ -54,7 +54,7 @@ fn parse_wait_seconds(line: &HeaderValue) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn wait(query: &str, lines: &[&str]) -> tidegate::Result<Option<WaitPreference>> {
+    fn wait(query: &str, lines: &[&str]) -> crate::error::Result<Option<WaitPreference>> {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(PREFER, line.parse().unwrap());

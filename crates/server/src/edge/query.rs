@@ -7,9 +7,10 @@ use std::ops::RangeInclusive;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::Time;
+use tidegate_core::bounds::PAGE_ITEMS_MAX;
 
+use crate::error::{Error, ErrorCode, Result};
 use crate::wire::object::truncate_name;
 use crate::wire::problems::RequestProblems;
 use crate::wire::time;
@@ -69,7 +70,7 @@ impl Query {
 
     /// Takes the number of requested items of a list.
     pub(crate) fn limit(&mut self) -> usize {
-        let limit = self.integer("limit", 1..=PAGE_MAX).unwrap_or(PAGE_DEFAULT);
+        let limit = self.integer("limit", 1..=PAGE_ITEMS_MAX).unwrap_or(PAGE_DEFAULT);
         usize::try_from(limit).unwrap_or(usize::MAX)
     }
 
@@ -82,9 +83,7 @@ impl Query {
     }
 }
 
-/// The maximum number of items of a page, in every list.
-pub(crate) const PAGE_MAX: u64 = 200;
-pub(crate) const PAGE_DEFAULT: u64 = 50;
+const PAGE_DEFAULT: u64 = 50;
 
 pub(crate) fn bad_parameter(name: &str, problem: &str) -> Error {
     let name = truncate_name(name);

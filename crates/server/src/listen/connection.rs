@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tidegate::{Error, ErrorCode};
 use tidegate_idempotency::proxy::ConnectionPermit;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -22,6 +21,7 @@ use super::AcceptOptions;
 use super::slots::{RequestGuard, Slot};
 use super::stall::WriteTimeoutStream;
 use crate::edge::auth::PeerAddr;
+use crate::error::{Error, ErrorCode};
 use crate::wire::error::ApiError;
 
 /// The maximum number of headers of a request.

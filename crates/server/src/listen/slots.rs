@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 const ADDRESS_QUARTERS: usize = 3;
 
 /// How many connections are accepted for health checks and operators when all others are busy.
-pub(crate) const RESERVED_MAX: usize = 32;
+const RESERVED_MAX: usize = 32;
 /// How many of those one address may have.
 const RESERVED_PER_ADDRESS_MAX: usize = 16;
 

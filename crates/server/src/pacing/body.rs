@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use axum::body::{BodyDataStream, Bytes};
 use futures_util::StreamExt;
+use tidegate_core::bounds::DISCARDED_LEN_MAX;
 use tidegate_upstream::http::stream::{BodySender, StreamedBody, channel};
-
-use crate::edge::content::DISCARDED_MAX;
 
 /// Streams a body whose beginning has arrived. Each further piece may take at most `idle_max`.
 pub(crate) fn stream_body(
@@ -51,7 +50,7 @@ async fn pump(first: Bytes, rest: Option<BodyDataStream>, to: BodySender, idle_m
 pub(crate) async fn discard(mut rest: BodyDataStream, idle_max: Duration) {
     let mut len = 0;
     while let Ok(Some(Ok(piece))) = tokio::time::timeout(idle_max, rest.next()).await
-        && len < DISCARDED_MAX
+        && len < DISCARDED_LEN_MAX
     {
         len += piece.len();
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tidegate::{Error, ErrorCode, Result, Submission};
+use tidegate::Submission;
 use tidegate_core::bounds::PRIORITY_MAX;
 use tidegate_core::{OnFailure, OnUnknown};
 use tidegate_encoding::AcceptEncoding;
@@ -18,6 +18,7 @@ use tidegate_upstream::{Envelope, FieldRefusal, HttpRequest};
 
 use super::target::ProxyTarget;
 use super::{PacedProxy, ProxiedUpstream};
+use crate::error::{Error, ErrorCode, Result};
 use crate::wire::object::truncate_name;
 
 /// The prefix of Tidegate's own headers in requests and responses.

@@ -9,13 +9,14 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tidegate::{Error, ErrorCode, OperationView};
+use tidegate::OperationView;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
 use tidegate_idempotency::strip_hop_by_hop;
 use tidegate_upstream::http::response::Content;
 use tidegate_upstream::http::{CompleteResponse, StreamingResponse};
 
 use super::request::is_ours;
+use crate::error::{Error, ErrorCode};
 use crate::wire::error::{ApiError, ERROR};
 
 /// The header that names the operation of a response.

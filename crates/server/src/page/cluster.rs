@@ -39,7 +39,7 @@ async fn content(front: &RoutingState) -> Markup {
                     @for node in &view.nodes {
                         tr {
                             td { (node.name) }
-                            td { a href={ "http://" (node.address) "/" } { (node.address) } }
+                            td { a href={ "http://" (node.record.address) "/" } { (node.record.address) } }
                             td {
                                 @for owner in view.owners.values().filter(|owner| owner.node == node.name) {
                                     (owner.partition) " "

@@ -7,13 +7,13 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate::Result;
 use tidegate_core::Time;
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepState};
 
 use super::parts::{ago, count, group, state};
 use super::{document, error_page};
 use crate::api::deployments::find_with_steps;
+use crate::error::Result;
 use crate::state::ServerState;
 use crate::wire::time::Timestamp;
 

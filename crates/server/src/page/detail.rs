@@ -5,13 +5,14 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate::{OperationView, Reason, Result};
+use tidegate::{OperationView, Reason};
 use tidegate_core::Time;
 use tidegate_core::model::GroupView;
 
 use super::parts::{ago, count, group as group_link, operation as operation_link, state};
 use super::{document, error_page};
 use crate::api::parse_id;
+use crate::error::Result;
 use crate::state::{PartitionState, SharedPartition};
 use crate::wire::response::group_state;
 use crate::wire::time::Timestamp;
@@ -28,7 +29,7 @@ pub(crate) async fn operation(State(app): State<SharedPartition>, Path(text): Pa
 
 async fn read_operation(app: &PartitionState, text: &str) -> Result<(OperationView, Reason)> {
     let id = parse_id(text)?;
-    tokio::try_join!(app.engine.get(id), app.engine.why(id))
+    Ok(tokio::try_join!(app.engine.get(id), app.engine.why(id))?)
 }
 
 fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
@@ -59,7 +60,7 @@ pub(crate) async fn group(State(app): State<SharedPartition>, Path(name): Path<S
             let content = show_group(&view, why.as_ref(), &line, app.server.clock.now());
             document(&view.name, false, &content).into_response()
         }
-        Err(error) => error_page(&error),
+        Err(error) => error_page(&error.into()),
     }
 }
 

@@ -3,9 +3,9 @@
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate::{Error, ErrorCode};
 
 use super::document;
+use crate::error::{Error, ErrorCode};
 use crate::wire::error::ApiError;
 use crate::wire::object::truncate_name;
 

@@ -4,13 +4,13 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate::Error;
 use tidegate_core::Time;
 use tidegate_idempotency::{KeyAdmin, KeyFilter, KeyPage, KeySummary};
 use tidegate_store::{Clock, WallClock};
 
 use super::parts::{ago, state, within};
 use super::{document, error_page};
+use crate::error::Error;
 use crate::wire::key::state as word;
 
 /// How many keys are scanned for one page.

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate::{Filter, GroupFilter, GroupPage, OperationPage, Result};
+use tidegate::{Filter, GroupFilter, GroupPage, OperationPage};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::{State as OperationState, Time};
@@ -13,6 +13,7 @@ use super::deployments::{DeploymentRow, list_recent, panel};
 use super::parts::{ago, count, group, operation, remaining_bar, state, within};
 use super::{document, error_page};
 use crate::edge::query::Query;
+use crate::error::{Error, Result};
 use crate::state::{PartitionState, SharedPartition};
 use crate::wire::response::{TokenAmount, group_state, source_word};
 
@@ -51,20 +52,24 @@ pub(crate) async fn regions(State(app): State<SharedPartition>, query: Query) ->
 async fn read_overview(app: &PartitionState, mut query: Query) -> Result<OverviewData> {
     let only = query.take("state").and_then(|word| OperationState::parse(&word));
     let filter = Filter::default().with_states(only).with_limit(ROWS);
-    let (counts, stopped, groups, limits, operations, deployments) = tokio::try_join!(
-        app.engine.counts(),
-        app.engine.groups(GroupFilter::Stopped, None, ROWS),
-        app.engine.groups(GroupFilter::All, None, ROWS),
-        app.engine.limits(),
-        first_page(app, filter),
-        list_recent(&app.server),
-    )?;
+    let engine = async {
+        tokio::try_join!(
+            app.engine.counts(),
+            app.engine.groups(GroupFilter::Stopped, None, ROWS),
+            app.engine.groups(GroupFilter::All, None, ROWS),
+            app.engine.limits(),
+            first_page(app, filter),
+        )
+        .map_err(Error::from)
+    };
+    let ((counts, stopped, groups, limits, operations), deployments) =
+        tokio::try_join!(engine, list_recent(&app.server))?;
     let now = app.server.clock.now();
     Ok(OverviewData { now, counts, stopped, groups, limits, operations, deployments, only })
 }
 
 /// The first page that is not empty, if one is found soon.
-async fn first_page(app: &PartitionState, mut filter: Filter) -> Result<OperationPage> {
+async fn first_page(app: &PartitionState, mut filter: Filter) -> tidegate::Result<OperationPage> {
     let mut page = app.engine.list(filter.clone()).await?;
     for _ in 1..PAGES_MAX {
         if !page.operations.is_empty() || page.next.is_none() {

@@ -12,11 +12,11 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tidegate_core::bounds::BATCH_ACCEPT_MAX;
+use tidegate_core::bounds::{BATCH_ACCEPT_MAX, PARTITION_RESPONSE_LEN_MAX};
 use tidegate_core::id::Partition;
 
 use super::placement::PlacementKey;
-use super::relay::{self, ANSWER_LEN_MAX, ForwardRetry};
+use super::relay::{self, ForwardRetry};
 use super::{RoutedCall, RoutingState};
 
 #[derive(Deserialize)]
@@ -88,7 +88,7 @@ async fn merge(count: usize, answers: Vec<(Vec<usize>, Response)>) -> Response {
     for (places, response) in answers {
         let is_good = response.status() == StatusCode::ACCEPTED;
         let (head, body) = response.into_parts();
-        let body = axum::body::to_bytes(body, ANSWER_LEN_MAX).await.unwrap_or_default();
+        let body = axum::body::to_bytes(body, PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
         let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         let members = answer.get_mut("operations").and_then(Value::as_array_mut).map(std::mem::take);
         let mut members = members.unwrap_or_default().into_iter();

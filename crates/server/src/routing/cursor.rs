@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::Seq;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::id::Partition;
+
+use crate::error::{Error, ErrorCode, Result};
 
 const SUM_LEN: usize = 16;
 

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, Error, ErrorCode, Result, Submission};
+use tidegate::{Engine, ErrorKind, Submission};
 use tidegate_store::outbox::{OutboxId, OutboxRow, TOPIC};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::LocalPartitions;
+use crate::error::{Error, ErrorCode, Result};
 use crate::telemetry;
 use crate::wire::{request, submission};
 
@@ -80,10 +81,10 @@ impl Drainer {
         for ((id, waited, payload), answer) in handed_in.into_iter().zip(answers) {
             match answer {
                 Ok(()) => accepted += 1,
-                Err(error) if is_transient(error.code) => later = Some(error),
+                Err(error) if error.kind.is_transient() => later = Some(error),
                 // In a rolling deployment, nodes get a new configuration one after the other.
-                Err(error) if error.code == ErrorCode::UnknownUpstream && waited < NEWS => {}
-                Err(error) => bad.push((id, request::explain(error, &payload))),
+                Err(error) if error.kind == ErrorKind::UnknownUpstream && waited < NEWS => {}
+                Err(error) => bad.push((id, request::explain(error.into(), &payload))),
             }
         }
         telemetry::record_drained(accepted);
@@ -91,25 +92,17 @@ impl Drainer {
         for (id, why) in bad {
             self.move_aside(id, &why).await?;
         }
-        later.map_or_else(|| Ok(aside + accepted), Err)
+        later.map_or_else(|| Ok(aside + accepted), |error| Err(error.into()))
     }
 
     async fn move_aside(&self, id: OutboxId, why: &Error) -> Result<()> {
-        self.engine.refuse_outbox_row(id, why).await?;
+        self.engine.refuse_outbox_row(id, why.code, &why.message).await?;
         let (partition, code) = (self.engine.partition(), why.code.to_string());
         let field = why.field.as_deref().unwrap_or_default();
         tracing::warn!(partition, row = id.0, %code, field, "an outbox row was refused and moved aside");
         telemetry::record_outbox_refused(why);
         Ok(())
     }
-}
-
-/// Whether the same row may be accepted later.
-const fn is_transient(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::StoreUnavailable | ErrorCode::Stopping | ErrorCode::StoreRefused | ErrorCode::Internal
-    )
 }
 
 /// Parses a row as a submission. Its times count from the moment it was submitted, and it always

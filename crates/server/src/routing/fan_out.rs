@@ -9,9 +9,10 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
 use tidegate_core::id::Partition;
 
-use super::relay::{self, ANSWER_LEN_MAX};
+use super::relay;
 use super::{RoutedCall, RoutingState};
 use crate::api;
 use crate::edge::query::Query;
@@ -36,7 +37,8 @@ pub(super) async fn ask_partitions(
         if response.status() != StatusCode::OK {
             return Err(response);
         }
-        let body = axum::body::to_bytes(response.into_body(), ANSWER_LEN_MAX).await.unwrap_or_default();
+        let body =
+            axum::body::to_bytes(response.into_body(), PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
         let value = serde_json::from_slice(&body).unwrap_or_default();
         Ok(PartitionAnswer { partition, value })
     });
@@ -110,7 +112,7 @@ pub(super) async fn group(front: &RoutingState, call: RoutedCall) -> Response {
             }
         }
         let (head, body) = response.into_parts();
-        let body = axum::body::to_bytes(body, ANSWER_LEN_MAX).await.unwrap_or_default();
+        let body = axum::body::to_bytes(body, PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
         let depth = serde_json::from_slice::<Value>(&body)
             .ok()
             .and_then(|group| group["depth"].as_u64())

@@ -10,12 +10,13 @@ use tidegate_cluster::{AcquireError, BoxFuture, HandshakeOutcome, PartitionHandl
 use tidegate_core::fact::LimitShape;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Counts;
+use tidegate_core::{LimitName, Placement};
 use tidegate_store::outbox::PublishedUpstream;
 use tokio::sync::{Notify, broadcast};
 
 use super::drainer::Drainer;
 use super::handshake::HandshakeClient;
-use super::placement::{PlacementKey, upstream_partition};
+use super::placement::PlacementKey;
 use crate::api;
 use crate::deployment_runner::DeploymentRunner;
 use crate::state::{PartitionState, ServerState};
@@ -89,7 +90,7 @@ impl LocalPartitions {
     }
 
     /// Counts the operations of all local partitions by state.
-    pub(crate) async fn counts(&self) -> tidegate::Result<Counts> {
+    pub(crate) async fn counts(&self) -> crate::error::Result<Counts> {
         let mut counts = Counts::default();
         for engine in self.engines() {
             counts += engine.counts().await?;
@@ -109,9 +110,9 @@ impl LocalPartitions {
     /// The limits that belong to a partition.
     fn limits_of(&self, partition: Partition) -> Vec<(Arc<str>, LimitShape)> {
         let here = |name: &str| {
-            let upstream = name.split('/').next().unwrap_or_default();
+            let upstream = LimitName::parse(name).upstream();
             self.setup.spread.contains(upstream)
-                || upstream_partition(upstream, self.setup.partitions) == partition
+                || Placement::Upstream(upstream).partition(self.setup.partitions) == partition
         };
         self.setup.limits.iter().filter(|(name, _)| here(name)).cloned().collect()
     }

@@ -9,13 +9,14 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use tidegate::{Error, ErrorCode, Subscription};
+use tidegate::Subscription;
 use tidegate_cluster::ClusterView;
 use tidegate_core::id::Partition;
 
 use super::RoutingState;
 use crate::api::events::{self, EngineLookup, EventFilter};
 use crate::edge::query::Query;
+use crate::error::{Error, ErrorCode};
 use crate::telemetry;
 use crate::wire::error::ApiError;
 use crate::wire::time::Timestamp;
@@ -80,7 +81,7 @@ pub(crate) fn cluster_view_json(view: &ClusterView) -> Value {
         .iter()
         .map(|node| {
             json!({
-                "name": node.name, "address": node.address, "until": Timestamp(node.until),
+                "name": node.name, "address": node.record.address, "until": Timestamp(node.until),
                 "partitions": owned(&node.name),
             })
         })

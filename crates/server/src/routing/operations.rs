@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use tidegate::{Filter, Result};
+use tidegate::Filter;
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq, Time};
 
@@ -13,6 +13,7 @@ use super::fan_out::{self, PartitionAnswer};
 use super::{RoutedCall, RoutingState};
 use crate::api::operations as api_operations;
 use crate::edge::query::Query;
+use crate::error::Result;
 use crate::wire::cursor as cursor_of_one;
 use crate::wire::error::ApiError;
 use crate::wire::time::Timestamp;

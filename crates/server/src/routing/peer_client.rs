@@ -84,7 +84,7 @@ impl PeerClient {
 
     /// Forwards a request.
     pub(super) async fn send(&self, node: &Node, partition: Partition, call: &RoutedCall) -> ForwardOutcome {
-        let uri = format!("http://{}/internal/{partition}{}", node.address, call.target);
+        let uri = format!("http://{}/internal/{partition}{}", node.record.address, call.target);
         let mut request = Request::builder().method(call.method.clone()).uri(uri);
         request = request.header(AUTHORIZATION, self.secret.header());
         if let Some(kind) = &call.content_type {

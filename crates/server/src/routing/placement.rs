@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use tidegate_cluster::partition_of;
-use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
+use tidegate_core::{LimitName, OperationId, Placement};
 use tidegate_discord::deploy;
 
 use super::RoutingState;
@@ -97,16 +96,9 @@ impl<'a> PlacementKey<'a> {
     /// two in step.
     pub(super) fn partition_among(&self, spread: &BTreeSet<String>, partitions: Partition) -> Partition {
         let group = self.group.as_deref().unwrap_or_default();
-        match self.upstream.as_deref() {
-            Some(upstream) if !spread.contains(upstream) => upstream_partition(upstream, partitions),
-            _ => partition_of(&format!("group {group}"), partitions),
-        }
+        Placement::new(self.upstream.as_deref(), group, |upstream| spread.contains(upstream))
+            .partition(partitions)
     }
-}
-
-/// The partition of an upstream that is not spread.
-pub(crate) fn upstream_partition(upstream: &str, partitions: Partition) -> Partition {
-    partition_of(&format!("upstream {upstream}"), partitions)
 }
 
 /// The id in a path such as `/v1/operations/op_…/why`, however the client has encoded it.
@@ -121,7 +113,7 @@ pub(super) fn upstream_in(target: &str) -> String {
     let path = target.split('?').next().unwrap_or_default();
     let name = path.strip_prefix("/v1/limits/").unwrap_or_default();
     let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    name.split('/').next().unwrap_or_default().to_owned()
+    LimitName::parse(&name).upstream().to_owned()
 }
 
 #[cfg(test)]

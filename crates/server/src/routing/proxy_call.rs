@@ -10,11 +10,12 @@ use axum::http::{HeaderMap, HeaderName, Method};
 use axum::response::Response;
 use http_body_util::{BodyExt, Limited};
 use tidegate_core::OperationId;
+use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
 use tidegate_idempotency::OutcomeClass;
 use tokio::time::Instant;
 
 use super::placement::PlacementKey;
-use super::relay::{self, ANSWER_LEN_MAX, ForwardRetry};
+use super::relay::{self, ForwardRetry};
 use super::{RoutedCall, RoutingState};
 use crate::api::route::Idempotence;
 use crate::pacing::request::{GROUP, end_to_end_headers};
@@ -129,7 +130,7 @@ async fn follow_operation(
             ..call.clone()
         };
         let told = relay::forward_to_partition(front, id.partition(), &look, look.retry(|| false)).await;
-        if let Ok(told) = Limited::new(told.into_body(), ANSWER_LEN_MAX).collect().await
+        if let Ok(told) = Limited::new(told.into_body(), PARTITION_RESPONSE_LEN_MAX).collect().await
             && let Some(response) = stored::stored_response(&call.method, id, &told.to_bytes())
         {
             return response;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tidegate::{Error, ErrorCode};
 use tidegate_cluster::PartitionRoute;
+use tidegate_core::Placement;
 use tidegate_core::id::Partition;
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -19,6 +19,7 @@ use super::placement::{self, PlacementKey};
 use super::{RoutedCall, RoutingState};
 use crate::edge::auth::Caller;
 use crate::edge::request_id::RequestId;
+use crate::error::{Error, ErrorCode};
 use crate::pacing::response::{OPERATION, without_made_up_length};
 use crate::wire::error::ApiError;
 use forward_trace::ForwardTrace;
@@ -26,8 +27,6 @@ use forward_trace::ForwardTrace;
 /// How long a request is held during a handoff of its partition. A failover after a crash is
 /// shorter.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(12);
-/// The largest response of a partition that is merged with others.
-pub(super) const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
 /// The timeout of one lookup of the owner.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -69,7 +68,7 @@ pub(super) async fn by_limit(front: &RoutingState, call: RoutedCall) -> Response
             format!("The upstream {upstream} is spread by group; its limits are not in one partition.");
         return ApiError(Error::new(ErrorCode::NotNow, message)).into_response();
     }
-    let partition = placement::upstream_partition(&upstream, front.cluster.partitions());
+    let partition = Placement::Upstream(&upstream).partition(front.cluster.partitions());
     forward_to_partition(front, partition, &call, call.retry(|| false)).await
 }
 

@@ -8,8 +8,9 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tidegate_core::State;
+use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
 
-use super::relay::{self, ANSWER_LEN_MAX};
+use super::relay;
 use super::{RoutedCall, RoutingState};
 use crate::api::route::Idempotence;
 use crate::api::submit::waited_status;
@@ -41,7 +42,7 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
         return accepted;
     }
     let (head, body) = accepted.into_parts();
-    let body = to_bytes(body, ANSWER_LEN_MAX).await.unwrap_or_default();
+    let body = to_bytes(body, PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
     let receipt: Value = serde_json::from_slice(&body).unwrap_or_default();
     let accepted = || Response::from_parts(head.clone(), body.clone().into());
     let Some(id) = receipt["id"].as_str() else { return accepted() };
@@ -59,7 +60,7 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
         // It was accepted, whatever became of the poll.
         return accepted();
     }
-    let body = to_bytes(ended.into_body(), ANSWER_LEN_MAX).await.unwrap_or_default();
+    let body = to_bytes(ended.into_body(), PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
     let Ok(Value::Object(mut operation)) = serde_json::from_slice(&body) else { return accepted() };
     let is_duplicate = receipt["deduplicated"] == true;
     let state = operation.get("state").and_then(Value::as_str).and_then(State::parse);

@@ -3,11 +3,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use tidegate::{Error, ErrorCode, Filter, Result};
+use tidegate::Filter;
 use tidegate_core::OperationId;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
 use super::time::Timestamp;
+use crate::error::{Error, ErrorCode, Result};
 
 const SUM_LEN: usize = 16;
 

@@ -1,12 +1,12 @@
 //! A request for a deployment, parsed field by field.
 
-use tidegate::{Error, ErrorCode, Result};
+use tidegate_core::bounds::DEPLOYMENT_LEN_MAX;
 use tidegate_discord::Id;
 use tidegate_discord::deploy::DeployRequest;
 
 use super::field::Field;
 use super::object::{self, Fields};
-use tidegate_core::bounds::DEPLOYMENT_LEN_MAX;
+use crate::error::{Error, ErrorCode, Result};
 
 const NAMES: [&str; 7] = ["guild", "upstream", "template", "prune", "verify", "audit_channel", "dry_run"];
 /// The file name of a received template in messages.

@@ -7,10 +7,10 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
-use tidegate::{Error, ErrorCode};
 
 use super::object::truncate_name;
 use super::time::Timestamp;
+use crate::error::{Error, ErrorCode};
 
 /// When a caller may retry after the store could not be written.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
@@ -25,6 +25,12 @@ pub(crate) struct ApiError(pub Error);
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         Self(error)
+    }
+}
+
+impl From<tidegate::Error> for ApiError {
+    fn from(error: tidegate::Error) -> Self {
+        Self(error.into())
     }
 }
 

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tidegate::{Error, ErrorCode, Result};
 
 use super::object::missing;
+use crate::error::{Error, ErrorCode, Result};
 
 /// A field by name, as it was sent.
 #[derive(Clone, Copy)]

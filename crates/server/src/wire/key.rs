@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::Time;
 use tidegate_core::fingerprint::hex;
 use tidegate_core::shared::record::OnLapse;
@@ -15,6 +14,7 @@ use tidegate_idempotency::{KeyDetail, KeyState, KeySummary, RecordName, Recorded
 use super::field::Field;
 use super::object::{self, Fields};
 use super::time::Timestamp;
+use crate::error::{Error, ErrorCode, Result};
 
 /// The states of a key.
 pub(crate) const STATES: [&str; 3] = ["processing", "unknown", "completed"];

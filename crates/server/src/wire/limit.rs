@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::bounds::TOKENS_MAX;
 use tidegate_core::bucket::default_margin;
 use tidegate_core::fact::LimitShape;
@@ -10,6 +9,7 @@ use tidegate_core::operation::MICRO;
 
 use super::field::Field;
 use super::object::{Fields, read};
+use crate::error::{Error, ErrorCode, Result};
 
 const NAMES: [&str; 5] = ["capacity", "refill_per_s", "at_once", "open", "reset"];
 

@@ -7,9 +7,9 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use tidegate::{Error, ErrorCode};
 
 use super::problems::RequestProblems;
+use crate::error::{Error, ErrorCode};
 
 /// The fields of an object.
 pub(crate) struct Fields<'a, const N: usize> {

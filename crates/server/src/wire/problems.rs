@@ -1,9 +1,8 @@
 //! All problems of one request, collected so that its sender learns of all of them at once.
 
-use tidegate::{Error, Result};
+use tidegate_core::bounds::PROBLEMS_MAX;
 
-/// How many problems of one request are reported at most; the rest are left out.
-pub(crate) const PROBLEMS_MAX: usize = 20;
+use crate::error::{Error, Result};
 
 /// The problems found so far, in the order they were found.
 #[derive(Debug, Default)]
@@ -43,7 +42,7 @@ impl RequestProblems {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate::ErrorCode;
+    use crate::error::ErrorCode;
 
     #[test]
     fn all_are_told_with_the_first_and_no_more_than_fit() {

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use tidegate::{Error, ErrorCode, Result};
 use tidegate_upstream::request::header::validate;
 
 use super::field::Field;
 use super::object::{Fields, missing, read, truncate_name};
 use super::problems::RequestProblems;
+use crate::error::{Error, ErrorCode, Result};
 
 const ENVELOPE: [&str; 2] = ["upstream", "request"];
 const NAMES: [&str; 4] = ["method", "path", "headers", "body"];

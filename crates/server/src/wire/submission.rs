@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tidegate::{Error, ErrorCode, Result, Submission};
+use tidegate::Submission;
 use tidegate_core::bounds::{
     ATTEMPTS_MAX, CHARGES_MAX, DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX, HORIZON_MAX, PAYLOAD_LEN_MAX, PRIORITY_MAX,
     TOKENS_MAX, TRACE_LEN_MAX,
@@ -20,6 +20,7 @@ use super::object::{Fields, ParsedObject, read, read_list, truncate_name};
 use super::problems::RequestProblems;
 use super::request;
 use super::time;
+use crate::error::{Error, ErrorCode, Result};
 
 const NAMES: [&str; 14] = [
     "kind",

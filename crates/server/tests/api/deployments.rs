@@ -97,7 +97,7 @@ async fn serve(store: &str, sim: &DiscordSim) -> Server {
         match Server::start(config).await {
             Ok(server) => return server,
             // The previous server may hold the folder for a moment longer.
-            Err(error) if error.code == tidegate::ErrorCode::StoreRefused => {
+            Err(error) if error.code == tidegate_server::ErrorCode::StoreRefused => {
                 sleep(Duration::from_millis(20)).await;
             }
             Err(error) => panic!("{error}"),

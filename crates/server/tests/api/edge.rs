@@ -107,6 +107,9 @@ async fn metrics_tell_what_was_accepted_and_refused() {
         ] {
             assert!(text.contains(name), "{name} is not in\n{text}");
         }
+        for name in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()) {
+            assert!(text.contains(&format!("# HELP {name} ")), "{name} is not described");
+        }
     })
     .await;
 }

@@ -10,7 +10,8 @@ use tidegate_upstream::{Body, HttpRequest, Method};
 
 use super::attempt::ApiKind;
 use super::error::{Error, Result, ShopifyErrorKind};
-use crate::cost::{CallShape, CostCache, SINGLE_MAX, UNREADABLE_COST, Variables, estimate};
+use crate::bounds::SINGLE_MAX;
+use crate::cost::{CallShape, CostCache, UNREADABLE_COST, Variables, estimate};
 use crate::document::Document;
 use crate::idempotent;
 use crate::version::ApiVersion;

@@ -2,7 +2,8 @@
 //! object one, a mutation ten plus the objects of its response, a connection two plus, for each
 //! object it may return, one and the cost of what is selected of it.
 
-use super::{PAGE_MAX, Variables};
+use super::Variables;
+use crate::bounds::PAGE_MAX;
 use crate::document::{Document, Field, OperationDefinition, OperationType, Selection};
 
 const MUTATION: u64 = 10;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate_upstream::retry_after::RETRY_AFTER_MAX;
+use tidegate_core::bounds::RETRY_AFTER_MAX;
 
 use super::*;
 

@@ -6,7 +6,7 @@
 mod shop;
 use std::time::Duration;
 
-use tidegate::ErrorCode;
+use tidegate::ErrorKind;
 use tidegate_core::State;
 use tidegate_core::fact::{LimitShape, LimitSource};
 use tidegate_core::operation::MICRO;
@@ -199,8 +199,8 @@ async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
     let stated = large(6).with_cost("points", 201);
     assert_eq!(
-        engine.submit(stated).await.unwrap_err().code,
-        ErrorCode::TooCostly,
+        engine.submit(stated).await.unwrap_err().kind,
+        ErrorKind::TooCostly,
         "the caller's cost counts"
     );
 }

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use tidegate_core::Time;
+use tidegate_core::bounds::COSTS_SCANNED_MAX;
 use tidegate_core::id::Partition;
+use tidegate_core::{LimitName, Time};
 use tidegate_store::costs::{
-    Cost, CostLine, CostQuery, CostReport, LimitSnapshot, SCAN_MAX, merge_reports, micro_to_tokens,
-    tokens_to_micro, upstream_of,
+    Cost, CostLine, CostQuery, CostReport, LimitSnapshot, merge_reports, micro_to_tokens, tokens_to_micro,
 };
 use tidegate_store::log::{Ownership, Retention};
 use tidegate_store::{Costs, StoreFuture};
@@ -46,7 +46,7 @@ pub(super) fn insert(sql: &Connection, costs: &[Cost]) -> rusqlite::Result<()> {
             cost.operation.to_string(),
             cost.claim.0.cast_signed(),
             cost.nth,
-            upstream_of(&cost.limit),
+            LimitName::parse(&cost.limit).upstream(),
             &*cost.limit,
             &*cost.shape,
             micro_to_tokens(cost.requested),
@@ -64,7 +64,8 @@ fn bound(time: Time) -> i64 {
 fn sum_costs(sql: &Connection, question: &CostQuery) -> rusqlite::Result<CostReport> {
     let since = bound(question.since);
     let mut too_much = sql.prepare_cached(TOO_MUCH)?;
-    let too_much: Option<i64> = too_much.query_row((since, SCAN_MAX), |row| row.get(0)).optional()?;
+    let too_much: Option<i64> =
+        too_much.query_row((since, COSTS_SCANNED_MAX), |row| row.get(0)).optional()?;
     let since = too_much.map_or(since, |at| at + 1);
     let mut by_shape = sql.prepare_cached(BY_SHAPE)?;
     let most = i64::try_from(question.most).unwrap_or(i64::MAX);
@@ -103,7 +104,7 @@ fn write_limit_snapshots(
     for standing in standings {
         keep.execute((
             &*standing.name,
-            upstream_of(&standing.name),
+            LimitName::parse(&standing.name).upstream(),
             &*standing.kind,
             standing.capacity.map(micro_to_tokens),
             standing.refill_per_s.map(micro_to_tokens),

@@ -2,11 +2,12 @@
 //! enough rows were scanned; operations that did not succeed have an index of their own.
 
 use rusqlite::{CachedStatement, Connection, Rows};
+use tidegate_core::bounds::LIST_SCANNED_MAX;
 use tidegate_core::{EndState, Seq, State};
 use tidegate_store::log::{StoredEntry, StoredPage, StoredQuery};
 
 use super::rows;
-use crate::query_filter::{SCANNED_MAX, matches_end_state, matches_group_and_kind};
+use crate::query_filter::{matches_end_state, matches_group_and_kind};
 
 const NEWEST: &str = "SELECT seq, grp, kind FROM operations WHERE seq <= ?1 ORDER BY seq DESC";
 const UNSUCCESSFUL: &str = "
@@ -25,7 +26,7 @@ pub(super) fn page(sql: &Connection, query: &StoredQuery) -> rusqlite::Result<St
     let mut walk = start(&mut walk, query, first)?;
     let (mut scanned, mut looked_at) = (0, None);
     while let Some(row) = walk.next()? {
-        if page.items.len() >= query.limit || scanned >= SCANNED_MAX {
+        if page.items.len() >= query.limit || scanned >= LIST_SCANNED_MAX {
             page.next = looked_at;
             break;
         }

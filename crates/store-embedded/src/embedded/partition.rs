@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use rusqlite::Connection;
 use tidegate_core::Seq;
+use tidegate_core::bounds::STORE_READS_MAX;
 use tidegate_core::id::Partition;
 use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::sync::Semaphore;
@@ -16,7 +17,7 @@ use super::errors::{damaged, nothing_changed};
 use super::lock::{Lock, sync_names, unusable};
 use super::mark::MarkFile;
 use super::partition_meta::{Counts, PartitionMeta};
-use super::reader::{READS_MAX, Readers};
+use super::reader::Readers;
 use super::sqlite_checkpointer::SqliteCheckpointer;
 use super::wal::{self, Wal};
 use super::writer::{Setup, SqliteWriter, StepContext, StepResult};
@@ -86,7 +87,7 @@ impl PartitionFile {
             partition,
             counts,
             readers,
-            reads: Semaphore::new(READS_MAX),
+            reads: Semaphore::new(STORE_READS_MAX),
             snapshots: Arc::default(),
             swept_to: Mutex::default(),
             wal: front,
@@ -195,8 +196,8 @@ mod tests {
         let file = store.partition(0).await.unwrap();
         let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         // Opens when all permits are taken.
-        let full = Arc::new(Barrier::new(READS_MAX));
-        let reads = (0..READS_MAX * 8).map(|_| {
+        let full = Arc::new(Barrier::new(STORE_READS_MAX));
+        let reads = (0..STORE_READS_MAX * 8).map(|_| {
             let (file, inside, most) = (Arc::clone(&file), Arc::clone(&inside), Arc::clone(&most));
             let full = Arc::clone(&full);
             let look = move |_: &Connection| {
@@ -210,6 +211,6 @@ mod tests {
         for read in reads.collect::<Vec<_>>() {
             read.await.unwrap().unwrap();
         }
-        assert_eq!(most.load(Ordering::SeqCst), READS_MAX);
+        assert_eq!(most.load(Ordering::SeqCst), STORE_READS_MAX);
     }
 }

@@ -5,16 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::Connection;
+use tidegate_core::bounds::STORE_READS_MAX;
 use tidegate_store::Result;
 
 use super::errors::nothing_changed;
 use super::schema;
 
-/// The number of concurrent reads; further ones wait. More would need more connections, each with a
-/// cache to fill and statements to parse, and no disk reads faster for it.
-pub(super) const READS_MAX: usize = 4;
 /// Idle connections that are kept open: those, and one for readers that do not wait for a permit.
-const IDLE_MAX: usize = READS_MAX + 1;
+const IDLE_MAX: usize = STORE_READS_MAX + 1;
 
 /// The idle connections.
 pub(super) struct Readers {

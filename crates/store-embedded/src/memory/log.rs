@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::Seq;
+use tidegate_core::bounds::LIST_SCANNED_MAX;
 use tidegate_core::id::Partition;
 use tidegate_store::costs::{Cost, LimitSnapshot};
 use tidegate_store::log::{
@@ -18,7 +19,7 @@ use tidegate_store::{Costs, Log, Result, StoreFuture, codec};
 
 use super::{MemoryStore, ready};
 use crate::epoch_lease::EpochLease;
-use crate::query_filter::{SCANNED_MAX, matches_end_state, matches_group_and_kind};
+use crate::query_filter::{matches_end_state, matches_group_and_kind};
 use crate::{checks, query_filter};
 
 /// Every partition that was ever used.
@@ -67,7 +68,7 @@ impl MemoryPartition {
         let mut page = StoredPage::default();
         let mut looked_at = None;
         for (scanned, operation) in self.operations.range(..before).rev().map(|(_, kept)| kept).enumerate() {
-            if page.items.len() >= query.limit || scanned >= SCANNED_MAX {
+            if page.items.len() >= query.limit || scanned >= LIST_SCANNED_MAX {
                 page.next = looked_at;
                 break;
             }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use tidegate_store::nodes::Node;
+use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::{Nodes, StoreFuture};
 use tokio::sync::mpsc;
 
 use super::{MemoryStore, ready};
 
 impl Nodes for MemoryStore {
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node> {
-        let (name, address) = (name.to_owned(), address.to_owned());
-        ready(move || Ok(self.nodes.register(&name, &address, ttl)))
+    fn register(&self, name: &str, record: &NodeRecord, ttl: Duration) -> StoreFuture<'_, Node> {
+        let (name, record) = (name.to_owned(), record.clone());
+        ready(move || Ok(self.nodes.register(&name, record, ttl)))
     }
 
     fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node> {

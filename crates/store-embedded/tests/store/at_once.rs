@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tidegate_contract::ManualClock;
 use tidegate_core::Seq;
 use tidegate_store::log::{Lsn, Retention, StoredQuery};
+use tidegate_store::nodes::NodeRecord;
 use tidegate_store::{Clock, Log, Nodes, SharedState, StoreFuture, Upkeep, codec};
 use tidegate_store_embedded::MemoryStore;
 
@@ -39,7 +40,7 @@ fn every_verb_is_answered_at_the_first_question() {
     assert_eq!(now(store.stats()).operations, 5);
     now(store.acquire_lease("bulk", TTL));
     now(store.reserve(Vec::new()));
-    now(store.register("test", "", TTL));
+    now(store.register("test", &NodeRecord::default(), TTL));
     assert_eq!(now(store.list_nodes()).len(), 1);
     now(store.health());
 }

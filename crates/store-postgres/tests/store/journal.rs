@@ -90,7 +90,7 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
         assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "6");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "7");
     });
 }
 

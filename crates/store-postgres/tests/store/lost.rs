@@ -9,6 +9,7 @@ use tidegate_core::operation::MICRO;
 use tidegate_core::shared::bucket::ReservationRequest;
 use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::log::{Batch, Lsn};
+use tidegate_store::nodes::NodeRecord;
 use tidegate_store::{Log, Nodes, SharedState, StoreErrorKind, Upkeep};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, store, waiting_append};
@@ -96,7 +97,7 @@ fn a_server_that_was_restarted_is_used_again() {
         assert_eq!(last(&store).await, Lsn(1));
         assert_eq!(kept(&store, 1..9).await, 2);
         store.renew(owner, TTL).await.expect("renew");
-        store.register("node", "", TTL).await.expect("register");
+        store.register("node", &NodeRecord::default(), TTL).await.expect("register");
         let first = store.append(owner, accepts(3..5, Time::ZERO, 10)).await.map_err(|error| error.kind());
         assert!(matches!(first, Ok(Lsn(2)) | Err(StoreErrorKind::Unsure)), "{first:?}");
         let follows = Batch { follows: Some(last(&store).await), ..accepts(5..7, Time::ZERO, 10) };

@@ -59,10 +59,10 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         let store = store(&server).await;
         let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
-        execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
+        execute(&mut sql, "UPDATE meta SET value = 8 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), StoreErrorKind::Unreadable);
-        assert!(error.to_string().ends_with("has format 7; this program reads format 6"), "{error}");
+        assert!(error.to_string().ends_with("has format 8; this program reads format 7"), "{error}");
         // An existing owner notices too.
         assert_eq!(
             store.renew(owner, TTL).await.expect_err("it is newer").kind(),
@@ -112,7 +112,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 6);
+        assert_eq!(format, 7);
     });
 }
 

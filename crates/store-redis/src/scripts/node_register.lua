@@ -1,7 +1,7 @@
--- KEYS nodes · ARGV now, name, address, ttl, '1' when it must exist already. A node is `until
--- address`; expired ones are removed.
+-- KEYS nodes · ARGV now, name, record, ttl, '1' when it must exist already. A node is `until
+-- record`; expired ones are removed.
 local now = clock(ARGV[1])
-local all, address = redis.call('HGETALL', KEYS[1]), ARGV[3]
+local all, record = redis.call('HGETALL', KEYS[1]), ARGV[3]
 local known, gone = false, {}
 for i = 1, #all, 2 do
   local untl, where = string.match(all[i + 1], '^(%d+) (.*)$')
@@ -13,11 +13,11 @@ for i = 1, #all, 2 do
 end
 if ARGV[5] == '1' then
   if not known then return {} end
-  address = known
+  record = known
 end
 local untl = digits(later(now, ARGV[4]))
-redis.call('HSET', KEYS[1], ARGV[2], untl .. ' ' .. address)
+redis.call('HSET', KEYS[1], ARGV[2], untl .. ' ' .. record)
 for _, name in ipairs(gone) do
   if name ~= ARGV[2] then redis.call('HDEL', KEYS[1], name) end
 end
-return {untl, address}
+return {untl, record}

@@ -7,6 +7,7 @@ use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome, Settleme
 use tidegate_core::shared::lease::AcquireOutcome;
 use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim};
 use tidegate_core::shared::window::OpenWindowOutcome;
+use tidegate_store::nodes::NodeRecord;
 use tidegate_store::{Log, Nodes, SharedState};
 use tidegate_store_redis::RedisStore;
 
@@ -31,7 +32,7 @@ async fn lim_5_lim_15_times_are_the_servers() {
         panic!("it was free")
     };
     let owner = store.acquire_partition(PARTITION, "test", HOUR).await.unwrap();
-    let node = store.register("a", "10.0.0.1:7400", HOUR).await.unwrap();
+    let node = store.register("a", &NodeRecord::at("10.0.0.1:7400"), HOUR).await.unwrap();
     let OpenWindowOutcome::Ask(window) = store.open_window("w", 1, HOUR).await.unwrap() else {
         panic!("it was closed")
     };

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use tidegate_core::Time;
+use tidegate_core::{LimitName, Time};
 
-use super::{Cost, upstream_of};
+use super::Cost;
 
 /// Selects the costs to sum up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,10 @@ pub fn sum_costs<'a>(costs: impl Iterator<Item = &'a Cost>, question: &CostQuery
     let mut limits: HashMap<&str, u64> = HashMap::new();
     let wanted = |cost: &&Cost| {
         cost.at >= question.since
-            && question.upstream.as_deref().is_none_or(|upstream| upstream == upstream_of(&cost.limit))
+            && question
+                .upstream
+                .as_deref()
+                .is_none_or(|upstream| upstream == LimitName::parse(&cost.limit).upstream())
     };
     for cost in costs.filter(wanted) {
         let of_limit = limits.entry(&cost.limit).or_default();

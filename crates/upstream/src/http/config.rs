@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use tidegate_core::ServerErrors;
-use tidegate_core::bounds::{CHARGES_MAX, RESULT_LEN_MAX, TOKENS_MAX};
+use tidegate_core::bounds::{CHARGES_MAX, RESULT_LEN_MAX, TOKENS_MAX, UPSTREAM_NAME_LEN_MAX};
 use tidegate_core::operation::MICRO;
 
 use crate::port::FieldRefusal;
 use crate::request::header;
 use crate::secret::Secret;
 
-/// Longest name of an upstream or of one of its limits, in bytes.
-pub const NAME_LEN_MAX: usize = 64;
 /// The default time to wait for a response.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// The default time to wait for a connection.
@@ -219,7 +217,7 @@ impl UpstreamConfig {
 
     /// Refuses one of its fields.
     pub(crate) fn refuse(&self, field: &str, message: impl Into<String>) -> FieldRefusal {
-        let name: String = self.name.chars().take(NAME_LEN_MAX).collect();
+        let name: String = self.name.chars().take(UPSTREAM_NAME_LEN_MAX).collect();
         FieldRefusal::new(format!("upstream.{name}.{field}"), message)
     }
 
@@ -244,7 +242,7 @@ impl UpstreamConfig {
             return Err(self.refuse("token_header", "HTTP does not allow this header, or the token in it."));
         }
         if let Some(name) = self.stored_headers.iter().find(|name| !header::may_be_stored(name)) {
-            let name: String = name.chars().take(NAME_LEN_MAX).collect();
+            let name: String = name.chars().take(UPSTREAM_NAME_LEN_MAX).collect();
             let message = format!("{name:?} is no header in lower case that may be stored with a request.");
             return Err(self.refuse("stored_headers", message));
         }
@@ -277,5 +275,5 @@ const NAME_RULE: &str = "A name is 1 to 64 letters, digits, '-', '_' or '.'.";
 
 fn is_name(name: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    (1..=NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(allowed)
+    (1..=UPSTREAM_NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(allowed)
 }

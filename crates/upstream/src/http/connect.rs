@@ -39,7 +39,7 @@ impl Connector {
         tcp.enforce_http(is_plain);
         // A request and its response are small, and a caller waits for both.
         tcp.set_nodelay(true);
-        let transport = if is_plain { Transport::Tcp(tcp) } else { Transport::Tls(encrypted(tcp)?) };
+        let transport = if is_plain { Transport::Tcp(tcp) } else { Transport::Tls(tls_connector(tcp)?) };
         Ok(Self { transport, timeout })
     }
 
@@ -70,7 +70,15 @@ impl Transport {
     }
 }
 
-fn encrypted(tcp: HttpConnector) -> Result<HttpsConnector<HttpConnector>, BoxError> {
+/// Opens TLS connections.
+pub type TlsConnector = HttpsConnector<HttpConnector>;
+
+/// Returns a connector that opens TLS connections to servers whose certificates the system trusts.
+///
+/// # Errors
+/// When the system's certificates cannot be read.
+pub fn tls_connector(mut tcp: HttpConnector) -> Result<TlsConnector, BoxError> {
+    tcp.enforce_http(false);
     let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new().with_provider_and_platform_verifier(provider)?;
     Ok(builder.https_only().enable_http1().wrap_connector(tcp))

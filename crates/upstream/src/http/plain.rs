@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::Charge;
+use tidegate_core::bounds::UPSTREAM_NAME_LEN_MAX;
 use tidegate_core::bucket::default_margin;
 use tidegate_core::fact::LimitShape;
+use tidegate_core::{Charge, LimitName};
 
-use super::config::{LimitConfig, LimitKind, NAME_LEN_MAX};
+use super::config::{LimitConfig, LimitKind};
 use super::dialect::{Dialect, LimitDefinition};
 use crate::port::FieldRefusal;
 use crate::request::HttpRequest;
@@ -66,7 +67,7 @@ pub fn refuse_unknown_limits(
     cost: &BTreeMap<String, u64>,
 ) -> Result<(), FieldRefusal> {
     let Some(stranger) = cost.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
-    let stranger: String = stranger.chars().take(NAME_LEN_MAX).collect();
+    let stranger: String = stranger.chars().take(UPSTREAM_NAME_LEN_MAX).collect();
     let message = format!("The upstream {upstream} has no limit called {stranger:?}.");
     Err(FieldRefusal::new(format!("cost.{stranger}"), message))
 }
@@ -80,6 +81,6 @@ impl Limit {
             }
             LimitKind::AtOnce { at_once } => LimitShape::Cap { at_once },
         };
-        Self { short: config.name.clone(), name: format!("{upstream}/{}", config.name).into(), shape }
+        Self { short: config.name.clone(), name: LimitName::new(upstream, &config.name).into(), shape }
     }
 }

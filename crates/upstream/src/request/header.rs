@@ -4,11 +4,11 @@ use http::header::{HeaderName, HeaderValue};
 use tidegate_core::credential::{is_credential_name, is_credential_value};
 
 /// Most headers on one request.
-pub const HEADERS_MAX: usize = 64;
+const HEADERS_MAX: usize = 64;
 /// Longest name, in bytes.
-pub const NAME_LEN_MAX: usize = 256;
+const NAME_LEN_MAX: usize = 256;
 /// Longest value, in bytes.
-pub const VALUE_LEN_MAX: usize = 8 * 1024;
+const VALUE_LEN_MAX: usize = 8 * 1024;
 /// The header that identifies to an upstream the operation a call belongs to.
 pub const OPERATION: &str = "tidegate-operation";
 

@@ -8,7 +8,7 @@ use tidegate_core::url_path::escapes_base;
 use url::Url;
 
 /// Longest path with its query, in bytes.
-pub const PATH_LEN_MAX: usize = 8 * 1024;
+const PATH_LEN_MAX: usize = 8 * 1024;
 
 /// A base that every path is tried on: one segment deep, so that it shows whether a path climbs.
 const TRIAL: &str = "http://upstream.invalid/base";

@@ -1,7 +1,7 @@
 //! A broken journal.
 
+use tidegate_core::bounds::JOURNAL_FENCE_MAX;
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, JournalLines, ObjectMapping};
-use tidegate_store::journal::FENCE_MAX;
 use tidegate_store::{Journal, StoreErrorKind, StoreFuture};
 
 use super::{BrokenStore, Quirk};
@@ -29,7 +29,7 @@ impl Journal for BrokenStore {
                 Quirk::JournalMixesWriters if id == "writer-03" => id = "writer-04".into(),
                 _ => {}
             }
-            let fence = if self.is(Quirk::JournalIgnoresFence) { FENCE_MAX } else { fence };
+            let fence = if self.is(Quirk::JournalIgnoresFence) { JOURNAL_FENCE_MAX } else { fence };
             let written = self.inner.write_journal(&id, fence, lines).await;
             self.forgiven(written)
         })

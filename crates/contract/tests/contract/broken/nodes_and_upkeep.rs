@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
-use tidegate_store::nodes::Node;
+use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
 use tidegate_store::{Nodes, StoreFuture, Upkeep};
 use tokio::sync::mpsc;
@@ -12,16 +12,18 @@ use tokio::sync::mpsc;
 use super::{BrokenStore, Quirk};
 
 impl Nodes for BrokenStore {
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node> {
+    fn register(&self, name: &str, record: &NodeRecord, ttl: Duration) -> StoreFuture<'_, Node> {
         self.notes.lock().unwrap().calls += 1;
-        self.inner.register(name, address, ttl)
+        self.inner.register(name, record, ttl)
     }
 
     fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node> {
         let name = name.to_owned();
         Box::pin(async move {
             match self.inner.heartbeat(&name, ttl).await {
-                Err(_) if self.is(Quirk::HeartbeatRegisters) => self.inner.register(&name, "", ttl).await,
+                Err(_) if self.is(Quirk::HeartbeatRegisters) => {
+                    self.inner.register(&name, &NodeRecord::default(), ttl).await
+                }
                 answer => answer,
             }
         })
@@ -32,7 +34,7 @@ impl Nodes for BrokenStore {
             let mut nodes = self.inner.list_nodes().await?;
             let registered = self.notes.lock().unwrap().calls;
             if self.is(Quirk::NodesStay) && registered > 1 && nodes.iter().all(|node| node.name != "b") {
-                nodes.push(Node { name: "b".into(), address: String::new(), until: Time::ZERO });
+                nodes.push(Node { name: "b".into(), record: NodeRecord::default(), until: Time::ZERO });
             }
             Ok(nodes)
         })

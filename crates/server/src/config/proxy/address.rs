@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tidegate_idempotency::proxy::ProxyUpstream;
 
-use super::override_by_flag;
 use crate::config::problem::ConfigProblem;
 use crate::config::section::Section;
 use crate::config::value::LocatedValue;
@@ -32,7 +31,7 @@ pub(super) fn read(
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<LocatedValue<SocketAddr>> {
     let found = section.text(key, problems)?;
-    let found = override_by_flag(found, flag, said.map(|said| said.to_string()));
+    let found = found.override_by_flag(flag, said.map(|said| said.to_string()));
     match parse_address(&found.value) {
         Ok(value) => Some(LocatedValue { value, at: found.at, key_path: found.key_path }),
         Err(message) => {

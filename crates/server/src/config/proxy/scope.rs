@@ -5,7 +5,7 @@ use axum::http::HeaderName;
 use tidegate_idempotency::ScopeExtractor;
 
 use super::ProxyOverrides;
-use crate::config::problem::{ConfigProblem, SourceLocation};
+use crate::config::problem::ConfigProblem;
 use crate::config::section::Section;
 use crate::config::value::LocatedValue;
 
@@ -52,11 +52,7 @@ pub(super) fn read(
 ) -> Option<ScopeChoice> {
     let header = section.text("scope_header", problems);
     let unscoped = section.switch("unscoped", problems).unwrap_or(false);
-    let said = over.scope_header.clone().map(|value| LocatedValue {
-        value,
-        at: SourceLocation::outside_file("--scope-header"),
-        key_path: String::new(),
-    });
+    let said = over.scope_header.clone().map(|value| LocatedValue::from_flag("--scope-header", value));
     let (header, unscoped) = match (said, over.unscoped) {
         (None, false) => (header, unscoped),
         said => said,

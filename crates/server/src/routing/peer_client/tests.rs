@@ -5,6 +5,7 @@ use axum::Router;
 use axum::http::Method;
 use axum::routing::any;
 use tidegate_core::Time;
+use tidegate_store::nodes::NodeRecord;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
@@ -17,7 +18,7 @@ const SECRET: &str = "a-secret-of-some-length";
 
 fn node(listener: &TcpListener) -> Node {
     let address = listener.local_addr().unwrap().to_string();
-    Node { name: format!("ben@{address}"), address, until: Time::ZERO }
+    Node { name: format!("ben@{address}"), record: NodeRecord::at(address), until: Time::ZERO }
 }
 
 fn call() -> RoutedCall {

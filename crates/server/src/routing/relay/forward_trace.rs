@@ -3,12 +3,12 @@
 
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
-use tidegate::{Error, ErrorCode};
 use tidegate_cluster::PartitionRoute;
 use tidegate_core::id::Partition;
 use tidegate_idempotency::OutcomeClass;
 
 use super::ForwardRetry;
+use crate::error::{Error, ErrorCode};
 use crate::routing::RoutedCall;
 use crate::routing::peer_client::ForwardOutcome;
 use crate::wire::error::ApiError;
@@ -27,11 +27,11 @@ impl ForwardTrace {
         self.may_have_arrived |= matches!(passed, ForwardOutcome::Lost);
         self.found = match (route, passed) {
             (PartitionRoute::OtherNode(node), ForwardOutcome::NotSent | ForwardOutcome::Lost) => {
-                Some(format!("its owner {} does not answer this node at {}", node.name, node.address))
+                Some(format!("its owner {} does not answer this node at {}", node.name, node.record.address))
             }
             (PartitionRoute::OtherNode(node), ForwardOutcome::Refused) => Some(format!(
                 "its owner {} at {} does not take calls from this node, because their secrets differ",
-                node.name, node.address
+                node.name, node.record.address
             )),
             _ => None,
         };
@@ -86,7 +86,7 @@ fn is_submission(call: &RoutedCall) -> bool {
 mod tests {
     use axum::http::HeaderMap;
     use tidegate_core::Time;
-    use tidegate_store::nodes::Node;
+    use tidegate_store::nodes::{Node, NodeRecord};
 
     use super::*;
     use crate::api::route::Idempotence;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn after(tries: &[ForwardOutcome], method: Method, target: &str) -> (ForwardTrace, RoutedCall) {
-        let node = Node { name: "ben".into(), address: "10.0.0.2:7400".into(), until: Time::ZERO };
+        let node = Node { name: "ben".into(), record: NodeRecord::at("10.0.0.2:7400"), until: Time::ZERO };
         let mut story = ForwardTrace::default();
         for passed in tries {
             story.record(&PartitionRoute::OtherNode(node.clone()), passed);

@@ -1,0 +1,106 @@
+//! The error of the server: a code for machines, a message for people, and what else its response
+//! says. The errors of the engine and of the store become one here.
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use tidegate_core::ErrorCode;
+use tidegate_core::{OperationId, Time};
+
+/// An error of the server.
+#[derive(Clone, Debug)]
+pub struct Error {
+    /// The code, for machines.
+    pub code: ErrorCode,
+    /// The message, for people. Never a secret, never a body.
+    pub message: String,
+    /// The invalid field, as the caller spelled it.
+    pub field: Option<String>,
+    /// The operation concerned.
+    pub operation: Option<OperationId>,
+    /// The earliest time at which it could be done.
+    pub earliest: Option<Time>,
+    /// Whether the request may have been accepted all the same.
+    pub unsure: bool,
+    /// Further problems with the same request.
+    pub also: Box<[Self]>,
+    pub(crate) source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// A result of the server.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Creates an error.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            field: None,
+            operation: None,
+            earliest: None,
+            unsure: false,
+            also: Box::default(),
+            source: None,
+        }
+    }
+
+    /// Sets the field concerned.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Sets the operation concerned.
+    #[must_use]
+    pub const fn operation(mut self, operation: OperationId) -> Self {
+        self.operation = Some(operation);
+        self
+    }
+
+    /// Sets the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+}
+
+/// Two errors are the same if a caller could not tell them apart, whatever their causes.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |error: &Self| (error.code, error.operation, error.earliest, error.unsure);
+        parts(self) == parts(other)
+            && self.message == other.message
+            && self.field == other.field
+            && self.also == other.also
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<tidegate::Error> for Error {
+    fn from(error: tidegate::Error) -> Self {
+        let (operation, earliest, unsure) = (error.operation, error.earliest, error.unsure);
+        let this = Self::new(error.kind.code(), error.message.clone());
+        Self { field: error.field.clone(), operation, earliest, unsure, ..this }.with_source(error)
+    }
+}
+
+impl From<tidegate_store::Error> for Error {
+    fn from(error: tidegate_store::Error) -> Self {
+        tidegate::Error::from(error).into()
+    }
+}

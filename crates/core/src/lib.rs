@@ -10,6 +10,7 @@ pub mod credential;
 pub mod fact;
 pub mod fault;
 pub mod fingerprint;
+pub mod hydration;
 pub mod id;
 pub mod journal;
 pub mod model;

@@ -91,6 +91,7 @@ impl Model {
             attempt: head.attempt.saturating_add(1),
             reconcile_first: false,
             deadline: None,
+            on_unknown: head.on_unknown,
             poll: true,
             cancel_requested: head.cancel_requested,
         };

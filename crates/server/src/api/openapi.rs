@@ -127,8 +127,7 @@ mod tests {
         let path = route.path.replace("{*", "{");
         // In the table of routes, the part after the name belongs to the name's parameter.
         let behind: &[&str] = match (method, path.as_str()) {
-            ("POST", "/v1/limits/{name}") => &["/reserve"],
-            ("POST", "/v1/buckets/{name}") => &["/reserve", "/settle"],
+            ("POST", "/v1/limits/{name}" | "/v1/buckets/{name}") => &["/reserve", "/settle"],
             _ => &[""],
         };
         behind.iter().map(|word| format!("{method} {path}{word} {scope}")).collect()

@@ -38,17 +38,17 @@ pub(super) async fn submit_one(
     let receipt = receipt.inspect_err(telemetry::record_refused)?;
     telemetry::record_accepted(started, receipt.deduplicated);
     if let Some(wait) = wait {
-        return wait_for_end(&app, receipt, wait).await;
+        return wait_for_outcome(&app, receipt, wait).await;
     }
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
 }
 
-/// Waits for the operation to end, or for the timeout, and returns it. It is accepted in either
-/// case.
-async fn wait_for_end(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
+/// Waits for the outcome of the operation, or for the timeout, and returns it. It is accepted in
+/// either case.
+async fn wait_for_outcome(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
     let view = tokio::select! {
-        view = app.engine.wait(receipt.id, wait.most) => view?,
+        view = app.engine.wait_for_outcome(receipt.id, wait.most) => view?,
         () = app.server.stopping.cancelled() => app.engine.get(receipt.id).await?,
     };
     let operation = OperationOut::whole(&view);

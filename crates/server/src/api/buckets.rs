@@ -6,7 +6,6 @@ mod settle;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
@@ -21,7 +20,7 @@ use tidegate_store::NamedPage;
 
 use super::HandlerResult;
 use crate::edge::auth::Caller;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::query::Query;
 use crate::state::ServerState;
 use crate::wire::cursor;
@@ -120,7 +119,7 @@ fn no_such_bucket(name: &str) -> Error {
 pub(super) async fn post(
     State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     post_below(&house, "buckets", &path, body).await
 }
@@ -129,13 +128,13 @@ pub(super) async fn post(
 pub(super) async fn post_to_limit(
     State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     post_below(&house, "limits", &path, body).await
 }
 
 /// A bucket's name may contain slashes, so the action after it is parsed here.
-async fn post_below(house: &ServerState, list: &str, path: &str, body: Body) -> HandlerResult {
+async fn post_below(house: &ServerState, list: &str, path: &str, body: RequestBody) -> HandlerResult {
     if let Some(name) = path.strip_suffix("/reserve") {
         return reserve(house, name, body).await;
     }
@@ -150,8 +149,8 @@ fn no_post_route(list: &str, path: &str) -> Error {
     Error::new(ErrorCode::NoRoute, message)
 }
 
-async fn reserve(house: &ServerState, name: &str, body: Body) -> HandlerResult {
-    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+async fn reserve(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
+    let body = body.read().await?;
     let mut wanted = Vec::new();
     for want in parse_reserve_requests(name, if body.is_empty() { b"{}" } else { &body })? {
         wanted.push(want.into_reserve(house).await?);

@@ -2,7 +2,6 @@
 //! it reported.
 
 use axum::Json;
-use axum::body::Body;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,7 +11,7 @@ use tidegate_core::shared::bucket::{Level, ReservationRequest, ReserveOutcome, S
 
 use super::{check_name, no_such_bucket, to_micro};
 use crate::api::HandlerResult;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::state::ServerState;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
@@ -33,14 +32,14 @@ struct SettleRequest {
 }
 
 /// Settles a reservation of the bucket.
-pub(super) async fn settle(house: &ServerState, name: &str, body: Body) -> HandlerResult {
+pub(super) async fn settle(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
     #[derive(Serialize)]
     struct SettledBucketOut {
         tokens_remaining: TokenAmount,
         capacity: TokenAmount,
         refill_per_s: TokenAmount,
     }
-    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+    let body = body.read().await?;
     let request = SettleRequest::parse(name, &body)?;
     let level = house.store.settle_bucket(name, request.settlement).await.map_err(Error::from)?;
     let level = level.ok_or_else(|| no_such_bucket(name))?;

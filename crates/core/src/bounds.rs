@@ -69,5 +69,15 @@ pub const AHEAD_COUNTED_MAX: usize = 1_000;
 pub const DEPLOYMENTS_KEPT: usize = 100;
 /// Largest request of a deployment that is kept, in bytes.
 pub const DEPLOYMENT_LEN_MAX: usize = 1024 * 1024;
+/// Largest payload of a message on a bus, in bytes; a NATS server accepts no more by default.
+pub const BUS_PAYLOAD_LEN_MAX: usize = 1024 * 1024;
+/// Longest subject of a message, in encoded bytes.
+pub const SUBJECT_LEN_MAX: usize = 2_048;
+/// Most tokens of a subject.
+pub const SUBJECT_TOKENS_MAX: usize = 16;
+/// Most messages that wait for a subscriber of a bus; further ones are lost and leave a gap.
+pub const BUS_QUEUE_LEN_MAX: usize = 4_096;
+/// Most bytes that wait for a subscriber of a bus.
+pub const BUS_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most steps, and most objects, written to the journal in one call.
 pub const JOURNAL_LINES_MAX: usize = 10_000;

@@ -11,6 +11,7 @@ pub(crate) const FLOORS: [(&str, u8); 24] = [
     ("core", 0),
     ("encoding", 0),
     ("store", 1),
+    ("bus", 1),
     ("upstream", 1),
     ("contract", 1),
     ("fixture", 1),

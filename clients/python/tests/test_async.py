@@ -52,7 +52,7 @@ def test_a_lease_is_renewed_and_excludes_others(server: Server) -> None:
     async def main() -> None:
         async with AsyncClient(server.url) as client:
             async with client.leases.hold("async", ttl=1.5) as lease:
-                await asyncio.sleep(1.8)
+                await asyncio.sleep(2.3)
                 with pytest.raises(LeaseLostError, match="Another"):
                     async with client.leases.hold("async"):
                         pass

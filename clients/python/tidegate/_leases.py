@@ -34,9 +34,10 @@ class Claim:
 
 
 def post(transport: Transport, name: str, verb: str, body: dict[str, Any], until: float) -> Flow[Any]:
-    """Sends a body to a lease."""
+    """Sends a body to a lease. Renewing and releasing twice is the same as once; acquiring is not."""
     path = f"/v1/leases/{quote(name, safe='')}/{verb}"
-    return transport.exchange(Request("POST", path, body=body, headers=new_key()), until)
+    headers = new_key() if verb == "acquire" else {}
+    return transport.exchange(Request("POST", path, body=body, headers=headers), until)
 
 
 def acquire(transport: Transport, name: str, ttl: float, wait: float) -> Flow[Claim]:
@@ -160,6 +161,7 @@ class AsyncLeases:
         claim = await run_async(self._http, acquire(self._transport, name, ttl, wait))
         holder = asyncio.current_task()
         assert holder is not None
+        cancels = holder.cancelling()
         lost: list[LeaseLostError] = []
 
         async def keep() -> None:
@@ -177,15 +179,20 @@ class AsyncLeases:
             yield AsyncLease(name, claim.fence)
         except asyncio.CancelledError:
             # Ours, unless somebody else canceled the holder too.
-            if lost and holder.uncancel() == 0:
+            if lost and holder.cancelling() == cancels + 1:
                 raise lost[0] from None
             raise
         finally:
             renewing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewing
-            if not lost:
+            try:
+                await asyncio.wait([renewing])
+            except asyncio.CancelledError:
+                # The block ended before our cancel reached it.
+                if not lost:
+                    raise
+            if lost:
+                holder.uncancel()
+            else:
                 await run_async(self._http, release(self._transport, claim))
         if lost:
-            holder.uncancel()
             raise lost[0]

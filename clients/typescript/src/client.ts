@@ -190,8 +190,9 @@ class Wait {
 
   constructor(options: WaitOptions, id: string | null = null) {
     this.id = id;
-    this.end = performance.now() + (options.timeoutMs ?? Infinity);
-    this.timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs + GRACE_MS);
+    const timeoutMs = options.timeoutMs ?? Infinity;
+    this.end = performance.now() + timeoutMs;
+    this.timeout = timeoutMs === Infinity ? undefined : AbortSignal.timeout(Math.ceil(timeoutMs) + GRACE_MS);
     const signals = [this.timeout, options.signal].filter((signal) => signal !== undefined);
     this.signal = signals.length > 0 ? AbortSignal.any(signals) : undefined;
   }

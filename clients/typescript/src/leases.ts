@@ -26,7 +26,7 @@ export class Leases {
 
   /** Takes the lease and renews it until it is released or lost. `null` if another holds it. */
   async acquire(name: string, options: LeaseOptions = {}): Promise<Lease | null> {
-    const ttlMs = options.ttlMs ?? 30_000;
+    const ttlMs = Math.ceil(options.ttlMs ?? 30_000);
     const end = performance.now() + (options.waitMs ?? 0);
     const pauseMs = Math.min(1_000, Math.max(20, ttlMs / 10));
     for (;;) {
@@ -59,9 +59,11 @@ export class Leases {
     }
   }
 
+  /** Renewing and releasing twice is the same as once; acquiring is not. */
   private post<T>(name: string, verb: string, body: object, signal?: AbortSignal): Promise<T> {
     const path = `/v1/leases/${encodeURIComponent(name)}/${verb}`;
-    return this.transport.send({ method: "POST", path, body, key: randomUUID(), signal });
+    const key = verb === "acquire" ? randomUUID() : undefined;
+    return this.transport.send({ method: "POST", path, body, key, signal });
   }
 }
 

@@ -26,7 +26,7 @@ export interface Call {
   query?: Record<string, string | number | boolean | undefined>;
   body?: object;
   /** The `Idempotency-Key` of a POST. */
-  key?: string;
+  key?: string | undefined;
   headers?: Record<string, string>;
   /** How long the server was asked to wait. */
   waitMs?: number;
@@ -49,7 +49,7 @@ export class Transport {
   constructor(options: Options) {
     this.server = (options.server ?? process.env["TIDEGATE_SERVER"] ?? "http://127.0.0.1:7400").replace(/\/+$/, "");
     this.token = options.token ?? process.env["TIDEGATE_TOKEN"];
-    this.timeoutMs = options.timeoutMs ?? 10_000;
+    this.timeoutMs = Math.ceil(options.timeoutMs ?? 10_000);
     this.retries = options.retries ?? 7;
     this.fetch = options.fetch ?? fetch;
   }

@@ -22,7 +22,7 @@
 //!     Ok::<_, Infallible>(Response::new("created".to_owned()))
 //! }));
 //!
-//! let order = || Request::post("/orders").header("idempotency-key", "order-1001").body(String::new());
+//! let order = || Request::post("/orders").header("idempotency-key", "1001").body(String::new());
 //! let first = service.clone().oneshot(order()?).await?;
 //! let again = service.oneshot(order()?).await?;
 //! assert!(first.headers().get("idempotent-replayed").is_none());

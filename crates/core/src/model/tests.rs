@@ -8,6 +8,7 @@ mod limits;
 mod listing;
 mod opened;
 mod retries;
+mod takeover;
 mod upcoming;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ mod accept;
 mod arena;
 mod check;
 mod control;
+mod deadline_watch;
 mod entry;
 mod estimate;
 mod group;

@@ -197,9 +197,13 @@ impl Model {
         let Some(head) = self.head_of(group) else { return };
         let (seq, turn) = (head.seq, group.turn);
         let mut last = (Readiness::Now, None);
+        let mut too_late = None;
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             let mut when = meter.ready(*cost, now);
+            if when.is_past(head.deadline) {
+                too_late = too_late.max(Some((when, *limit)));
+            }
             if when == Readiness::Now && meter.has_earlier_waiter(turn) {
                 when = Readiness::AfterAnswer;
             }
@@ -207,21 +211,24 @@ impl Model {
                 last = (when, Some(*limit));
             }
         }
+        if let Some((when, limit)) = too_late {
+            let fault = match when {
+                Readiness::At(at) => {
+                    let wait = at.since(now).as_millis();
+                    let message = format!("its deadline passes before its limits allow it, in {wait} ms");
+                    Fault::new(FaultClass::RateLimited, message)
+                }
+                _ => {
+                    let name = &self.limits[limit.at()].name;
+                    let message = format!("it costs more than {name} can ever hold");
+                    Fault::new(FaultClass::Validation, message)
+                }
+            };
+            take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
+            return;
+        }
         match last {
             (Readiness::Now, _) => take.claims.push(self.claim(ix, now, lease, facts)),
-            (Readiness::Never, limit) => {
-                let name =
-                    limit.map_or_else(|| "a limit".into(), |limit| Arc::clone(&self.limits[limit.at()].name));
-                let message = format!("it costs more than {name} can ever hold");
-                let fault = Fault::new(FaultClass::Validation, message);
-                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
-            }
-            (Readiness::At(at), _) if at >= head.deadline => {
-                let wait = at.since(now).as_millis();
-                let message = format!("its deadline passes before its limits allow it, in {wait} ms");
-                let fault = Fault::new(FaultClass::RateLimited, message);
-                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
-            }
             (_, Some(limit)) => {
                 self.dequeue_group(ix);
                 self.enqueue_on_limit(ix, limit);

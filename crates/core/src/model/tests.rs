@@ -2,6 +2,7 @@
 //! every invariant checked after every step, and also replays them through a store.
 
 mod control;
+mod deadlines;
 mod estimate;
 mod groups;
 mod limits;

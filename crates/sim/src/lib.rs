@@ -5,7 +5,6 @@
 pub mod discord;
 pub mod effect_history;
 pub mod http;
-pub mod rng;
 pub mod server;
 pub mod shopify;
 pub mod stats;
@@ -15,3 +14,4 @@ pub use discord::{DiscordSim, DiscordSimOptions};
 pub use http::{HttpSim, HttpSimOptions};
 pub use shopify::{ShopifySim, ShopifySimOptions};
 pub use stats::Stats;
+pub use tidegate_core::rng;

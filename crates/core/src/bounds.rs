@@ -46,6 +46,12 @@ pub const LEASE_TTL_DEFAULT: Duration = Duration::from_secs(30);
 /// How long a node may own a partition without renewing its lease. Another node takes over when it
 /// has expired.
 pub const PARTITION_TTL_DEFAULT: Duration = Duration::from_secs(6);
+/// Longest time an accepted job may take until its completion; then its outcome is unknown.
+pub const AWAIT_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// How long an accepted job may take by default.
+pub const AWAIT_DEFAULT: Duration = Duration::from_secs(3_600);
+/// Shortest time between two polls of the same job.
+pub const POLL_AFTER_MIN: Duration = Duration::from_millis(100);
 /// Highest priority; 0 is the default.
 pub const PRIORITY_MAX: u8 = 4;
 /// Largest capacity or refill, in whole tokens: it still fits in 64 bits as micro-tokens.
@@ -63,5 +69,15 @@ pub const AHEAD_COUNTED_MAX: usize = 1_000;
 pub const DEPLOYMENTS_KEPT: usize = 100;
 /// Largest request of a deployment that is kept, in bytes.
 pub const DEPLOYMENT_LEN_MAX: usize = 1024 * 1024;
+/// Largest payload of a message on a bus, in bytes; a NATS server accepts no more by default.
+pub const BUS_PAYLOAD_LEN_MAX: usize = 1024 * 1024;
+/// Longest subject of a message, in encoded bytes.
+pub const SUBJECT_LEN_MAX: usize = 2_048;
+/// Most tokens of a subject.
+pub const SUBJECT_TOKENS_MAX: usize = 16;
+/// Most messages that wait for a subscriber of a bus; further ones are lost and leave a gap.
+pub const BUS_QUEUE_LEN_MAX: usize = 4_096;
+/// Most bytes that wait for a subscriber of a bus.
+pub const BUS_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most steps, and most objects, written to the journal in one call.
 pub const JOURNAL_LINES_MAX: usize = 10_000;

@@ -226,6 +226,8 @@ mod tests {
             deadline: None,
             reconcile_first: false,
             on_unknown: tidegate_core::OnUnknown::Ask,
+            poll: false,
+            cancel_requested: false,
         }
     }
 

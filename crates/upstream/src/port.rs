@@ -112,6 +112,7 @@ pub struct CallRequirements {
 
 /// Why a payload was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FieldRefusal {
     /// The field, as callers spell it.
     pub field: String,

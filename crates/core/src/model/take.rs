@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Model;
 use super::group::{GroupIx, GroupPlacement};
+use super::limit::{LimitIx, Meter};
 use super::settle::EndedOperation;
 use crate::bucket::Readiness;
 use crate::fact::Fact;
@@ -39,6 +40,10 @@ pub struct Claim {
     pub on_unknown: OnUnknown,
     /// Its deadline.
     pub deadline: Option<Time>,
+    /// Whether its job was accepted before: ask how it stands, and do not send it again.
+    pub poll: bool,
+    /// Whether a cancel was requested, to be passed on. Only a claim that is polled can say so.
+    pub cancel_requested: bool,
 }
 
 /// The result of a take.
@@ -63,6 +68,7 @@ impl Model {
         let now = self.now(now);
         let mut take = TakeOutcome::default();
         self.expire_claims(now, chance, facts, &mut take.ended);
+        self.expire_awaiting(now, chance, facts, &mut take.ended);
         self.expire_deadlines(now, facts, &mut take.ended);
         self.wake(now);
         while take.claims.len() < n
@@ -74,8 +80,9 @@ impl Model {
         take
     }
 
-    /// The next time at which something changes without a command: a claim or a deadline expires, a
-    /// sleeping group wakes, or, for those who `can_take`, a limit can grant something.
+    /// The next time at which something changes without a command: a claim or a deadline expires,
+    /// an awaited completion is overdue, a sleeping group wakes, or, for those who `can_take`, a
+    /// limit can grant something.
     #[must_use]
     pub fn next_change(&self, can_take: bool) -> Option<Time> {
         let running = self.first_expiry();
@@ -83,10 +90,11 @@ impl Model {
         let wakes = self.wakes.first().filter(|_| can_take).map(|(at, _)| *at);
         let due = self.due.first().filter(|_| can_take).map(|_| self.counters.clock);
         let deadlines = self.deadlines.first().map(|(at, _)| *at);
-        [running, asleep, wakes, due, deadlines].into_iter().flatten().min()
+        let awaiting = self.awaiting.first_key_value().map(|((until, _), _)| *until);
+        [running, awaiting, asleep, wakes, due, deadlines].into_iter().flatten().min()
     }
 
-    /// When the first claim expires.
+    /// When the first claim that a worker holds expires.
     #[must_use]
     pub fn first_expiry(&self) -> Option<Time> {
         self.running.first_key_value().map(|((at, _), _)| *at)
@@ -175,8 +183,7 @@ impl Model {
             (_, Some((_, limit))) => {
                 let (_, ix) = self.limits[limit.at()].waiting.first().copied()?;
                 self.dequeue_group(ix);
-                self.groups[ix.at()].placement = GroupPlacement::Ready;
-                self.ready.insert((self.groups[ix.at()].turn, ix));
+                self.enqueue_ready(ix);
                 Some(ix)
             }
             (ready, None) => ready.map(|(_, ix)| ix),
@@ -195,13 +202,17 @@ impl Model {
         debug_assert_eq!(self.groups[ix.at()].placement, GroupPlacement::Ready);
         let group = &self.groups[ix.at()];
         let Some(head) = self.head_of(group) else { return };
-        let (seq, turn) = (head.seq, group.turn);
+        let (seq, turn, is_poll) = (head.seq, group.turn, group.run.is_some());
         let mut last = (Readiness::Now, None);
         let mut too_late = None;
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
-            let mut when = meter.ready(*cost, now);
-            if when.is_past(head.deadline) {
+            // A claim that awaits its completion has its slots already.
+            if is_poll && matches!(meter.meter, Meter::Cap(_)) {
+                continue;
+            }
+            let mut when = meter.ready(if is_poll { cost.of_poll() } else { *cost }, now);
+            if !is_poll && when.is_past(head.deadline) {
                 too_late = too_late.max(Some((when, *limit)));
             }
             if when == Readiness::Now && meter.has_earlier_waiter(turn) {
@@ -212,29 +223,22 @@ impl Model {
             }
         }
         if let Some((when, limit)) = too_late {
-            let fault = match when {
-                Readiness::At(at) => {
-                    let wait = at.since(now).as_millis();
-                    let message = format!("its deadline passes before its limits allow it, in {wait} ms");
-                    Fault::new(FaultClass::RateLimited, message)
-                }
-                _ => {
-                    let name = &self.limits[limit.at()].name;
-                    let message = format!("it costs more than {name} can ever hold");
-                    Fault::new(FaultClass::Validation, message)
-                }
-            };
+            let fault = too_late_fault(when, &self.limits[limit.at()].name, now);
             take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
             return;
         }
         match last {
+            (Readiness::Now, _) if is_poll => take.claims.extend(self.poll(ix, now, lease, facts)),
             (Readiness::Now, _) => take.claims.push(self.claim(ix, now, lease, facts)),
-            (_, Some(limit)) => {
-                self.dequeue_group(ix);
-                self.enqueue_on_limit(ix, limit);
-            }
+            (_, Some(limit)) => self.wait_for_limit(ix, limit),
             (_, None) => {}
         }
+    }
+
+    /// Moves a ready group to the queue of a limit.
+    fn wait_for_limit(&mut self, ix: GroupIx, limit: LimitIx) {
+        self.dequeue_group(ix);
+        self.enqueue_on_limit(ix, limit);
     }
 
     fn claim(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>) -> Claim {
@@ -252,6 +256,8 @@ impl Model {
             reconcile_first: false,
             on_unknown: OnUnknown::Ask,
             deadline: None,
+            poll: false,
+            cancel_requested: false,
         };
         if let Some(head) = self.head_of(group) {
             claim.seq = head.seq;
@@ -264,5 +270,17 @@ impl Model {
         }
         self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });
         claim
+    }
+}
+
+/// Why an operation cannot start before its deadline.
+fn too_late_fault(when: Readiness, limit: &str, now: Time) -> Fault {
+    match when {
+        Readiness::At(at) => {
+            let wait = at.since(now).as_millis();
+            let message = format!("its deadline passes before its limits allow it, in {wait} ms");
+            Fault::new(FaultClass::RateLimited, message)
+        }
+        _ => Fault::new(FaultClass::Validation, format!("it costs more than {limit} can ever hold")),
     }
 }

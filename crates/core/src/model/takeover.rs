@@ -1,7 +1,7 @@
 //! Takes over the claims that a new owner of the partition finds in the log: what it knows about
 //! the call of a claim decides whether the claim stands or is settled.
 
-use super::Model;
+use super::{ClaimStatus, Model};
 use crate::fact::Fact;
 use crate::fault::{Fault, FaultClass};
 use crate::id::{Fence, Seq};
@@ -46,7 +46,7 @@ impl Model {
         until: Time,
         facts: &mut Vec<Fact>,
     ) -> Option<TakeoverOutcome> {
-        let cancel_requested = self.claim_status(seq, fence)?.cancel_requested;
+        let ClaimStatus { cancel_requested, is_awaiting, .. } = self.claim_status(seq, fence)?;
         match call {
             ClaimedCall::InFlight(sent_at) => {
                 self.renew(seq, fence, until, facts);
@@ -54,6 +54,12 @@ impl Model {
             }
             ClaimedCall::Unsent => {
                 self.renew(seq, fence, until, facts);
+            }
+            // A poll changes nothing, so no one has to wait for one that is lost.
+            ClaimedCall::Elsewhere | ClaimedCall::Orphaned if is_awaiting => {
+                self.mark_sent(now, seq, fence, facts);
+                let fault = Fault::new(FaultClass::Transient, "the poll was lost with its worker");
+                return Some(TakeoverOutcome::Settle(Verdict::Unknown(fault)));
             }
             // Its claim has to expire first, and its call may arrive at any moment from now on.
             ClaimedCall::Elsewhere => {

@@ -17,7 +17,7 @@ fn dialect() -> DiscordDialect {
 }
 
 fn request(method: Method, path: &str, body: &str) -> HttpRequest {
-    HttpRequest { body: serde_json::from_str(body).unwrap(), ..HttpRequest::new(method, path) }
+    HttpRequest::new(method, path).with_body(serde_json::from_str::<tidegate_upstream::Body>(body).unwrap())
 }
 
 fn charged(dialect: &DiscordDialect, request: &HttpRequest) -> Vec<String> {

@@ -105,14 +105,15 @@ fn example() -> UpstreamConfig {
 /// Validates with the dialect itself, so that no rule is written twice, and one part at a time, so
 /// that all problems are reported.
 fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems: &mut Vec<ConfigProblem>) {
-    let named = UpstreamConfig { name: config.name.clone(), ..example() };
+    let mut named = example();
+    named.name.clone_from(&config.name);
     // The header is validated even if its token is missing.
     let token = config.token.clone().unwrap_or_else(|| Secret::new("example".to_owned()));
     let token_header = config.token_header.clone();
-    let credential = UpstreamConfig { token: Some(token), token_header, ..example() };
-    let stored = UpstreamConfig { stored_headers: config.stored_headers.clone(), ..example() };
+    let credential = example().with_token(token).with_token_header(token_header);
+    let stored = example().with_stored_headers(config.stored_headers.clone());
     let limits = (0..limits).map(|index| placeholder_limit(index.to_string())).collect();
-    let limited = UpstreamConfig { limits, ..example() };
+    let limited = example().with_limits(limits);
     let place_of_credential = if section.has("token_header") { "token_header" } else { "token_env" };
     let parts =
         [("name", named), (place_of_credential, credential), ("stored_headers", stored), ("limit", limited)];
@@ -121,15 +122,15 @@ fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems
             problems.push(section.problem_at(key, refusal.message));
         }
     }
-    let base_url = config.base_url.clone();
-    if let Err(refusal) = HttpUpstreams::new(vec![UpstreamConfig { base_url, ..example() }]) {
+    let based = UpstreamConfig::new("example", config.base_url.as_str());
+    if let Err(refusal) = HttpUpstreams::new(vec![based]) {
         problems.push(section.problem_at("base_url", refusal.message));
     }
 }
 
 /// A limit that is valid except perhaps for its name.
-const fn placeholder_limit(name: String) -> LimitConfig {
-    LimitConfig { name, kind: LimitKind::AtOnce { at_once: 1 } }
+fn placeholder_limit(name: String) -> LimitConfig {
+    LimitConfig::new(name, LimitKind::AtOnce { at_once: 1 })
 }
 
 fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<LimitConfig> {
@@ -141,7 +142,7 @@ fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Optio
     let at_once = section.integer("at_once", 1..=u64::from(u32::MAX), problems);
     match &name {
         Some(name) => {
-            let named = UpstreamConfig { limits: vec![placeholder_limit(name.value.clone())], ..example() };
+            let named = example().with_limits(vec![placeholder_limit(name.value.clone())]);
             problems.extend(named.validate().err().map(|refusal| name.problem(refusal.message)));
         }
         None if section.has("name") => {}
@@ -162,5 +163,5 @@ fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Optio
         _ => None,
     };
     section.finish(problems);
-    Some(LimitConfig { name: name?.value, kind: kind? })
+    Some(LimitConfig::new(name?.value, kind?))
 }

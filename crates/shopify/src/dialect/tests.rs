@@ -20,7 +20,7 @@ const PATH: &str = "/admin/api/2026-04/graphql.json";
 fn graphql(path: &str, query: &str, variables: &str) -> HttpRequest {
     let json = format!(r#"{{"query":{},"variables":{variables}}}"#, serde_json::to_string(query).unwrap());
     let body: Body = serde_json::from_str(&json).unwrap();
-    HttpRequest { body, ..HttpRequest::new(Method::Post, path) }
+    HttpRequest::new(Method::Post, path).with_body(body)
 }
 
 fn rest(method: Method) -> HttpRequest {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use tidegate::{Engine, Executors, Options, Submission};
+use tidegate::{Engine, Executors, Submission};
 use tidegate_core::RetryRule;
 use tidegate_core::model::LimitView;
 use tidegate_shopify::ShopifyDialect;
@@ -149,7 +149,12 @@ pub(crate) fn memory() -> Arc<dyn Store> {
 
 pub(crate) async fn open(store: &Arc<dyn Store>, shop: &Arc<FakeShop>) -> Engine {
     let executors = Executors::from([("http".into(), Arc::clone(shop) as Arc<dyn Upstream>)]);
-    Engine::open(Arc::clone(store), Options::default(), executors, shop.dialect.limits()).await.unwrap()
+    Engine::builder(Arc::clone(store))
+        .executors(executors)
+        .limits(shop.dialect.limits())
+        .open()
+        .await
+        .unwrap()
 }
 
 /// Returns a GraphQL call.

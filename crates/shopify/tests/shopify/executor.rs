@@ -15,11 +15,9 @@ use crate::scripted::{ScriptedReply, ScriptedServer};
 use crate::world::{TOKEN, at, ms, sim, until};
 
 fn shop(url: &str) -> BulkUpstreams {
-    let config = UpstreamConfig {
-        token: Some(Secret::new(TOKEN)),
-        token_header: TokenHeader::parse("x-shopify-access-token"),
-        ..UpstreamConfig::new("acme", url)
-    };
+    let config = UpstreamConfig::new("acme", url)
+        .with_token(Secret::new(TOKEN))
+        .with_token_header(TokenHeader::parse("x-shopify-access-token"));
     BulkUpstreams::new(&[config]).unwrap()
 }
 

@@ -20,6 +20,7 @@ pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The configuration of one upstream.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UpstreamConfig {
     /// The name used by callers, limits and messages.
     pub name: String,
@@ -56,6 +57,7 @@ pub struct TokenHeader {
 
 /// One limit of an upstream.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LimitConfig {
     /// Its name in `cost`; the model knows it as `<upstream>/<name>`.
     pub name: String,
@@ -78,6 +80,14 @@ pub enum LimitKind {
         /// The number of slots.
         at_once: u32,
     },
+}
+
+impl LimitConfig {
+    /// Creates a limit of an upstream.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: LimitKind) -> Self {
+        Self { name: name.into(), kind }
+    }
 }
 
 impl LimitKind {
@@ -149,6 +159,62 @@ impl UpstreamConfig {
             server_errors: None,
             limits: Vec::new(),
         }
+    }
+
+    /// Adds a limit that every call charges.
+    #[must_use]
+    pub fn with_limit(mut self, name: impl Into<String>, kind: LimitKind) -> Self {
+        self.limits.push(LimitConfig::new(name, kind));
+        self
+    }
+
+    /// Sets the credential to send.
+    #[must_use]
+    pub fn with_token(mut self, token: impl Into<Option<Secret>>) -> Self {
+        self.token = token.into();
+        self
+    }
+
+    /// Sets the header that carries the credential.
+    #[must_use]
+    pub fn with_token_header(mut self, token_header: TokenHeader) -> Self {
+        self.token_header = token_header;
+        self
+    }
+
+    /// Sets the headers that are named like credentials and may be stored.
+    #[must_use]
+    pub fn with_stored_headers(mut self, stored_headers: Vec<String>) -> Self {
+        self.stored_headers = stored_headers;
+        self
+    }
+
+    /// Sets how long one attempt may take in total; 30 s by default.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets how long connecting may take; 5 s by default.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// Sets the maximum size of a response body.
+    #[must_use]
+    pub fn with_response_max_bytes(mut self, response_max_bytes: usize) -> Self {
+        self.response_max_bytes = response_max_bytes;
+        self
+    }
+
+    /// Sets the limits that every call charges.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Vec<LimitConfig>) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Refuses one of its fields.

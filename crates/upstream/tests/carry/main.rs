@@ -30,7 +30,7 @@ fn upstreams(base_url: impl Into<String>) -> HttpUpstreams {
 
 /// The same, with this timeout for a response.
 fn hasty(base_url: impl Into<String>, timeout: Duration) -> HttpUpstreams {
-    HttpUpstreams::new(vec![UpstreamConfig { timeout, ..UpstreamConfig::new("echo", base_url) }]).unwrap()
+    HttpUpstreams::new(vec![UpstreamConfig::new("echo", base_url).with_timeout(timeout)]).unwrap()
 }
 
 fn payload(request: &str) -> Vec<u8> {
@@ -56,7 +56,7 @@ fn message(verdict: &Verdict) -> &str {
         | Verdict::Retry { fault, .. }
         | Verdict::Rejected(fault)
         | Verdict::Unknown(fault) => &fault.message,
-        Verdict::Done | Verdict::Returned | Verdict::Canceled { .. } => "",
+        Verdict::Done | Verdict::Accepted { .. } | Verdict::Returned | Verdict::Canceled { .. } => "",
     }
 }
 

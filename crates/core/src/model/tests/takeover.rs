@@ -61,3 +61,24 @@ fn ops_9_a_cancel_survives_a_takeover() {
     assert_eq!(take_over(&mut world, fence), Some(TakeoverOutcome::Kept { cancel_requested: true }));
     assert_eq!(take_over(&mut world, Fence(fence.0 + 1)), None);
 }
+
+/// OPS-23: a poll changes nothing: one that another process may have sent is not waited for, and
+/// its operation keeps awaiting.
+#[test]
+fn ops_23_a_lost_poll_is_settled_at_once() {
+    for call in [ClaimedCall::Elsewhere, ClaimedCall::Orphaned] {
+        let mut world = ModelHarness::new();
+        world.accept(draft("g"));
+        let claim = world.take(1).pop().unwrap();
+        let (poll_after, timeout) = (Some(Duration::from_secs(1)), Duration::from_secs(60));
+        world.settle(&claim, Verdict::Accepted { poll_after, timeout });
+        world.wait_ms(2_000);
+        let poll = world.take(1).pop().unwrap();
+        assert!(poll.poll);
+        let until = world.now.after(LEASE);
+        let outcome = world.model.take_over(world.now, (poll.seq, poll.fence), call, until, &mut world.facts);
+        let Some(TakeoverOutcome::Settle(verdict)) = outcome else { panic!("{outcome:?}") };
+        let settled = world.settle(&poll, verdict);
+        assert!(matches!(settled, SettleOutcome::Settled { ended: None, .. }), "{settled:?}");
+    }
+}

@@ -74,7 +74,7 @@ pub use tidegate_core::id::{Partition, Seq};
 pub use tidegate_core::model::{Cause, Counts, GroupView, LimitView, Resolution};
 pub use tidegate_core::operation::FailureRule;
 pub use tidegate_core::{
-    Charge, Fault, FaultClass, Hint, OnFailure, OnUnknown, OperationId, State, Time, Verdict,
+    Charge, Fault, FaultClass, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State, Time, Verdict,
 };
 #[doc(inline)]
 pub use tidegate_upstream as upstream;

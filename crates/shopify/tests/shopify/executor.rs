@@ -120,7 +120,8 @@ async fn ops_23_a_start_that_failed_follows_the_rule() {
         (500, Some(ServerErrors::Retry), false),
     ] {
         let server = ScriptedServer::start(move |_, _| ScriptedReply::status(status)).await;
-        let config = UpstreamConfig { server_errors, ..UpstreamConfig::new("acme", server.url()) };
+        let mut config = UpstreamConfig::new("acme", server.url());
+        config.server_errors = server_errors;
         let outcome = attempt(&BulkUpstreams::new(&[config]).unwrap(), &query(), 1).await;
         let is_expected = match is_unknown {
             true => matches!(outcome.verdict, Verdict::Unknown(_)),

@@ -210,6 +210,14 @@ impl UpstreamConfig {
         self
     }
 
+    /// Sets what a server error means for a request that must not take effect twice; the dialect
+    /// decides by default.
+    #[must_use]
+    pub fn with_server_errors(mut self, server_errors: impl Into<Option<ServerErrors>>) -> Self {
+        self.server_errors = server_errors.into();
+        self
+    }
+
     /// Sets the limits that every call charges.
     #[must_use]
     pub fn with_limits(mut self, limits: Vec<LimitConfig>) -> Self {

@@ -35,8 +35,8 @@ async fn ops_23_a_failed_call_follows_the_rule() {
             (ServerErrors::Unknown, OnUnknown::Repeat),
         ];
         for ((errors, on_unknown), is_retried) in cases.into_iter().zip(retried) {
-            let config =
-                UpstreamConfig { server_errors: Some(errors), ..UpstreamConfig::new("echo", peer.url()) };
+            let mut config = UpstreamConfig::new("echo", peer.url());
+            config.server_errors = Some(errors);
             let upstreams = HttpUpstreams::new(vec![config]).unwrap();
             let payload = payload(POST);
             let outcome = upstreams.carry(Call { on_unknown, ..call(&payload, "op-1") }).await;

@@ -174,8 +174,8 @@ fn ops_9_rerun_joins_the_end_of_the_line() {
     assert_eq!(world.take(9)[0].attempt, 1);
 }
 
-/// LIM-28: an operation that no one waits for any more is withdrawn before it is sent, and not while
-/// its call is in flight.
+/// LIM-28: an operation that no one waits for any more is withdrawn before it is sent, and not
+/// while its call is in flight.
 #[test]
 fn lim_28_only_what_is_not_in_flight_is_withdrawn() {
     let mut world = ModelHarness::new();

@@ -28,6 +28,7 @@ pub mod journal;
 pub mod model;
 pub mod operation;
 pub mod outcome;
+pub mod rng;
 pub mod shared;
 pub mod state;
 pub mod time;

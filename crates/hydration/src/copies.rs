@@ -1,6 +1,6 @@
 //! The local copy as a port: what a module keeps of other modules' entities. A module implements it
-//! on its own database; [`MemoryCopies`] keeps copies in memory. Which of two states wins is decided
-//! by [`EntityChange::apply`], never by an implementation.
+//! on its own database; [`MemoryCopies`] keeps copies in memory. Which of two states wins is
+//! decided by [`EntityChange::apply`], never by an implementation.
 
 mod change;
 mod memory;

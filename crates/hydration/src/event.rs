@@ -5,9 +5,12 @@ mod wire;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use tidegate_bus::{Bus, BusError, Delivery};
 use tidegate_core::hydration::{
     AbsenceReason, CorrelationId, EntityKey, EntityKeyError, EntityStamp, HydrationMode, ModeError,
 };
+
+use crate::subjects;
 
 /// The version of the envelope and of the payloads.
 pub const EVENT_VERSION: u32 = 1;
@@ -108,6 +111,15 @@ impl EntityEvent {
     #[must_use]
     pub fn encode(&self) -> Bytes {
         wire::encode(self)
+    }
+
+    /// Publishes it where it belongs: a question where sources listen, an answer where consumers
+    /// do.
+    ///
+    /// # Errors
+    /// The bus's error.
+    pub async fn publish(&self, bus: &dyn Bus) -> Result<Delivery, BusError> {
+        bus.publish(&subjects::subject_of(self)?, self.encode()).await
     }
 
     /// The entity.

@@ -101,8 +101,8 @@ impl Hydrator {
         self.inner.with_table(|table| table.views(most, now))
     }
 
-    /// Stops: who waits fails with `Closed`, deferred work is resumed with it, and this returns when
-    /// all of it has ended.
+    /// Stops: who waits fails with `Closed`, deferred work is resumed with it, and this returns
+    /// when all of it has ended.
     pub async fn close(&self) {
         self.inner.shut();
         self.inner.tasks.close();

@@ -1,7 +1,7 @@
 //! Hydration: a module needs an entity that another module owns, and its own copy is missing or
 //! stale. It asks the owner over a bus, once, however many callers want the entity, and keeps the
-//! answer. Bring your own bus (`tidegate_bus::Bus`), your own place for copies ([`LocalCopies`]) and,
-//! on the owner's side, your own database ([`EntitySource`]).
+//! answer. Bring your own bus (`tidegate_bus::Bus`), your own place for copies ([`LocalCopies`])
+//! and, on the owner's side, your own database ([`EntitySource`]).
 //!
 //! What is decided when is in `tidegate_core::hydration`.
 #![doc = ""]

@@ -256,7 +256,7 @@ impl Inner {
     }
 
     async fn publish(&self, event: &EntityEvent) -> Result<Delivery, BusError> {
-        self.bus.publish(&subjects::subject_of(event)?, event.encode()).await
+        event.publish(&*self.bus).await
     }
 }
 

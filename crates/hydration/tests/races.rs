@@ -1,6 +1,6 @@
-//! Get, answer, time-out, cancel and invalidate of one entity at every interleaving that a scheduler
-//! can produce, with the steps in the order in which the crate takes them: register, look again,
-//! publish on the one side, store and wake on the other. A failure prints the schedule that
+//! Get, answer, time-out, cancel and invalidate of one entity at every interleaving that a
+//! scheduler can produce, with the steps in the order in which the crate takes them: register, look
+//! again, publish on the one side, store and wake on the other. A failure prints the schedule that
 //! reproduces it.
 
 #[cfg(test)]
@@ -242,7 +242,8 @@ mod tests {
             (0, (0, 0), None),
             "it ends empty"
         );
-        // Each cause opens at most one window of two questions, or one upgrade, or one more question.
+        // Each cause opens at most one window of two questions, or one upgrade, or one more
+        // question.
         let most = 2 * world.causes.load(Ordering::SeqCst) + 8 * 2;
         assert!(world.published.load(Ordering::SeqCst) <= most);
     }

@@ -5,6 +5,7 @@ mod cluster;
 mod commands;
 mod costs;
 pub(crate) mod deployments;
+mod entities;
 pub(crate) mod events;
 pub(crate) mod groups;
 mod health;

@@ -5,6 +5,7 @@
 mod cluster;
 mod dialect;
 mod failure;
+mod hydration;
 mod idempotency;
 mod key_policy;
 mod pacing;
@@ -34,6 +35,7 @@ use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
 pub use dialect::{DiscordConfig, ShopifyConfig};
+pub use hydration::HydrationConfig;
 pub use idempotency::IdempotencyConfig;
 pub use pacing::PacingConfig;
 pub use policy_route::PolicyRoute;
@@ -94,6 +96,8 @@ pub struct Config {
     pub idempotency: IdempotencyConfig,
     /// The settings of the paced proxy.
     pub pacing: PacingConfig,
+    /// The settings of hydration.
+    pub hydration: HydrationConfig,
 }
 
 /// The settings of a node in a cluster.

@@ -9,6 +9,7 @@ mod deployment_runner;
 mod dialects;
 mod edge;
 mod executors;
+mod hydration;
 mod key_store;
 mod listen;
 mod node_runtime;

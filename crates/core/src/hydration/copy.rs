@@ -114,9 +114,7 @@ pub fn place_absence(
 #[must_use]
 pub fn place_stale(stored: Option<&CopyState>) -> Placement {
     match stored {
-        Some(stored) if stored.fresh.is_some() => {
-            Placement::Overlay(CopyState { fresh: None, ..stored.clone() })
-        }
+        Some(stored) if stored.fresh.is_some() => Placement::Overlay(CopyState { fresh: None, ..*stored }),
         _ => Placement::Ignore,
     }
 }

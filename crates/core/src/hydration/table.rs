@@ -130,8 +130,8 @@ impl<W> FlightTable<W> {
     }
 
     /// The asker of a flight's first question looked at the local copy again: `fresh` of it is
-    /// current, stored at `stored_at`. Returns whom that satisfies, and whether the question is still
-    /// to be published.
+    /// current, stored at `stored_at`. Returns whom that satisfies, and whether the question is
+    /// still to be published.
     pub fn found(
         &mut self,
         question: &Question,
@@ -183,8 +183,8 @@ impl<W> FlightTable<W> {
         self.flights.get(key)?.asked_by(id)
     }
 
-    /// An update was stored, or the stored copy was newer; `fresh` is what is current of it now, and
-    /// `stored_at` when it was stored. Returns whom that satisfies.
+    /// An update was stored, or the stored copy was newer; `fresh` is what is current of it now,
+    /// and `stored_at` when it was stored. Returns whom that satisfies.
     pub fn updated(
         &mut self,
         key: &EntityKey,

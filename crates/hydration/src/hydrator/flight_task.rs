@@ -12,7 +12,7 @@ use super::Inner;
 use super::waiter::FlightAnswer;
 use crate::counters::HydrationCount;
 use crate::event::{EntityEvent, EntityQuestion};
-use crate::{log, subjects};
+use crate::log;
 
 /// How long a bus may take to publish a question.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -69,8 +69,7 @@ impl Inner {
 
     async fn publish_event(&self, event: &EntityEvent) -> PublishOutcome {
         HydrationCount::Published.count();
-        let Ok(subject) = subjects::subject_of(event) else { return PublishOutcome::Failed };
-        match timeout(PUBLISH_TIMEOUT, self.bus.publish(&subject, event.encode())).await {
+        match timeout(PUBLISH_TIMEOUT, event.publish(&*self.bus)).await {
             Ok(Ok(Delivery::NoSubscriber)) => PublishOutcome::NoSubscriber,
             Ok(Ok(Delivery::Received | Delivery::Unknown)) => PublishOutcome::Sent,
             Ok(Err(_)) | Err(_) => PublishOutcome::Failed,

@@ -44,8 +44,8 @@ impl Hydrator {
     /// Dropping the future gives up the wait and nothing else.
     ///
     /// # Errors
-    /// `Unavailable` when there is no answer in time (with [`FailureMode::FailFast`]), `Owned` for a
-    /// type of the module's own, `Copies` when the local copy failed, `Closed`.
+    /// `Unavailable` when there is no answer in time (with [`FailureMode::FailFast`]), `Owned` for
+    /// a type of the module's own, `Copies` when the local copy failed, `Closed`.
     pub async fn get(&self, key: &EntityKey, options: &GetOptions) -> Result<Hydration, HydrationError> {
         if let Some(usable) = self.inner.read_local(key, options).await? {
             return Ok(usable);

@@ -152,7 +152,7 @@ impl Inner {
         match AssertUnwindSafe(update).catch_unwind().await {
             Ok(Ok(copy)) => return Some(copy),
             Ok(Err(error)) => {
-                tracing::error!(target: "tidegate::hydration", "the local copy failed: {error}")
+                tracing::error!(target: "tidegate::hydration", "the local copy failed: {error}");
             }
             Err(_) => tracing::error!(target: "tidegate::hydration", "the local copy panicked"),
         }

@@ -1,7 +1,8 @@
 //! One question among all nodes that share a store. A question opens a short window there; a node
-//! that finds one open does not publish and waits for the other's answer, which every node receives.
-//! The window is shorter than the time to a retry, so a node that dies or misses the answer costs
-//! the others that time and nothing else. Without the store every node asks for itself.
+//! that finds one open does not publish and waits for the other's answer, which every node
+//! receives. The window is shorter than the time to a retry, so a node that dies or misses the
+//! answer costs the others that time and nothing else. Without the store every node asks for
+//! itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,6 @@ impl SharedWindows {
     pub(super) async fn admits(&self, question: &Question) -> bool {
         let opened = self.store.open_window(&window_key(question), level(&question.mode), self.ttl);
         match timeout(STORE_TIMEOUT, opened).await {
-            Ok(Ok(OpenWindowOutcome::Ask(_))) => true,
             Ok(Ok(OpenWindowOutcome::Wait(_))) => {
                 HydrationCount::AskedElsewhere.count();
                 false
@@ -40,7 +40,7 @@ impl SharedWindows {
                 tracing::warn!(target: "tidegate::hydration", "the shared window failed: {error}");
                 true
             }
-            Err(_) => true,
+            Ok(Ok(OpenWindowOutcome::Ask(_))) | Err(_) => true,
         }
     }
 }

@@ -165,7 +165,7 @@ async fn hyd_8_a_source_announces_and_stops() {
     assert_eq!(world.answers().await, []);
 }
 
-/// HYD-12, HYD-16: a consumer and a source, and nothing in between.
+/// HYD-12, HYD-13, HYD-16: a consumer and a source, and nothing in between.
 #[tokio::test(start_paused = true)]
 async fn hyd_12_a_consumer_is_hydrated_by_a_source() {
     let world = SourceWorld::new().await;

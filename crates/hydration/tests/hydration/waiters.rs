@@ -28,8 +28,8 @@ async fn hyd_25_the_leader_leaves() {
     assert_eq!((name(&other.await.unwrap()), world.published()), ("Ada".to_owned(), 1));
 }
 
-/// HYD-25: all callers leave before the question left: it leaves all the same, its answer is stored,
-/// and no flight stays.
+/// HYD-25: all callers leave before the question left: it leaves all the same, its answer is
+/// stored, and no flight stays.
 #[tokio::test(start_paused = true)]
 async fn hyd_25_all_callers_leave() {
     let mut world = World::new().await;

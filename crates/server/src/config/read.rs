@@ -7,7 +7,8 @@ use super::problem::{ConfigProblem, SourceLocation};
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, cluster, exposure_message, failure, idempotency, pacing, token, upstream,
+    Config, Overrides, ParseContext, cluster, exposure_message, failure, hydration, idempotency, pacing,
+    token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 
@@ -43,6 +44,7 @@ pub(super) fn read(
     let cluster = cluster::read(root, reading);
     let idempotency = idempotency::read(root, reading);
     let pacing = pacing::read(root, reading);
+    let hydration = hydration::read(root, reading);
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let tokens = root.sections("token", problems);
@@ -83,6 +85,7 @@ pub(super) fn read(
         cluster: cluster?,
         idempotency: idempotency?,
         pacing: pacing?,
+        hydration: hydration?,
     })
 }
 

@@ -13,6 +13,7 @@ mod bulk;
 mod costs;
 mod deployments;
 mod edge;
+mod entities;
 mod events;
 mod idempotent;
 mod keys;

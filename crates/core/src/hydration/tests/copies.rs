@@ -89,7 +89,7 @@ fn hyd_21_a_not_found_must_be_newer_or_asked_for() {
 #[test]
 fn an_invalidated_copy_is_stale_and_keeps_its_version() {
     let stored = present(Full, version(5));
-    let stale = CopyState { fresh: None, ..stored.clone() };
+    let stale = CopyState { fresh: None, ..stored };
     assert_eq!(place_stale(Some(&stored)), Placement::Overlay(stale.clone()));
     assert_eq!(place_stale(Some(&stale)), Placement::Ignore);
     assert_eq!(place_stale(Some(&tombstone(version(5)))), Placement::Ignore);

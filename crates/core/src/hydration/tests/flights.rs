@@ -306,3 +306,15 @@ fn hyd_3_an_old_copy_satisfies_no_one_who_wants_a_recent_one() {
     assert_eq!(world.table.updated(&key("7"), &Full, old, world.now), []);
     assert_eq!(world.updated("7", &Full), [0]);
 }
+
+/// HYD-24: deferred work that joined a failed flight and wants more is asked for after a gap.
+#[test]
+fn hyd_24_after_a_gap_all_that_is_waited_for_is_asked() {
+    let mut world = World::new();
+    world.ask("7", 0, &Existence);
+    world.advance(1_000);
+    assert_eq!(world.defer("7", 1), Reply::Joined);
+    world.table.gap(world.now);
+    world.tick();
+    assert_eq!((world.published.len(), world.last().mode), (3, Full));
+}

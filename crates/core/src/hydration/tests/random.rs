@@ -11,7 +11,7 @@ use HydrationMode::{Existence, Full};
 
 const IDS: [&str; 3] = ["a", "b", "c"];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(usize, bool),
     Defer(usize),

@@ -30,7 +30,8 @@ impl SharedWindows {
 
     /// Whether this node is to publish the question.
     pub(super) async fn admits(&self, question: &Question) -> bool {
-        let opened = self.store.open_window(&window_key(question), level(&question.mode), self.ttl);
+        let key = window_key(question);
+        let opened = self.store.open_window(&key, level(&question.mode), self.ttl);
         match timeout(STORE_TIMEOUT, opened).await {
             Ok(Ok(OpenWindowOutcome::Wait(_))) => {
                 HydrationCount::AskedElsewhere.count();

@@ -14,8 +14,7 @@ pub type BusFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BusError>> + S
 /// A bus that delivers messages to current subscribers, at most once.
 ///
 /// Every subscription whose filter matches gets its own copy, those of the publisher too. Messages
-/// of one bus value on one subject arrive in the order in which they were published; one that is
-/// published after a lost one never arrives before the gap.
+/// of one bus value on one subject arrive in the order in which they were published.
 pub trait Bus: Send + Sync + 'static {
     /// Publishes `payload` on `subject`.
     ///
@@ -32,7 +31,7 @@ pub trait Bus: Send + Sync + 'static {
     fn subscribe<'a>(&'a self, filter: &'a SubjectFilter) -> BusFuture<'a, BusSubscription>;
 
     /// Closes the bus: its subscriptions end after what they have received, and later calls fail
-    /// with `Closed`. Dropping the bus closes it as well.
+    /// with `Closed`. A subscription also ends when the server withdraws its permission. Dropping the bus closes it as well.
     fn close(&self);
 }
 
@@ -65,6 +64,16 @@ pub struct BusMessage {
     pub subject: Subject,
     /// The content, at most [`BUS_PAYLOAD_LEN_MAX`] bytes.
     pub payload: Bytes,
+}
+
+impl BusMessage {
+    /// Creates a message from what a server delivered. `None` when it cannot have been published
+    /// through this port: its subject is not encoded, or its payload is too large.
+    #[must_use]
+    pub fn from_wire(subject: &str, payload: Bytes) -> Option<Self> {
+        let subject = Subject::parse(subject)?;
+        (payload.len() <= BUS_PAYLOAD_LEN_MAX).then_some(Self { subject, payload })
+    }
 }
 
 /// Checks the bound that every bus has on a payload.

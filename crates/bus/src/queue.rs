@@ -62,6 +62,12 @@ impl BusSubscription {
         }
     }
 
+    /// How many events have arrived and were not read yet.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.0.state().events.len()
+    }
+
     /// Returns the next event if it has arrived already.
     pub fn try_next(&mut self) -> Option<BusEvent> {
         self.0.state().pop()

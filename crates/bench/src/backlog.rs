@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tidegate::{Engine, Executors, Options};
+use tidegate::{Engine, Executors};
 use tidegate_upstream::Upstream;
 use tokio::time::Instant;
 
@@ -125,7 +125,7 @@ async fn reopen(url: &str) -> Result<ReopenReport, String> {
 async fn open_engine(store: Arc<dyn tidegate_store::Store>) -> Result<Engine, String> {
     let upstream = Arc::new(InstantUpstream::default()) as Arc<dyn Upstream>;
     let executors = Executors::from([("bench".into(), upstream)]);
-    Engine::open(store, Options::default(), executors, Vec::new()).await.map_err(|error| error.to_string())
+    Engine::builder(store).executors(executors).open().await.map_err(|error| error.to_string())
 }
 
 fn seconds(start: Instant) -> f64 {

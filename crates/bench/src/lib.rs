@@ -129,7 +129,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Limits(args) => print(&limits::run(args).await?),
         Bench::Idempotency(args) => print(&idempotency::run(args).await?),
         Bench::Shopify(args) => print(&shopify::run(args).await?),
-        Bench::Discord(args) => print(&discord::run(args).await?),
+        Bench::Discord(args) => print(&Box::pin(discord::run(args)).await?),
     }
 }
 

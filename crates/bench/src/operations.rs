@@ -83,8 +83,13 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let server = (!server.is_empty()).then(|| server.into_iter().collect());
     let upstream = Arc::new(InstantUpstream::default());
     let executors = Executors::from([("bench".into(), Arc::clone(&upstream) as Arc<dyn Upstream>)]);
-    let options = Options { workers: args.workers, ..Options::default() };
-    let engine = Engine::open(store, options, executors, Vec::new()).await.map_err(|e| e.to_string())?;
+    let options = Options::default().with_workers(args.workers);
+    let engine = Engine::builder(store)
+        .options(options)
+        .executors(executors)
+        .open()
+        .await
+        .map_err(|e| e.to_string())?;
     if args.prefill > 0 {
         drive(&engine, &upstream, &args, StopCondition::Count(args.prefill)).await?;
     }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use tidegate_store::{Store, WallClock};
+use tidegate_store::Store;
 
 use crate::nodes;
 
 /// Opens a store, as a server would.
 pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, String> {
-    tidegate_server::backend::open(url, Arc::new(WallClock)).await.map_err(|error| error.message)
+    tidegate_server::backend::open(url).await.map_err(|error| error.message)
 }
 
 /// A fresh store.

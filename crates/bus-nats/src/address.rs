@@ -1,4 +1,5 @@
-//! Parses the URL of NATS servers and connects to them. A password in it never appears in a message.
+//! Parses the URL of NATS servers and connects to them. A password in it never appears in a
+//! message.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;

@@ -2,6 +2,21 @@
 //! followed by an empty message to it: the server answers with *no responders* before that echo, so
 //! one round trip tells whether anyone subscribes. The same echo confirms a subscription. The
 //! driver's `request` is not used: it keeps a waiter for every question without an answer.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), tidegate_bus::BusError> {
+//! use bytes::Bytes;
+//! use tidegate_bus::{Bus, Delivery, Subject};
+//! use tidegate_bus_nats::NatsBus;
+//!
+//! let bus = NatsBus::connect("nats://127.0.0.1:4222").await?;
+//! let subject = Subject::new(["shop", "acme.com"])?;
+//! if bus.publish(&subject, Bytes::from("hello")).await? == Delivery::NoSubscriber {
+//!     println!("no one listens");
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod address;
 mod denials;

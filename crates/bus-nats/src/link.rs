@@ -50,14 +50,17 @@ impl Link {
                 self.is_lost.store(true, Ordering::Release);
                 self.inbox.lose_all();
             }
-            Event::Connected => {
-                if self.is_lost.swap(false, Ordering::AcqRel) {
-                    self.reconnected.notify_one();
-                }
-            }
+            Event::Connected => self.handle_connected(),
             Event::SlowConsumer(_) | Event::ServerError(ServerError::SlowConsumer(_)) => self.count_gap(),
             Event::ServerError(ServerError::Other(error)) => self.handle_error(&error),
             _ => {}
+        }
+    }
+
+    /// The first connection is no reconnect.
+    fn handle_connected(&self) {
+        if self.is_lost.swap(false, Ordering::AcqRel) {
+            self.reconnected.notify_one();
         }
     }
 

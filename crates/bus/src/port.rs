@@ -19,8 +19,8 @@ pub trait Bus: Send + Sync + 'static {
     /// Publishes `payload` on `subject`.
     ///
     /// # Errors
-    /// `TooLarge` when the payload exceeds a bound, `Denied` when the server forbids it, `Unavailable`
-    /// when the bus is not connected, `Closed` after [`Bus::close`].
+    /// `TooLarge` when the payload exceeds a bound, `Denied` when the server forbids it,
+    /// `Unavailable` when the bus is not connected, `Closed` after [`Bus::close`].
     fn publish<'a>(&'a self, subject: &'a Subject, payload: Bytes) -> BusFuture<'a, Delivery>;
 
     /// Subscribes; resolves only once the bus has confirmed the subscription, so that every message
@@ -31,7 +31,8 @@ pub trait Bus: Send + Sync + 'static {
     fn subscribe<'a>(&'a self, filter: &'a SubjectFilter) -> BusFuture<'a, BusSubscription>;
 
     /// Closes the bus: its subscriptions end after what they have received, and later calls fail
-    /// with `Closed`. A subscription also ends when the server withdraws its permission. Dropping the bus closes it as well.
+    /// with `Closed`. Dropping the bus closes it as well. A subscription also ends when the server
+    /// withdraws its permission.
     fn close(&self);
 }
 

@@ -82,7 +82,7 @@ fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr)
     // Environment variables are meant for the user's own server, so the demo ignores them.
     let config = Config::defaults(&|_| None, &over);
     let mut config = config.map_err(|problems| CliError::usage(problems.to_string()))?;
-    let limit = |name: &str, kind| vec![LimitConfig { name: name.to_owned(), kind }];
+    let limit = |name: &str, kind| vec![LimitConfig::new(name, kind)];
     let drip = LimitKind::Drip { capacity: CAPACITY.into(), refill_per_s: REFILL_PER_S.into() };
     let mut first = UpstreamConfig::new("echo", format!("http://{echo}"));
     first.limits = limit("requests", drip);

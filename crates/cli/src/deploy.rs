@@ -134,11 +134,8 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliErro
             None => local::plan(&plan.common, output).await,
         },
         DeployCommand::Apply(apply) => {
-            let wanted = DeployRequest {
-                verify: apply.verify,
-                audit_channel: apply.audit_channel,
-                ..read_wanted(&apply.common)?
-            };
+            let wanted =
+                read_wanted(&apply.common)?.with_verify(apply.verify).with_audit_channel(apply.audit_channel);
             match apply.common.store.client()? {
                 Some(client) => remote::apply(&client, &wanted, output).await,
                 None => local::apply(&apply.common, &wanted, output).await,
@@ -156,13 +153,8 @@ fn read_wanted(common: &TemplateArgs) -> Result<DeployRequest, CliError> {
     let file = common.template.display().to_string();
     let template = std::fs::read_to_string(&common.template)
         .map_err(|error| CliError::usage(format!("The template {file} cannot be read: {error}.")))?;
-    Ok(DeployRequest {
-        guild: common.guild,
-        upstream: common.upstream.clone(),
-        file,
-        template,
-        prune: common.prune,
-        verify: false,
-        audit_channel: None,
-    })
+    Ok(DeployRequest::new(common.guild, template)
+        .with_upstream(common.upstream.as_str())
+        .with_file(file)
+        .with_prune(common.prune))
 }

@@ -46,6 +46,12 @@ pub const LEASE_TTL_DEFAULT: Duration = Duration::from_secs(30);
 /// How long a node may own a partition without renewing its lease. Another node takes over when it
 /// has expired.
 pub const PARTITION_TTL_DEFAULT: Duration = Duration::from_secs(6);
+/// Longest time an accepted job may take until its completion; then its outcome is unknown.
+pub const AWAIT_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// How long an accepted job may take by default.
+pub const AWAIT_DEFAULT: Duration = Duration::from_secs(3_600);
+/// Shortest time between two polls of the same job.
+pub const POLL_AFTER_MIN: Duration = Duration::from_millis(100);
 /// Highest priority; 0 is the default.
 pub const PRIORITY_MAX: u8 = 4;
 /// Largest capacity or refill, in whole tokens: it still fits in 64 bits as micro-tokens.

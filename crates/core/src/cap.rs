@@ -32,6 +32,11 @@ impl Cap {
         u32::try_from(self.holders.len()).unwrap_or(u32::MAX)
     }
 
+    /// The claims that hold a slot.
+    pub fn holders(&self) -> impl Iterator<Item = Fence> + '_ {
+        self.holders.iter().copied()
+    }
+
     /// Takes a slot for a claim.
     pub fn take(&mut self, fence: Fence) {
         self.holders.insert(fence);

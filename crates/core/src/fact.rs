@@ -47,7 +47,19 @@ pub enum Fact {
         /// When it was sent.
         at: Time,
     },
-    /// A claim ended.
+    /// A worker took an awaiting claim again, to poll its job or to pass on a cancel; the charges
+    /// of its buckets were taken again, and its slots of caps stayed.
+    Polled {
+        /// The operation.
+        seq: Seq,
+        /// The claim's fence, unchanged.
+        fence: Fence,
+        /// When it was taken.
+        at: Time,
+        /// When the worker's lease expires.
+        until: Time,
+    },
+    /// A claim ended, or awaits its completion.
     Settled(Box<SettledClaim>),
     /// An operation that was not running ended.
     Ended {
@@ -122,6 +134,9 @@ pub enum Fact {
     LimitImage(Box<LimitImage>),
     /// Part of a snapshot: the state of a group. Its operations follow in order.
     GroupImage(Box<GroupImage>),
+    /// Part of a snapshot: the claim of the last group awaits its completion. Its operations
+    /// follow.
+    AwaitingImage(AwaitingImage),
     /// Part of a snapshot: the state of an operation, appended to the last group.
     OperationImage(Box<OperationImage>),
     /// Part of a snapshot: a remembered key.
@@ -207,8 +222,16 @@ pub enum SettleEffect {
     },
     /// Its outcome is unknown and an operator must resolve it.
     Held,
-    /// It was not sent; its charges are returned.
+    /// It was not sent; its charges are returned. A claim that was polled awaits its completion
+    /// as before.
     Returned,
+    /// The claim awaits its completion. It keeps its fence and its slots of caps.
+    Awaiting {
+        /// When to poll next, if ever.
+        poll_at: Option<Time>,
+        /// When its outcome becomes unknown.
+        until: Time,
+    },
 }
 
 /// The shape of a limit.
@@ -312,6 +335,23 @@ pub struct GroupImage {
     pub held: Option<GroupHold>,
     /// Its head's claim: fence, expiry, and the total granted for each charge at that time.
     pub running: Option<(Fence, Time, Vec<u64>)>,
+}
+
+/// A claim that awaits its completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitingImage {
+    /// When the job was accepted.
+    pub since: Time,
+    /// When its outcome becomes unknown.
+    pub until: Time,
+    /// When to poll next, if ever.
+    pub poll_at: Option<Time>,
+    /// The number of consecutive polls that found out nothing.
+    pub failed_polls: u16,
+    /// Whether a worker is polling now.
+    pub polling: bool,
+    /// Whether a cancel was passed on to the executor.
+    pub cancel_sent: bool,
 }
 
 /// Why a group waits for an operator.

@@ -5,7 +5,8 @@ use std::fmt;
 
 use crate::bounds::FAULT_MESSAGE_LEN_MAX;
 
-/// The class of a failure. The class alone decides whether the call is retried.
+/// The class of a failure. Only [some](Self::is_repeatable) may pass; what the call may have done
+/// by then is another question, which [`RetryRule`](crate::RetryRule) answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultClass {
     /// Invalid input: the call can never succeed as it is.
@@ -48,7 +49,7 @@ impl FaultClass {
         }
     }
 
-    /// Whether the same call may be retried automatically.
+    /// Whether the same call may succeed later, so that sending it again has a point.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Transient)

@@ -1,6 +1,18 @@
 //! The vocabulary of Tidegate and every decision it makes, as pure functions and one plain state
 //! machine. No I/O, no async, no clock, no randomness, no wire format: time and randomness are
 //! arguments, so the same input always gives the same result.
+//!
+//! ```
+//! use tidegate_core::{AttemptEnd, OnUnknown, RetryRule, ServerErrors, VerdictClass};
+//!
+//! // A request that must not take effect twice, and one that may be repeated.
+//! let once = RetryRule::new(OnUnknown::Ask, ServerErrors::Unknown);
+//! let repeatable = RetryRule::new(OnUnknown::Repeat, ServerErrors::Unknown);
+//!
+//! // Sent, and no response came.
+//! assert_eq!(once.classify(AttemptEnd::NoAnswer), VerdictClass::Unknown);
+//! assert_eq!(repeatable.classify(AttemptEnd::NoAnswer), VerdictClass::Retry);
+//! ```
 
 pub mod backoff;
 pub mod bounds;
@@ -26,7 +38,7 @@ pub use fault::{Fault, FaultClass};
 pub use id::{Fence, OperationId, Seq, Turn};
 pub use model::Model;
 pub use operation::{Charge, Draft, OnFailure, OnUnknown};
-pub use outcome::{AttemptEnd, OutcomeClass};
+pub use outcome::{AttemptEnd, OutcomeClass, RetryRule, ServerErrors, VerdictClass};
 pub use state::{EndState, State};
 pub use time::Time;
 pub use verdict::{Hint, Verdict};

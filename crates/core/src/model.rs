@@ -6,6 +6,7 @@
 mod absorb;
 mod accept;
 mod arena;
+mod awaiting;
 mod check;
 mod control;
 mod entry;
@@ -76,10 +77,15 @@ pub struct Model {
     keys_by_age: VecDeque<(Time, u128)>,
     /// Groups that may run now, as far as their own start time is concerned.
     ready: BTreeSet<(Turn, GroupIx)>,
-    /// Groups whose head must not start yet.
+    /// The number of ready groups whose claim awaits its completion and is due to be polled.
+    ready_polls: usize,
+    /// Groups whose head must not start, or be polled, yet.
     asleep: BTreeSet<(Time, GroupIx)>,
-    /// Claims by expiry.
+    /// Claims that a worker holds, by the expiry of its lease.
     running: BTreeMap<(Time, Fence), GroupIx>,
+    /// Claims that await their completion without a worker, by the time at which their outcome
+    /// becomes unknown. Their groups are asleep, ready or waiting, as their next poll is.
+    awaiting: BTreeMap<(Time, Fence), GroupIx>,
     /// Limits by the time they can serve their first waiting group.
     wakes: BTreeSet<(Time, LimitIx)>,
     /// Limits that can serve their first waiting group now, by its turn.
@@ -130,8 +136,10 @@ impl Model {
             keys: HashMap::new(),
             keys_by_age: VecDeque::new(),
             ready: BTreeSet::new(),
+            ready_polls: 0,
             asleep: BTreeSet::new(),
             running: BTreeMap::new(),
+            awaiting: BTreeMap::new(),
             wakes: BTreeSet::new(),
             due: BTreeSet::new(),
             deadlines: BTreeSet::new(),

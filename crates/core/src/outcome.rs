@@ -1,5 +1,11 @@
-//! Classifies whether a request took effect, as far as its sender can tell: one rule for every
-//! dialect and every proxy. A gateway that reports no response does not know either.
+//! What a failed call may have done, and what may follow: one table for every dialect, client and
+//! proxy. It is documented in `docs/failed-calls.md`.
+//!
+//! A call that certainly had no effect may be sent again. One that may have had an effect is sent
+//! again only where a repeat does no harm; otherwise its outcome is unknown.
+
+use crate::fault::FaultClass;
+use crate::operation::OnUnknown;
 
 /// How an attempt to send a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +23,93 @@ pub enum AttemptEnd {
     },
 }
 
-/// What the sender knows about the effect.
+/// What a server error of an upstream means for a request that must not take effect twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerErrors {
+    /// It had no effect, and is sent again.
+    #[default]
+    Retry,
+    /// It may have had an effect.
+    Unknown,
+}
+
+impl ServerErrors {
+    /// Parses a stable name.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "retry" => Some(Self::Retry),
+            "unknown" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
+
+/// What may follow an attempt: the class of its [`Verdict`](crate::Verdict).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerdictClass {
+    /// It succeeded.
+    Done,
+    /// The receiver asks to wait; it had no effect.
+    Throttled,
+    /// It had no effect, or none that a repeat would double: it may be sent again.
+    Retry,
+    /// It was refused, and would be refused again.
+    Rejected,
+    /// It may have had an effect, and a repeat might double it.
+    Unknown,
+}
+
+/// The rule by which one request may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryRule {
+    /// Whether a repeat does no harm: the request only reads, describes a final state, or carries a
+    /// key by which the receiver recognizes it.
+    pub is_repeatable: bool,
+    /// What a server error means otherwise.
+    pub server_errors: ServerErrors,
+}
+
+impl RetryRule {
+    /// Creates the rule of a request with this answer to an unknown outcome: what may be repeated
+    /// then may always be.
+    #[must_use]
+    pub const fn new(on_unknown: OnUnknown, server_errors: ServerErrors) -> Self {
+        Self { is_repeatable: matches!(on_unknown, OnUnknown::Repeat), server_errors }
+    }
+
+    /// Decides what may follow an attempt.
+    #[must_use]
+    pub const fn classify(self, end: AttemptEnd) -> VerdictClass {
+        let (status, is_complete) = match end {
+            AttemptEnd::NotSent => return VerdictClass::Retry,
+            AttemptEnd::NoAnswer => return self.in_doubt(),
+            AttemptEnd::Answered { status, is_complete } => (status, is_complete),
+        };
+        match StatusClass::of(status) {
+            StatusClass::Success if is_complete => VerdictClass::Done,
+            StatusClass::Success => self.in_doubt(),
+            StatusClass::Refusal => VerdictClass::Rejected,
+            StatusClass::RateLimit => VerdictClass::Throttled,
+            StatusClass::NotProcessed => VerdictClass::Retry,
+            StatusClass::ServerError | StatusClass::GatewayError => match self.server_errors {
+                ServerErrors::Retry => VerdictClass::Retry,
+                ServerErrors::Unknown => self.in_doubt(),
+            },
+        }
+    }
+
+    /// What follows an attempt that may have had an effect.
+    const fn in_doubt(self) -> VerdictClass {
+        if self.is_repeatable { VerdictClass::Retry } else { VerdictClass::Unknown }
+    }
+}
+
+/// What is known of the effect of a request that carries an idempotency key, and what thus becomes
+/// of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeClass {
-    /// There was no effect, or none that a repeat would double.
+    /// There was no effect.
     NotStarted,
     /// The response says what happened.
     Answered,
@@ -28,29 +117,57 @@ pub enum OutcomeClass {
     Unknown,
 }
 
-/// Classifies an attempt. `is_repeatable` says that a repeat does no harm: the request only reads,
-/// or the receiver recognizes it by a key.
-#[must_use]
-pub const fn classify(end: AttemptEnd, is_repeatable: bool) -> OutcomeClass {
-    let is_unknown = match end {
-        AttemptEnd::NotSent => return OutcomeClass::NotStarted,
-        AttemptEnd::NoAnswer => true,
-        AttemptEnd::Answered { status, is_complete } => {
-            is_ambiguous_gateway_status(status) || !is_complete && status < 400
+impl OutcomeClass {
+    /// Classifies an attempt. The service behind the key answers for itself: a failure that it
+    /// reports is an answer, and only a gateway that got none does not know either.
+    #[must_use]
+    pub const fn of(end: AttemptEnd) -> Self {
+        let (status, is_complete) = match end {
+            AttemptEnd::NotSent => return Self::NotStarted,
+            AttemptEnd::NoAnswer => return Self::Unknown,
+            AttemptEnd::Answered { status, is_complete } => (status, is_complete),
+        };
+        match StatusClass::of(status) {
+            StatusClass::GatewayError => Self::Unknown,
+            StatusClass::Success if !is_complete => Self::Unknown,
+            _ => Self::Answered,
         }
-    };
-    match (is_unknown, is_repeatable) {
-        (false, _) => OutcomeClass::Answered,
-        (true, true) => OutcomeClass::NotStarted,
-        (true, false) => OutcomeClass::Unknown,
     }
 }
 
-/// Whether a gateway uses this status to say that it passed the request on and got no proper
-/// response: 502 and 504, and what a large CDN uses instead (520 no proper response, 522 and 524
-/// none in time).
-const fn is_ambiguous_gateway_status(status: u16) -> bool {
-    matches!(status, 502 | 504 | 520 | 522 | 524)
+/// What a status says about the effect of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StatusClass {
+    /// It took effect.
+    Success,
+    /// It was refused for a reason that stays: most 4xx, and what does not conclude a call.
+    Refusal,
+    /// It came too soon.
+    RateLimit,
+    /// It was not processed: the receiver was not ready (408, 425, 503), or a CDN could not connect
+    /// to it (521 refused, 523 unreachable, 525 and 526 no TLS).
+    NotProcessed,
+    /// The receiver failed, and does not say how far it came.
+    ServerError,
+    /// A gateway passed it on and got no proper response: 502 and 504, and what a CDN uses instead
+    /// (520 no proper response, 522 and 524 none in time).
+    GatewayError,
+}
+
+impl StatusClass {
+    const fn of(status: u16) -> Self {
+        match FaultClass::of_status(status) {
+            None if matches!(status, 200..=299) => Self::Success,
+            None => Self::Refusal,
+            Some(class) if !class.is_repeatable() => Self::Refusal,
+            Some(FaultClass::RateLimited) => Self::RateLimit,
+            Some(_) => match status {
+                408 | 425 | 503 | 521 | 523 | 525 | 526 => Self::NotProcessed,
+                502 | 504 | 520 | 522 | 524 => Self::GatewayError,
+                _ => Self::ServerError,
+            },
+        }
+    }
 }
 
 #[cfg(test)]
@@ -61,24 +178,95 @@ mod tests {
         AttemptEnd::Answered { status, is_complete: true }
     }
 
+    const fn half(status: u16) -> AttemptEnd {
+        AttemptEnd::Answered { status, is_complete: false }
+    }
+
+    /// OPS-10, OPS-23: every row of the table in `docs/failed-calls.md`: what follows for a request
+    /// that may be repeated, for one that may not where server errors are retried, and where they
+    /// are unknown.
+    #[test]
+    fn ops_23_what_follows_each_end_of_a_call() {
+        use VerdictClass::{Done, Rejected, Retry, Throttled, Unknown};
+        let table: [(&[AttemptEnd], [VerdictClass; 3]); 8] = [
+            (&[AttemptEnd::NotSent], [Retry; 3]),
+            (&[AttemptEnd::NoAnswer, half(200), half(204)], [Retry, Unknown, Unknown]),
+            (&[answered(200), answered(201), answered(299)], [Done; 3]),
+            (&[answered(429), half(429)], [Throttled; 3]),
+            (
+                &[answered(408), answered(425), answered(503), answered(521), answered(523), half(503)],
+                [Retry; 3],
+            ),
+            (&[answered(525), answered(526)], [Retry; 3]),
+            (
+                &[
+                    answered(500),
+                    answered(502),
+                    answered(504),
+                    answered(520),
+                    answered(522),
+                    answered(524),
+                    answered(501),
+                    answered(507),
+                    answered(529),
+                    answered(599),
+                    half(500),
+                ],
+                [Retry, Retry, Unknown],
+            ),
+            (
+                &[answered(301), half(302), answered(400), answered(404), answered(409), half(422)],
+                [Rejected; 3],
+            ),
+        ];
+        for (ends, expected) in table {
+            for end in ends {
+                let follows = [
+                    (OnUnknown::Repeat, ServerErrors::Unknown),
+                    (OnUnknown::Ask, ServerErrors::Retry),
+                    (OnUnknown::Reconcile, ServerErrors::Unknown),
+                ]
+                .map(|(on_unknown, errors)| RetryRule::new(on_unknown, errors).classify(*end));
+                assert_eq!(follows, expected, "{end:?}");
+            }
+        }
+    }
+
+    /// Where a repeat does no harm, the setting changes nothing.
+    #[test]
+    fn a_repeatable_request_is_never_in_doubt() {
+        for status in 100..600 {
+            for end in [AttemptEnd::NotSent, AttemptEnd::NoAnswer, answered(status), half(status)] {
+                let [one, other] = [ServerErrors::Retry, ServerErrors::Unknown]
+                    .map(|errors| RetryRule::new(OnUnknown::Repeat, errors).classify(end));
+                assert!(one == other && one != VerdictClass::Unknown, "{end:?}");
+            }
+        }
+    }
+
     /// IDM-18: what a gateway could not find out is unknown; what a service reports itself is not.
     #[test]
     fn a_gateway_without_an_answer_leaves_the_outcome_unknown() {
         for end in [AttemptEnd::NoAnswer, answered(502), answered(504), answered(524)] {
-            assert_eq!(classify(end, false), OutcomeClass::Unknown, "{end:?}");
-            assert_eq!(classify(end, true), OutcomeClass::NotStarted, "{end:?}: a repeat does no harm");
+            assert_eq!(OutcomeClass::of(end), OutcomeClass::Unknown, "{end:?}");
         }
         for status in [200, 201, 303, 400, 408, 429, 500, 503, 521] {
-            assert_eq!(classify(answered(status), false), OutcomeClass::Answered, "{status}");
+            assert_eq!(OutcomeClass::of(answered(status)), OutcomeClass::Answered, "{status}");
         }
-        assert_eq!(classify(AttemptEnd::NotSent, false), OutcomeClass::NotStarted);
+        assert_eq!(OutcomeClass::of(AttemptEnd::NotSent), OutcomeClass::NotStarted);
     }
 
     /// IDM-18: half of a success is no success; half of a refusal is a refusal.
     #[test]
     fn half_an_answer_is_known_by_its_status_only_when_it_refuses() {
-        let half = |status| classify(AttemptEnd::Answered { status, is_complete: false }, false);
-        assert_eq!([half(200), half(302)], [OutcomeClass::Unknown; 2]);
-        assert_eq!([half(400), half(500)], [OutcomeClass::Answered; 2]);
+        assert_eq!(OutcomeClass::of(half(200)), OutcomeClass::Unknown);
+        assert_eq!([400, 500].map(|status| OutcomeClass::of(half(status))), [OutcomeClass::Answered; 2]);
+    }
+
+    #[test]
+    fn the_setting_reads_its_words() {
+        assert_eq!(ServerErrors::parse("retry"), Some(ServerErrors::Retry));
+        assert_eq!(ServerErrors::parse("unknown"), Some(ServerErrors::Unknown));
+        assert_eq!(ServerErrors::parse("Retry"), None);
     }
 }

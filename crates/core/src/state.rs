@@ -10,7 +10,7 @@ pub enum State {
     Queued,
     /// At the head of its group, waiting for a time, a limit or a slot.
     Waiting,
-    /// A worker is executing it.
+    /// A worker is executing it, or its job was accepted and it awaits the completion.
     Running,
     /// The request was sent and no response came; an operator must resolve the outcome.
     Unknown,

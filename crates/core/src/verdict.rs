@@ -12,6 +12,15 @@ use crate::time::Time;
 pub enum Verdict {
     /// The call succeeded.
     Done,
+    /// The upstream accepted the job and finishes it later: the operation awaits its completion,
+    /// with its slots and without a worker. From a poll: the job is not finished.
+    Accepted {
+        /// How long to wait before the next poll; `None` when only a completion can end it.
+        poll_after: Option<Duration>,
+        /// How long the job may take, at most [`AWAIT_MAX`](crate::bounds::AWAIT_MAX); then its
+        /// outcome is unknown. Only the first response sets it.
+        timeout: Duration,
+    },
     /// The upstream asked to wait; no attempt is spent.
     Throttled {
         /// The time the upstream gave, if any.
@@ -22,7 +31,8 @@ pub enum Verdict {
         /// The upstream's message.
         fault: Fault,
     },
-    /// The call did not take effect and may be retried; an attempt is spent.
+    /// The call did not take effect, or a repeat does no harm: it may be retried, and an attempt is
+    /// spent.
     Retry {
         /// The shortest delay before the retry, if the upstream gave one.
         after: Option<Duration>,
@@ -31,7 +41,8 @@ pub enum Verdict {
     },
     /// The call cannot succeed; a retry is pointless.
     Rejected(Fault),
-    /// The request was sent and no response came: it may have taken effect.
+    /// The request was sent, and no response says what it did: it may have taken effect. From a
+    /// poll: it found out nothing, and the operation keeps awaiting.
     Unknown(Fault),
     /// It was not sent, and another worker should try (the worker is draining).
     Returned,

@@ -5,6 +5,7 @@
 
 mod active;
 mod audit;
+mod builder;
 pub mod error;
 pub mod executor;
 mod guild_reader;
@@ -28,6 +29,7 @@ use tidegate_core::journal::DeploymentStage;
 use tidegate_limits::{LeaseAcquisition, LeaseGuard, NamedLease};
 use tidegate_store::Store;
 
+pub use builder::DeployerBuilder;
 pub use error::{Error, Result};
 pub use executor::StepExecutor;
 pub use progress::{NoopListener, ProgressEvent, ProgressListener};
@@ -60,6 +62,7 @@ pub struct Deployer {
 
 /// A plan with the state it was made from; nothing has been applied.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PlanPreview {
     /// The plan.
     pub plan: Plan,
@@ -75,6 +78,12 @@ impl Deployer {
     #[must_use]
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
         Self { engine, store, patience: PATIENCE, lease: LEASE, recheck_delay: RECHECK_DELAY }
+    }
+
+    /// Returns the engine, to drain it before the program ends.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Sets how long to wait for a guild in which another deployment is running.

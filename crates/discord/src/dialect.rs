@@ -18,7 +18,7 @@ use tidegate_core::bounds::LIMIT_LEN_MAX;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, OnUnknown};
+use tidegate_core::{Charge, OnUnknown, ServerErrors};
 use tidegate_upstream::http::plain::refuse_unknown_limits;
 use tidegate_upstream::http::{Dialect, LimitDefinition, ResponseInterpreter};
 use tidegate_upstream::{FieldRefusal, HttpRequest, Method};
@@ -48,6 +48,7 @@ const USER_AGENT: &str = concat!("DiscordBot (tidegate, ", env!("CARGO_PKG_VERSI
 
 /// Settings of one bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DiscordSettings {
     /// Calls per second that Discord allows it.
     pub global_per_s: u32,
@@ -62,6 +63,29 @@ impl Default for DiscordSettings {
     fn default() -> Self {
         let (global_per_s, invalid_max) = (GLOBAL_PER_S_DEFAULT, INVALID_MAX);
         Self { global_per_s, invalid_max, at_once: AT_ONCE_DEFAULT }
+    }
+}
+
+impl DiscordSettings {
+    /// Sets the calls per second that Discord allows it; 50 by default.
+    #[must_use]
+    pub fn with_global_per_s(mut self, global_per_s: u32) -> Self {
+        self.global_per_s = global_per_s;
+        self
+    }
+
+    /// Sets its share of the refused calls allowed in ten minutes.
+    #[must_use]
+    pub fn with_invalid_max(mut self, invalid_max: u64) -> Self {
+        self.invalid_max = invalid_max;
+        self
+    }
+
+    /// Sets how many groups run at once, each with one call in flight.
+    #[must_use]
+    pub fn with_at_once(mut self, at_once: u32) -> Self {
+        self.at_once = at_once;
+        self
     }
 }
 
@@ -191,6 +215,11 @@ impl Dialect for DiscordDialect {
     /// state. No header matters here: Discord has none for this.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         if request.method == Method::Post { OnUnknown::Ask } else { OnUnknown::Repeat }
+    }
+
+    /// What a request creates may exist after a server error.
+    fn server_errors(&self) -> ServerErrors {
+        ServerErrors::Unknown
     }
 
     fn prepare_request<'a>(

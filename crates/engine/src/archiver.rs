@@ -34,6 +34,7 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 
 /// Ended operations that are not in the archive yet, as last observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Backlog {
     /// The number of operations.
     pub waiting: u64,

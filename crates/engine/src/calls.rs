@@ -237,6 +237,9 @@ mod tests {
             attempt: 1,
             deadline: None,
             reconcile_first: false,
+            on_unknown: tidegate_core::OnUnknown::Ask,
+            poll: false,
+            cancel_requested: false,
         }
     }
 

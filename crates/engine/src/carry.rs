@@ -97,6 +97,10 @@ impl Carrier {
             );
             return Outcome::unanswered(Verdict::Retry { after: None, fault });
         };
+        if claim.poll {
+            let fault = Fault::new(FaultClass::Transient, format!("kind {:?} cannot be polled", claim.kind));
+            return Outcome::unanswered(Verdict::Unknown(fault));
+        }
         if stop.is_cancelled() {
             return Outcome::unanswered(Verdict::Canceled { may_have_happened: false });
         }
@@ -108,6 +112,7 @@ impl Carrier {
             payload: &operation.payload,
             attempt: claim.attempt,
             reconcile_first: claim.reconcile_first,
+            on_unknown: claim.on_unknown,
             now: self.clock.now(),
             deadline: claim.deadline,
             operation: &id,
@@ -159,6 +164,7 @@ fn log_attempt(
 pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>) {
     match verdict {
         Verdict::Done => ("done", None),
+        Verdict::Accepted { .. } => ("accepted", None),
         Verdict::Throttled { fault, .. } => ("throttled", Some(fault)),
         Verdict::Retry { fault, .. } => ("retry", Some(fault)),
         Verdict::Rejected(fault) => ("rejected", Some(fault)),

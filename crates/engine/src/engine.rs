@@ -1,6 +1,7 @@
 //! The handle that callers hold. Cheap to clone; every method sends a command to the owner or reads
 //! the store.
 
+mod builder;
 mod commands;
 mod open;
 mod outbox;
@@ -20,6 +21,9 @@ use tidegate_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+pub use builder::EngineBuilder;
+pub(crate) use builder::HTTP;
 
 use crate::archiver::{Backlog, SharedArchive};
 use crate::clock::EngineClock;

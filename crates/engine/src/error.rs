@@ -153,6 +153,7 @@ impl fmt::Display for ErrorCode {
 
 /// An error returned to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Error {
     /// The code, for machines.
     pub code: ErrorCode,

@@ -13,6 +13,7 @@ const RING_LEN: usize = 4_096;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// Increases; the value of `Last-Event-ID`.
     pub id: u64,

@@ -10,6 +10,7 @@ use crate::calls::InFlightCalls;
 
 /// Settings of an engine. Every one has a default.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// This node's name.
     pub node: String,
@@ -60,5 +61,105 @@ impl Default for Options {
             payload_cache_bytes: 16 * 1024 * 1024,
             snapshot_after_facts: 2_000_000,
         }
+    }
+}
+
+impl Options {
+    /// Sets this node's name.
+    #[must_use]
+    pub fn with_node(mut self, node: impl Into<String>) -> Self {
+        self.node = node.into();
+        self
+    }
+
+    /// Sets the partition it owns.
+    #[must_use]
+    pub fn with_partition(mut self, partition: Partition) -> Self {
+        self.partition = partition;
+        self
+    }
+
+    /// Sets the maximum number of calls in flight; 64 by default.
+    #[must_use]
+    pub fn with_workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Sets how long a claim holds without renewal.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets how long the partition is owned without renewal.
+    #[must_use]
+    pub fn with_partition_lease(mut self, partition_lease: Duration) -> Self {
+        self.partition_lease = partition_lease;
+        self
+    }
+
+    /// Sets how long a dedupe key is remembered.
+    #[must_use]
+    pub fn with_dedupe_window(mut self, dedupe_window: Duration) -> Self {
+        self.dedupe_window = dedupe_window;
+        self
+    }
+
+    /// Sets what follows a failure where a submission does not specify it.
+    #[must_use]
+    pub fn with_on_failure(mut self, on_failure: Vec<FailureRule>) -> Self {
+        self.on_failure = on_failure;
+        self
+    }
+
+    /// Sets how long an ended operation is kept; 7 days by default.
+    #[must_use]
+    pub fn with_retention(mut self, retention: Duration) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// Takes over the calls of earlier engines of this process on the same partition.
+    #[must_use]
+    pub fn with_in_flight(mut self, in_flight: InFlightCalls) -> Self {
+        self.in_flight = in_flight;
+        self
+    }
+
+    /// Sets how long a drain waits for calls in flight; 25 s by default.
+    #[must_use]
+    pub fn with_drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+
+    /// Sets the maximum number of commands applied in one batch.
+    #[must_use]
+    pub fn with_batch_max(mut self, batch_max: usize) -> Self {
+        self.batch_max = batch_max;
+        self
+    }
+
+    /// Sets how many commands may wait for the owner.
+    #[must_use]
+    pub fn with_backlog_max(mut self, backlog_max: usize) -> Self {
+        self.backlog_max = backlog_max;
+        self
+    }
+
+    /// Sets the bytes of payloads kept in memory.
+    #[must_use]
+    pub fn with_payload_cache_bytes(mut self, payload_cache_bytes: usize) -> Self {
+        self.payload_cache_bytes = payload_cache_bytes;
+        self
+    }
+
+    /// Sets the number of facts after which a snapshot is taken.
+    #[must_use]
+    pub fn with_snapshot_after_facts(mut self, snapshot_after_facts: u64) -> Self {
+        self.snapshot_after_facts = snapshot_after_facts;
+        self
     }
 }

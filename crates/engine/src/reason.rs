@@ -32,6 +32,15 @@ fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc
     let until = describe_until(why.until, now);
     match &why.cause {
         Cause::Running { .. } => ("running", None, "It is running.".into()),
+        Cause::Awaiting { since, poll_at, .. } => {
+            let poll = poll_at
+                .map_or_else(String::new, |at| format!(", polled next {}", describe_until(Some(at), now)));
+            let ago = describe_ago(*since, now);
+            let sentence = format!(
+                "Awaiting its completion since {ago}{poll}; if none comes, its outcome is unknown {until}."
+            );
+            ("completion", None, sentence)
+        }
         Cause::Worker => ("worker", None, "Waiting for a free worker.".into()),
         Cause::Time => {
             let sentence = match &why.fault {

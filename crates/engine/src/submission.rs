@@ -6,9 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::{OnFailure, OnUnknown, OperationId, State, Time};
+use tidegate_upstream::{Envelope, HttpRequest};
+
+use crate::engine::HTTP;
+use crate::error::{Error, ErrorCode, Result};
 
 /// An operation submitted for execution.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Submission {
     /// The kind of a registered executor.
     pub kind: Arc<str>,
@@ -63,6 +68,101 @@ impl Submission {
             request_id: None,
             deployment_id: None,
         }
+    }
+
+    /// Creates the submission of an HTTP request to the upstream of this name.
+    ///
+    /// # Errors
+    /// When the request is larger than an operation may be.
+    pub fn http(upstream: &str, group: impl Into<Arc<str>>, request: HttpRequest) -> Result<Self> {
+        let payload = Envelope::new(upstream, request)
+            .encode()
+            .map_err(|refusal| Error::new(ErrorCode::TooLarge, refusal.message).field(refusal.field))?;
+        Ok(Self::new(HTTP, group, payload).with_upstream(upstream))
+    }
+
+    /// Sets the cost in one limit of its upstream, in whole tokens, where it is not one token.
+    #[must_use]
+    pub fn with_cost(mut self, limit: impl Into<String>, tokens: u64) -> Self {
+        self.cost.insert(limit.into(), tokens);
+        self
+    }
+
+    /// Names the upstream it is for, so that it is listed with others for the same upstream.
+    #[must_use]
+    pub fn with_upstream(mut self, upstream: impl Into<Arc<str>>) -> Self {
+        self.upstream = Some(upstream.into());
+        self
+    }
+
+    /// Sets the dedupe key: two submissions with one key are one operation.
+    #[must_use]
+    pub fn with_dedupe_key(mut self, dedupe_key: impl Into<Arc<str>>) -> Self {
+        self.dedupe_key = Some(dedupe_key.into());
+        self
+    }
+
+    /// Sets the maximum number of attempts; 8 by default.
+    #[must_use]
+    pub fn with_max_attempts(mut self, max_attempts: impl Into<Option<u16>>) -> Self {
+        self.max_attempts = max_attempts.into();
+        self
+    }
+
+    /// Sets the time within which it must start.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.deadline = deadline.into();
+        self
+    }
+
+    /// Sets the time by which it must start.
+    #[must_use]
+    pub fn with_deadline_at(mut self, deadline_at: impl Into<Option<Time>>) -> Self {
+        self.deadline_at = deadline_at.into();
+        self
+    }
+
+    /// Sets the delay before it may start.
+    #[must_use]
+    pub fn with_delay(mut self, delay: impl Into<Option<Duration>>) -> Self {
+        self.delay = delay.into();
+        self
+    }
+
+    /// Sets the priority: 0 is the default, and up to 4 goes earlier.
+    #[must_use]
+    pub fn with_priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets what to do after an unknown outcome.
+    #[must_use]
+    pub fn with_on_unknown(mut self, on_unknown: impl Into<Option<OnUnknown>>) -> Self {
+        self.on_unknown = on_unknown.into();
+        self
+    }
+
+    /// Sets what to do after a failure.
+    #[must_use]
+    pub fn with_on_failure(mut self, on_failure: impl Into<Option<OnFailure>>) -> Self {
+        self.on_failure = on_failure.into();
+        self
+    }
+
+    /// Sets the caller's request id, for tracing.
+    #[must_use]
+    pub fn with_request_id(mut self, request_id: impl Into<Arc<str>>) -> Self {
+        self.request_id = Some(request_id.into());
+        self
+    }
+
+    /// Sets the caller's deployment id, for tracing.
+    #[must_use]
+    pub fn with_deployment_id(mut self, deployment_id: impl Into<Arc<str>>) -> Self {
+        self.deployment_id = Some(deployment_id.into());
+        self
     }
 }
 

@@ -9,6 +9,7 @@ use tidegate_core::{Fault, OperationId, State, Time};
 
 /// An operation, ended or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OperationView {
     /// Its id.
     pub id: OperationId,
@@ -46,6 +47,7 @@ pub struct OperationView {
 
 /// Selects the operations to list, newest first.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Filter {
     /// Only operations of this group.
     pub group: Option<Arc<str>>,
@@ -67,6 +69,71 @@ pub struct Filter {
     pub limit: usize,
 }
 
+impl Filter {
+    /// Selects the operations of one group.
+    #[must_use]
+    pub fn with_group(mut self, group: impl Into<Arc<str>>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// Selects operations in these states.
+    #[must_use]
+    pub fn with_states(mut self, states: impl IntoIterator<Item = State>) -> Self {
+        self.states = states.into_iter().collect();
+        self
+    }
+
+    /// Selects operations of one kind.
+    #[must_use]
+    pub fn with_kind(mut self, kind: impl Into<Arc<str>>) -> Self {
+        self.kind = Some(kind.into());
+        self
+    }
+
+    /// Selects operations for one upstream.
+    #[must_use]
+    pub fn with_upstream(mut self, upstream: impl Into<Arc<str>>) -> Self {
+        self.upstream = Some(upstream.into());
+        self
+    }
+
+    /// Selects the operation accepted under this key.
+    #[must_use]
+    pub fn with_dedupe_key(mut self, dedupe_key: impl Into<Arc<str>>) -> Self {
+        self.dedupe_key = Some(dedupe_key.into());
+        self
+    }
+
+    /// Selects operations accepted at this time or later.
+    #[must_use]
+    pub fn with_created_after(mut self, created_after: impl Into<Option<Time>>) -> Self {
+        self.created_after = created_after.into();
+        self
+    }
+
+    /// Selects operations accepted earlier.
+    #[must_use]
+    pub fn with_created_before(mut self, created_before: impl Into<Option<Time>>) -> Self {
+        self.created_before = created_before.into();
+        self
+    }
+
+    /// Selects operations accepted before this one.
+    #[must_use]
+    pub fn with_before(mut self, before: impl Into<Option<OperationId>>) -> Self {
+        self.before = before.into();
+        self
+    }
+
+    /// Sets the maximum number of operations to return.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
 /// Selects the groups to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupFilter {
@@ -83,6 +150,7 @@ pub enum GroupFilter {
 
 /// A page of operations.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct OperationPage {
     /// Newest first.
     pub operations: Vec<OperationView>,
@@ -93,6 +161,7 @@ pub struct OperationPage {
 
 /// Why an operation is not running, with a sentence that explains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reason {
     /// `running`, `turn`, `worker`, `time`, `bucket`, `lease`, `person`, `nothing` (it has ended).
     pub waiting_for: &'static str,
@@ -112,6 +181,7 @@ pub struct Reason {
 
 /// A page of groups.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct GroupPage {
     /// Groups by name, each with what it waits for.
     pub groups: Vec<(GroupView, Option<Reason>)>,

@@ -52,6 +52,7 @@ pub struct KeySummary {
 
 /// The details of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KeyDetail {
     /// The summary that a list shows.
     pub summary: KeySummary,

@@ -10,6 +10,7 @@ use crate::key::{KeyAlphabet, KeyForm};
 
 /// The settings. `Policy::default()` is what the documentation describes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Policy {
     /// How long a response is kept, counted from the request.
     pub ttl: Duration,
@@ -69,6 +70,7 @@ pub enum UnknownOutcomePolicy {
 
 /// The format of error responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusalDialect {
     /// 409 for another body; `{"detail","error_code","idempotency_key"}`.
     Tidegate,
@@ -80,6 +82,7 @@ pub enum RefusalDialect {
 /// How the bodies of two requests are compared. Multipart bodies are always compared by their
 /// parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BodyComparison {
     /// Byte for byte.
     Bytes,
@@ -89,6 +92,7 @@ pub enum BodyComparison {
 
 /// What happens to a request with a key when the store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StoreUnavailablePolicy {
     /// 503: this attempt was not handled; it may be retried.
     Refuse,
@@ -117,6 +121,127 @@ impl Default for Policy {
             body_rate_min: 1 << 10,
             answer_max: 1 << 20,
         }
+    }
+}
+
+impl Policy {
+    /// Sets how long a response is kept; 1 hour by default.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets how long a key stays blocked after its process died; 30 s by default.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets how long a handler may run; 15 minutes by default.
+    #[must_use]
+    pub fn with_run_max(mut self, run_max: Duration) -> Self {
+        self.run_max = run_max;
+        self
+    }
+
+    /// Sets how long a store operation may take; 2 s by default.
+    #[must_use]
+    pub fn with_store_patience(mut self, store_patience: Duration) -> Self {
+        self.store_patience = store_patience;
+        self
+    }
+
+    /// Sets the methods that the policy applies to; POST by default.
+    #[must_use]
+    pub fn with_methods(mut self, methods: Vec<Method>) -> Self {
+        self.methods = methods;
+        self
+    }
+
+    /// Sets whether a request with one of those methods must have a key.
+    #[must_use]
+    pub fn with_required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
+    }
+
+    /// Sets what a retry gets while the first request is in flight.
+    #[must_use]
+    pub fn with_in_flight(mut self, in_flight: InFlightPolicy) -> Self {
+        self.in_flight = in_flight;
+        self
+    }
+
+    /// Sets what happens to a key whose outcome is unknown.
+    #[must_use]
+    pub fn with_on_unknown(mut self, on_unknown: UnknownOutcomePolicy) -> Self {
+        self.on_unknown = on_unknown;
+        self
+    }
+
+    /// Sets whether a response of 400 to 499 is saved.
+    #[must_use]
+    pub fn with_keep_client_errors(mut self, keep_client_errors: bool) -> Self {
+        self.keep_client_errors = keep_client_errors;
+        self
+    }
+
+    /// Sets whether a response of 500 and above is saved.
+    #[must_use]
+    pub fn with_keep_server_errors(mut self, keep_server_errors: bool) -> Self {
+        self.keep_server_errors = keep_server_errors;
+        self
+    }
+
+    /// Sets the format of error responses.
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: RefusalDialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Sets the characters that a key may contain.
+    #[must_use]
+    pub fn with_key_alphabet(mut self, key_alphabet: KeyAlphabet) -> Self {
+        self.key_alphabet = key_alphabet;
+        self
+    }
+
+    /// Sets how the bodies of two requests are compared.
+    #[must_use]
+    pub fn with_fingerprint(mut self, fingerprint: BodyComparison) -> Self {
+        self.fingerprint = fingerprint;
+        self
+    }
+
+    /// Sets what happens when the store is unavailable.
+    #[must_use]
+    pub fn with_store_unavailable(mut self, store_unavailable: StoreUnavailablePolicy) -> Self {
+        self.store_unavailable = store_unavailable;
+        self
+    }
+
+    /// Sets the largest request body with a key, in bytes; 8 MiB by default.
+    #[must_use]
+    pub fn with_request_max(mut self, request_max: usize) -> Self {
+        self.request_max = request_max;
+        self
+    }
+
+    /// Sets the bytes of a body that a client must send each second.
+    #[must_use]
+    pub fn with_body_rate_min(mut self, body_rate_min: usize) -> Self {
+        self.body_rate_min = body_rate_min;
+        self
+    }
+
+    /// Sets the largest response body that is saved, in bytes; 1 MiB by default.
+    #[must_use]
+    pub fn with_answer_max(mut self, answer_max: usize) -> Self {
+        self.answer_max = answer_max;
+        self
     }
 }
 

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_limits::{LeaseAcquisition, NamedLease, SharedBucket};
-use tidegate_store::{Store, WallClock};
+use tidegate_limits::{LeaseAcquisition, NamedLease, SharedBucket, store};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "memory:".to_owned());
-    let store = open(&url).await?;
+    let store = store::open(&url).await?;
+    store.migrate().await?;
 
     // The process that holds the lease prints.
     let talker = NamedLease::new(Arc::clone(&store) as _, "example/talker", Duration::from_secs(3))?;
@@ -42,16 +42,4 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         guard.release().await?;
     }
     Ok(())
-}
-
-async fn open(url: &str) -> tidegate_store::Result<Arc<dyn Store>> {
-    if url.starts_with("redis") {
-        return tidegate_store_redis::open(url).await;
-    }
-    if url.starts_with("postgres") {
-        let store = Arc::new(tidegate_store_postgres::PostgresStore::connect(url).await?);
-        tidegate_store::Upkeep::migrate(&*store).await?;
-        return Ok(store);
-    }
-    tidegate_store_embedded::open(url, Arc::new(WallClock))
 }

@@ -50,6 +50,7 @@ pub enum TokenTakeOutcome<T> {
 
 /// When the tokens would be available.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Wait {
     /// The time until the tokens would be available if no one else takes any; for several buckets,
     /// the longest. For a waiter in a queue it includes everything ahead of it.

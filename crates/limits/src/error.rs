@@ -5,6 +5,7 @@ use tidegate_store::StoreErrorKind;
 
 /// An error of a bucket or a lease.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The call is invalid; the message says why. Nothing was done.
     #[error("{0}")]

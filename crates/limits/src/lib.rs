@@ -1,19 +1,18 @@
-//! Stand-alone token buckets and leases that any number of processes share through any store, for
-//! programs that make their own calls. This crate does not know which store it uses, or what the
-//! tokens and leases are for.
+//! Token buckets and leases that any number of processes share through a store, for programs that
+//! make their own calls. This crate does not know which store it uses, or what the tokens and
+//! leases are for.
 //!
 //! ```
 //! use std::time::Duration;
+//!
 //! use tidegate_limits::{LeaseAcquisition, NamedLease, SharedBucket, TokenTakeOutcome};
-//! # use std::sync::Arc;
-//! # use tidegate_store::{Store, WallClock};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // In production: tidegate_store_redis::open("redis://127.0.0.1:6379").await?
-//! let store: Arc<dyn Store> = tidegate_store_embedded::open("memory:", Arc::new(WallClock))?;
+//! // Processes share `redis://…` and `postgres://…`.
+//! let store = tidegate_limits::store::open("memory:").await?;
 //!
-//! // At most 40 at once, refilled with 2 each second, shared by all processes.
+//! // At most 40 at once, refilled with 2 each second.
 //! let requests = SharedBucket::new(store.clone(), "shop-7/requests", 40, 2.0)?;
 //! match requests.try_take(1).await? {
 //!     TokenTakeOutcome::Granted(grant) => println!("go; {} are left", grant.remaining()),
@@ -36,6 +35,8 @@
 //! # }
 //! # async fn work(_fence: u64) {}
 //! ```
+//!
+//! The features `embedded` (default), `redis` and `postgres` choose the stores.
 
 mod bucket;
 mod error;
@@ -50,6 +51,10 @@ pub use grant::Grant;
 pub use lease::guard::LeaseGuard;
 pub use lease::{LeaseAcquisition, NamedLease};
 pub use tokens::Tokens;
+
+#[doc(inline)]
+pub use tidegate_backend as store;
+pub use tidegate_core::Time;
 
 use tidegate_core::bounds::NAME_LEN_MAX;
 

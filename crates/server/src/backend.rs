@@ -1,9 +1,11 @@
-//! Opens the store that a URL names. The only module that knows all stores.
+//! Opens the configured store, and an archive next to it.
 
 use std::sync::Arc;
 
 use tidegate::{Error, ErrorCode, Result};
-use tidegate_store::{Archive, Clock, Store, StoreErrorKind};
+use tidegate_backend::postgres::PostgresArchive;
+use tidegate_backend::redis::RedisStore;
+use tidegate_backend::{Archive, Store, StoreErrorKind, StoreScheme};
 
 /// Returns a URL that is safe to show: without user, password and query.
 #[must_use]
@@ -20,17 +22,17 @@ pub fn redact_url(url: &str) -> String {
 
 /// Whether several processes may share the store that a URL names.
 pub(crate) fn is_shared(url: &str) -> bool {
-    !(url.starts_with("file:") || url.starts_with("memory:"))
+    StoreScheme::of(url).is_some_and(StoreScheme::is_shared)
 }
 
 /// Whether ended operations of the store that a URL names can be copied to an archive.
 pub(crate) fn can_archive(url: &str) -> bool {
-    matches!(url.split(':').next(), Some("redis" | "rediss" | "redis+cluster" | "rediss+cluster"))
+    StoreScheme::of(url) == Some(StoreScheme::Redis)
 }
 
 /// Whether a URL names an archive.
 pub(crate) fn is_archive(url: &str) -> bool {
-    matches!(url.split(':').next(), Some("postgres" | "postgresql"))
+    StoreScheme::of(url) == Some(StoreScheme::Postgres)
 }
 
 /// Opens the store that a URL names, and its archive if there is one. The archive need not be
@@ -41,17 +43,15 @@ pub(crate) fn is_archive(url: &str) -> bool {
 pub(crate) async fn open_archived(
     url: &str,
     archive: Option<&str>,
-    clock: Arc<dyn Clock>,
 ) -> Result<(Arc<dyn Store>, Option<Arc<dyn Archive>>)> {
-    let Some(archive) = archive else { return Ok((open(url, clock).await?, None)) };
+    let Some(archive) = archive else { return Ok((open(url).await?, None)) };
     if !can_archive(url) {
         let message =
             format!("There is no archive for {}: only a store on Redis can have one.", redact_url(url));
         return Err(Error::new(ErrorCode::BadConfig, message));
     }
-    let archive = tidegate_store_postgres::PostgresArchive::at(archive).map_err(bad_store_url)?;
-    let store =
-        tidegate_store_redis::RedisStore::open(url).await.map_err(bad_store_url)?.with_archive_queue();
+    let archive = PostgresArchive::at(archive).map_err(bad_store_url)?;
+    let store = RedisStore::open(url).await.map_err(bad_store_url)?.with_archive_queue();
     Ok((Arc::new(store), Some(Arc::new(archive))))
 }
 
@@ -59,31 +59,12 @@ pub(crate) async fn open_archived(
 ///
 /// # Errors
 /// The store's own error if it cannot be opened.
-pub async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
-    let scheme = url.split(':').next().unwrap_or_default();
-    match scheme {
-        "postgres" | "postgresql" => {
-            let store = tidegate_store_postgres::PostgresStore::connect(url).await.map_err(bad_store_url)?;
-            Ok(Arc::new(store))
-        }
-        "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => {
-            tidegate_store_redis::open(url).await.map_err(bad_store_url)
-        }
-        _ => {
-            // Opening may read and repair files, which would block an async task.
-            let url = url.to_owned();
-            let opened =
-                tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, clock)).await;
-            match opened {
-                Ok(store) => store.map_err(bad_store_url),
-                Err(_) => Err(Error::new(ErrorCode::Internal, "Opening the store was interrupted.")),
-            }
-        }
-    }
+pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
+    tidegate_backend::open(url).await.map_err(bad_store_url)
 }
 
 /// Maps a bad store URL to an error of the configuration rather than an internal one.
-fn bad_store_url(error: tidegate_store::Error) -> Error {
+fn bad_store_url(error: tidegate_backend::Error) -> Error {
     match error.kind() {
         StoreErrorKind::Invalid => Error::new(ErrorCode::BadConfig, error.to_string()),
         _ => error.into(),
@@ -100,7 +81,7 @@ mod tests {
         for url in
             ["redis://127.0.0.1:1?prefx=tg", "redis://127.0.0.1:1?prefix={x}", "postgres://h/db?schema=A-B"]
         {
-            let error = open(url, Arc::new(tidegate_store::WallClock)).await.err().unwrap();
+            let error = open(url).await.err().unwrap();
             assert_eq!(error.code, ErrorCode::BadConfig, "{url}: {}", error.message);
         }
     }

@@ -35,5 +35,8 @@ fn dialect(config: &Config, upstream: &UpstreamConfig) -> Arc<dyn Dialect> {
 fn discord_settings(config: &Config, bot: &DiscordConfig) -> DiscordSettings {
     let even = INVALID_MAX / config.discord.len().max(1) as u64;
     let (invalid_max, at_once) = (bot.invalid_max.unwrap_or(even), bot.at_once);
-    DiscordSettings { global_per_s: bot.global_per_s, invalid_max, at_once }
+    DiscordSettings::default()
+        .with_global_per_s(bot.global_per_s)
+        .with_invalid_max(invalid_max)
+        .with_at_once(at_once)
 }

@@ -45,7 +45,13 @@ impl NodeRuntime {
         let options = engine_options(config);
         if !house.store.is_shared() {
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
-            let engine = Engine::open_archived(store, archiving, options, executors, limits).await?;
+            let engine = Engine::builder(store)
+                .options(options)
+                .executors(executors)
+                .limits(limits)
+                .archive(archiving)
+                .open()
+                .await?;
             let app = PartitionState::new(engine, house);
             if !app.server.discord_upstreams.is_empty() {
                 let bots = app.server.discord_upstreams.clone();
@@ -67,7 +73,7 @@ impl NodeRuntime {
         let node = format!("{}@{address}", config.node);
         let plan = PartitionSetup {
             server: Arc::clone(&house),
-            options: Options { node: node.clone(), ..options },
+            options: options.with_node(node.clone()),
             executors,
             limits,
             spread: config.spread.clone(),
@@ -173,13 +179,11 @@ fn advertised_address(config: &Config, addr: SocketAddr) -> Result<String> {
 
 /// The options of engines.
 pub(crate) fn engine_options(config: &Config) -> Options {
-    Options {
-        node: config.node.clone(),
-        workers: config.workers,
-        dedupe_window: config.dedupe_window,
-        on_failure: config.on_failure.clone(),
-        retention: config.retention,
-        drain: config.drain,
-        ..Options::default()
-    }
+    Options::default()
+        .with_node(config.node.clone())
+        .with_workers(config.workers)
+        .with_dedupe_window(config.dedupe_window)
+        .with_on_failure(config.on_failure.clone())
+        .with_retention(config.retention)
+        .with_drain(config.drain)
 }

@@ -1,14 +1,15 @@
 //! The status page, rendered on the server and refreshed by one small script. It is read-only, and
 //! it works without the script.
 
+pub(crate) mod cluster;
 pub(crate) mod deployments;
-mod detail;
-mod errors;
-mod keys;
-mod live;
-mod overview;
+pub(crate) mod detail;
+pub(crate) mod errors;
+pub(crate) mod keys;
+pub(crate) mod live;
+pub(crate) mod overview;
 mod parts;
-mod reference;
+pub(crate) mod reference;
 
 use std::sync::LazyLock;
 
@@ -22,10 +23,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 use tidegate::Error;
 use tidegate_core::fingerprint::{Fingerprint, hex};
-use tidegate_idempotency::KeyAdmin;
 
-use crate::api::route::{Access, Route, get, page};
-use crate::config::TokenScope::Read;
 use crate::pacing::response::{is_from_upstream, sandbox};
 use crate::wire::error::{PAGES, status};
 
@@ -40,33 +38,15 @@ const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
 static VERSION: LazyLock<String> =
     LazyLock::new(|| hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).finish()[..6]));
 
-/// The pages, which require the scope `read`.
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        page(Read, "/", overview::show),
-        get(Read, "/page/live", overview::regions),
-        get(Read, "/page/ticks", live::ticks),
-        page(Read, "/operations/{id}", detail::operation),
-        page(Read, "/groups/{group}", detail::group),
-    ]
+pub(crate) async fn style() -> Response {
+    asset(STYLE, "text/css; charset=utf-8")
 }
 
-/// The page about idempotency keys, which are the same on every node.
-pub(crate) fn key_routes() -> Vec<Route<KeyAdmin>> {
-    vec![page(Read, "/keys", keys::show)]
+pub(crate) async fn script() -> Response {
+    asset(SCRIPT, "text/javascript; charset=utf-8")
 }
 
-/// The assets of the pages and the description of the API: not secret, and the same on every node.
-pub(crate) fn open_routes<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
-    vec![
-        page(Access::Open, "/docs", reference::show),
-        page(Access::Open, "/docs/errors/{code}", errors::show),
-        get(Access::Open, "/assets/page.css", || asset(STYLE, "text/css; charset=utf-8")),
-        get(Access::Open, "/assets/page.js", || asset(SCRIPT, "text/javascript; charset=utf-8")),
-    ]
-}
-
-async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
+fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], bytes).into_response()
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use tidegate::{Error, ErrorCode, Result};
 use tidegate_idempotency::{KeyStore, sweep_periodically};
-use tidegate_store::{SharedState, SteadyClock};
+use tidegate_store::SharedState;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ impl ProxyServer {
         let (listener, addr) = bind(config.listen, "--listen, or listen in the file").await?;
         let (admin_listener, admin_addr) =
             bind(config.admin_listen, "--admin, or admin_listen in the file").await?;
-        let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
+        let store = backend::open(&config.store_url).await?;
         store.migrate().await?;
         let gate = key_store::open(config.sealing.as_ref(), Arc::clone(&store))?;
         let gate = gate.with_bodies_max(config.bodies_max);

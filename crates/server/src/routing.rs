@@ -7,23 +7,25 @@ mod batch;
 mod cursor;
 mod drainer;
 mod fan_out;
-mod handshake;
+pub(crate) mod handshake;
 mod local_partitions;
-mod node_routes;
+pub(crate) mod node_routes;
 mod operations;
-mod peer_call;
+pub(crate) mod peer_call;
 mod peer_client;
 mod placement;
 mod proxy_call;
 mod relay;
 mod submit;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use tidegate::{Error, ErrorCode};
@@ -35,21 +37,19 @@ pub(crate) use handshake::{HandshakeClient, NodeHandshake};
 pub(crate) use local_partitions::{LocalPartitionHost, LocalPartitions, PartitionSetup};
 pub(crate) use node_routes::cluster_view_json as show_view;
 pub(crate) use peer_client::PeerClient;
-pub(crate) use placement::upstream_partition;
+pub(crate) use placement::{RoutingRule, upstream_partition};
 
-use crate::api;
-use crate::api::route::{self, Access};
-use crate::config::TokenScope;
+use crate::api::route::{Idempotence, RouteService, RouteSpec};
+use crate::api::routes;
 use crate::edge::auth::Caller;
-use crate::edge::content::{self, IncomingBody};
+use crate::edge::content::{self, BodyBound, IncomingBody};
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 use crate::edge::request_id::RequestId;
 use crate::pacing::body::stream_body;
-use crate::pacing::request::BODY_MAX;
 use crate::state::ServerState;
 use crate::wire::error::ApiError;
-use placement::RoutingRule;
 use proxy_call::ProxyContext;
+use relay::ForwardRetry;
 
 /// How long a request is held while this node joins.
 const JOIN: Duration = Duration::from_secs(12);
@@ -74,6 +74,7 @@ pub(crate) struct RoutedCall {
     pub target: String,
     pub content_type: Option<axum::http::HeaderValue>,
     pub body: Bytes,
+    pub idempotence: Idempotence,
     pub caller: Arc<str>,
     pub request_id: Arc<str>,
     /// For a proxied call, the client's own headers.
@@ -105,43 +106,61 @@ impl RoutedCall {
             .is_some_and(|streamed| streamed.0.lock().unwrap_or_else(PoisonError::into_inner).is_none())
     }
 
+    /// Whether it may be sent again when it is unknown whether it arrived. `is_repeatable` says it
+    /// of this request, where it depends on that.
+    fn retry(&self, is_repeatable: impl FnOnce() -> bool) -> ForwardRetry {
+        let is_allowed = match self.idempotence {
+            Idempotence::Always => true,
+            Idempotence::ByRequest => is_repeatable(),
+            Idempotence::Never => false,
+        };
+        if is_allowed { ForwardRetry::Allowed } else { ForwardRetry::Forbidden }
+    }
+
     /// Returns the same request with another target.
     fn with_target(&self, target: String) -> Self {
         Self { target, ..self.clone() }
     }
 }
 
-/// The router of all routes.
+/// The routes of a node of a cluster.
 pub(crate) fn router(front: &Arc<RoutingState>) -> GuardedRouter {
-    let relayed = api::routes().into_iter().filter_map(|route| {
-        let way = placement::rule_for(route.method, route.path)?;
-        let handler =
-            move |State(front): State<Arc<RoutingState>>, request: Request| route_call(front, way, request);
-        Some(route.with_handler(handler))
+    let server = &front.server;
+    let callers = CallerPolicy::Configured(Arc::clone(server));
+    let builder = GuardedRouterBuilder::new(callers, Some(Arc::clone(front.peers.secret())));
+    let router = routes::routes().into_iter().fold(builder, |builder, route| {
+        let spec = route.spec;
+        let call = match route.service {
+            RouteService::Stateless(call) => call,
+            RouteService::Store(call) => call.with_state(Arc::clone(server)),
+            RouteService::Keys(call) => call.with_state(server.key_store.keys()),
+            RouteService::Partition(rule, _) => {
+                let front = Arc::clone(front);
+                spec.handle(move |request: Request| route_call(front, spec, rule, request))
+            }
+            RouteService::EachNode { clustered: call, .. } | RouteService::Peers(call) => {
+                call.with_state(Arc::clone(front))
+            }
+        };
+        builder.add_route(spec, call)
     });
-    let own = [
-        route::get(TokenScope::Read, "/v1/events", node_routes::events),
-        route::get(TokenScope::Read, "/metrics", node_routes::metrics).without_query(),
-        route::get(TokenScope::Read, "/v1/cluster", node_routes::cluster).without_query(),
-        route::page(TokenScope::Read, "/", node_routes::page),
-        route::get(Access::Open, "/readyz", node_routes::ready).without_query(),
-        route::get(Access::Nodes, handshake::PATH, handshake::answer),
-        route::any(Access::Nodes, "/internal/{partition}/{*rest}", peer_call::handle_peer_call),
-    ];
-    let callers = CallerPolicy::Configured(Arc::clone(&front.server));
-    let door = GuardedRouterBuilder::new(callers, Some(Arc::clone(front.peers.secret())));
-    api::add_common_routes(door.add_routes(relayed.chain(own), front), &front.server).build()
+    router.build()
 }
 
-async fn route_call(front: Arc<RoutingState>, way: RoutingRule, request: Request) -> Response {
-    if way.uses_local_config()
+async fn route_call(
+    front: Arc<RoutingState>,
+    spec: RouteSpec,
+    rule: RoutingRule,
+    request: Request,
+) -> Response {
+    if rule.uses_local_config()
         && let Err(failure) = require_joined(&front).await
     {
         return failure.into_response();
     }
-    let headers = if way == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
-    match read_call(&front, way, request).await {
-        Ok(call) => match way {
+    let headers = if rule == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
+    match read_call(&front, spec, rule, request).await {
+        Ok(call) => match rule {
             RoutingRule::Operation => relay::by_id(&front, call).await,
             RoutingRule::Submission => submit::route_submission(&front, call, &headers).await,
             RoutingRule::Batch => batch::route_batch(&front, call).await,
@@ -173,17 +192,17 @@ async fn require_joined(front: &RoutingState) -> Result<(), ApiError> {
     Err(ApiError(Error::new(ErrorCode::StoreUnavailable, message)))
 }
 
-async fn read_call(front: &RoutingState, way: RoutingRule, request: Request) -> Result<RoutedCall, ApiError> {
-    let most = match way {
-        RoutingRule::Submission | RoutingRule::Deployment => content::ONE_MAX,
-        RoutingRule::Batch => content::BATCH_MAX,
-        RoutingRule::Proxy => BODY_MAX,
-        _ => content::SMALL_MAX,
-    };
+async fn read_call(
+    front: &RoutingState,
+    spec: RouteSpec,
+    rule: RoutingRule,
+    request: Request,
+) -> Result<RoutedCall, ApiError> {
     let (parts, body) = request.into_parts();
-    let (body, streamed) = match way {
-        RoutingRule::Proxy => read_proxied_body(&front.server, body).await?,
-        _ => (content::read(body, most, front.server.read_timeout).await?, None),
+    let (body, streamed) = match spec.body {
+        BodyBound::NoBody => (Bytes::new(), None),
+        BodyBound::Proxied => read_proxied_body(&front.server, body).await?,
+        bound => (content::read(body, bound.len_max(), front.server.read_timeout).await?, None),
     };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let caller =
@@ -191,12 +210,13 @@ async fn read_call(front: &RoutingState, way: RoutingRule, request: Request) -> 
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
     let passing =
-        (way == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&front.server, parts.headers));
+        (rule == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&front.server, parts.headers));
     Ok(RoutedCall {
         method: parts.method,
         target,
         content_type,
         body,
+        idempotence: spec.idempotence,
         caller,
         request_id,
         proxy: passing,
@@ -209,7 +229,7 @@ async fn read_proxied_body(
     house: &ServerState,
     body: Body,
 ) -> Result<(Bytes, Option<Arc<OneShotBody>>), ApiError> {
-    let arriving = content::read_or_stream(body, BODY_MAX, house.read_timeout).await?;
+    let arriving = content::read_or_stream(body, BodyBound::Proxied.len_max(), house.read_timeout).await?;
     Ok(match arriving {
         IncomingBody::Whole(body) => (body, None),
         IncomingBody::Partial { first, rest, len } => {

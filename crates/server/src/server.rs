@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate::{Error, ErrorCode, Result, SharedArchive};
 use tidegate_core::model::Counts;
 use tidegate_idempotency::{KeyStore, sweep_periodically};
-use tidegate_store::{Clock, SteadyClock, WallClock};
+use tidegate_store::{Clock, WallClock};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -68,12 +68,8 @@ impl Server {
         let metrics = telemetry::install()?;
         let listener = bind(config.listen).await?;
         let addr = listener.local_addr().map_err(|error| cannot_listen(config.listen, &error))?;
-        let (store, archive) = backend::open_archived(
-            &config.store_url,
-            config.archive_url.as_deref(),
-            Arc::new(SteadyClock::new()),
-        )
-        .await?;
+        let (store, archive) =
+            backend::open_archived(&config.store_url, config.archive_url.as_deref()).await?;
         let described = (store.describe(), archive.as_ref().map(|archive| archive.describe()));
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();

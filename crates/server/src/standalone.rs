@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, Error, ErrorCode, Options, Result};
-use tidegate_store::{SteadyClock, Store};
+use tidegate::{Engine, Error, ErrorCode, Result};
+use tidegate_store::Store;
 use tidegate_upstream::http::ResponseRelay;
 use tokio::time::Instant;
 
@@ -35,8 +35,8 @@ impl StandaloneEngine {
     /// # Errors
     /// When the store cannot be opened, or another process owns the partition.
     pub async fn open(config: &Config, upstream: &str) -> Result<Self> {
-        let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
-        let mut options = Options { lease: LEASE, ..crate::node_runtime::engine_options(config) };
+        let store = backend::open(&config.store_url).await?;
+        let mut options = crate::node_runtime::engine_options(config).with_lease(LEASE);
         if store.is_shared() {
             store.migrate().await?;
             let partitions = store.ensure_partitions(config.cluster.partitions).await?;
@@ -48,7 +48,13 @@ impl StandaloneEngine {
             let made =
                 executors::from_config(config, dialects::from_config(config), ResponseRelay::default())?;
             let (store, options) = (Arc::clone(&store), options.clone());
-            match Engine::open(Arc::clone(&store), options, made.executors, made.limits).await {
+            match Engine::builder(Arc::clone(&store))
+                .options(options)
+                .executors(made.executors)
+                .limits(made.limits)
+                .open()
+                .await
+            {
                 Ok(engine) => return Ok(Self { engine, store }),
                 Err(error) if error.code != ErrorCode::StoreRefused || !store.is_shared() => {
                     return Err(error);

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_shopify::{Shopify, ShopifyErrorKind};
+use tidegate_shopify::{Shopify, ShopifyErrorKind, store};
 
 const PAGE: &str = "query($n: Int!) { products(first: $n) { nodes { id title } } }";
 const ALL: &str = "{ products { edges { node { id title } } } }";
@@ -18,8 +18,8 @@ const ALL: &str = "{ products { edges { node { id title } } } }";
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args().skip(1);
-    let (shop, redis) = (args.next().ok_or("Which shop?")?, args.next().ok_or("Which Redis?")?);
-    let store = tidegate_store_redis::open(&redis).await?;
+    let (shop, url) = (args.next().ok_or("Which shop?")?, args.next().ok_or("Which store?")?);
+    let store = store::open(&url).await?;
     let mut builder = Shopify::builder(&shop, env::var("SHOPIFY_TOKEN")?, store);
     // For a simulator: `http://127.0.0.1:…/shops/acme`.
     if let Some(url) = args.next() {

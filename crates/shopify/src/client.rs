@@ -113,8 +113,8 @@ impl Shopify {
     }
 
     /// Runs a query or a mutation. Waits out `THROTTLED`. Retries a query, and a mutation with
-    /// `@idempotent`, when its response is lost or Shopify fails. Errors next to data are in the
-    /// response.
+    /// `@idempotent`, when its response is lost or Shopify fails; any other mutation only when it
+    /// did not run. Errors next to data are in the response.
     ///
     /// # Errors
     /// [`ShopifyErrorKind`] distinguishes them. A mutation whose response was lost is `Unknown`.
@@ -130,7 +130,7 @@ impl Shopify {
 
     /// Makes a REST call: `products.json?limit=5` is relative to the version, `/admin/…` is used as
     /// it is. Waits out a 429. Retries methods that HTTP calls idempotent when the response is lost
-    /// or Shopify fails.
+    /// or Shopify fails, and others only when they had no effect.
     ///
     /// # Errors
     /// [`ShopifyErrorKind`] distinguishes them. A POST whose response was lost is `Unknown`.
@@ -162,7 +162,11 @@ impl Shopify {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let grant = self.pacer.take(ask.api, ask.cost, left).await?;
-            let tried = self.inner.sender.attempt(ask.request.clone(), ask.api, &self.operation).await;
+            let tried = self
+                .inner
+                .sender
+                .attempt(ask.request.clone(), ask.api, ask.on_unknown, &self.operation)
+                .await;
             self.pacer.settle(grant, ask.cost, &tried).await;
             self.note_response(&tried, &mut ask);
             let (wait, error) = match &tried.outcome {
@@ -171,7 +175,7 @@ impl Shopify {
                     return Ok((tried, status, body));
                 }
                 AttemptOutcome::Refused(kind) => return Err(kind.clone().into()),
-                AttemptOutcome::Unknown(reason) if !ask.may_repeat => {
+                AttemptOutcome::Unknown(reason) => {
                     return Err(ShopifyErrorKind::Unknown(reason.clone()).into());
                 }
                 AttemptOutcome::Throttled { after } => {
@@ -185,7 +189,7 @@ impl Shopify {
                 AttemptOutcome::NotSent(reason) => {
                     (retry_delay(&mut failures), ShopifyErrorKind::NotSent(reason.clone()))
                 }
-                AttemptOutcome::Unknown(reason) => {
+                AttemptOutcome::Failed(reason) => {
                     (retry_delay(&mut failures), ShopifyErrorKind::Failed(reason.clone()))
                 }
             };

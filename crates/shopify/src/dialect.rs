@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tidegate_core::bucket::default_margin;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, OnUnknown};
+use tidegate_core::{Charge, OnUnknown, ServerErrors};
 use tidegate_upstream::http::{Dialect, LimitDefinition, ResponseInterpreter};
 use tidegate_upstream::{FieldRefusal, HttpRequest, Method};
 
@@ -24,6 +24,9 @@ use crate::once_logger::OnceLogger;
 use crate::query::{self, GraphqlRequest};
 use crate::version::ApiVersion;
 use response_reader::{CallKind, ResponseReader};
+
+/// What a server error of Shopify means by default for a change: it may have been made.
+pub(crate) const SERVER_ERRORS: ServerErrors = ServerErrors::Unknown;
 
 /// The dialect of one shop.
 #[derive(Debug)]
@@ -183,6 +186,10 @@ impl Dialect for ShopifyDialect {
         if repeatable { OnUnknown::Repeat } else { OnUnknown::Ask }
     }
 
+    fn server_errors(&self) -> ServerErrors {
+        SERVER_ERRORS
+    }
+
     fn is_read_only(&self, request: &HttpRequest) -> bool {
         match self.endpoint.is_graphql(request) {
             true => self.inspect(request, None).operation_type == Some(OperationType::Query),
@@ -201,11 +208,9 @@ impl Dialect for ShopifyDialect {
             if let Some(body) = known.keyed.and_then(|text| query::replace_text(request, text)) {
                 request.body = body;
             }
-            let reads = known.operation_type == Some(OperationType::Query);
-            CallKind::Graphql { shape: known.shape, reads, estimated: known.cost }
+            CallKind::Graphql { shape: known.shape, estimated: known.cost }
         } else {
-            let reads = self.is_read_only(request);
-            CallKind::Rest { shape: rest_shape(request.method.as_str(), &self.endpoint.path(request)), reads }
+            CallKind::Rest { shape: rest_shape(request.method.as_str(), &self.endpoint.path(request)) }
         };
         Some(Box::new(ResponseReader { dialect: self, asked, call: what }))
     }

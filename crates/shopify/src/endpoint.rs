@@ -16,7 +16,7 @@ const API: &str = "/admin/api";
 
 /// The endpoint that requests to a shop go to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// The path of the base URL, without a trailing slash.
     path: String,
 }
@@ -24,14 +24,14 @@ pub struct Endpoint {
 impl Endpoint {
     /// Parses a base URL. An invalid one leads to the shop itself: it is refused elsewhere.
     #[must_use]
-    pub fn from_base_url(base_url: &str) -> Self {
+    pub(crate) fn from_base_url(base_url: &str) -> Self {
         let base = BaseUrl::parse(base_url);
         Self { path: base.map(|base| base.path().to_owned()).unwrap_or_default() }
     }
 
     /// Returns the full path of a request, from the shop's root.
     #[must_use]
-    pub fn path<'a>(&self, request: &'a HttpRequest) -> Cow<'a, str> {
+    pub(crate) fn path<'a>(&self, request: &'a HttpRequest) -> Cow<'a, str> {
         if self.path.is_empty() {
             return Cow::Borrowed(&request.path);
         }
@@ -45,20 +45,20 @@ impl Endpoint {
 
     /// Returns whether a request is a GraphQL call.
     #[must_use]
-    pub fn is_graphql(&self, request: &HttpRequest) -> bool {
+    pub(crate) fn is_graphql(&self, request: &HttpRequest) -> bool {
         request.method == Method::Post && version::is_graphql(&self.path(request))
     }
 
     /// Returns the version that a request asks for.
     #[must_use]
-    pub fn version(&self, request: &HttpRequest) -> Option<ApiVersion> {
+    pub(crate) fn version(&self, request: &HttpRequest) -> Option<ApiVersion> {
         version::of_path(&self.path(request))
     }
 
     /// Returns the base URL of the shop itself, for callers that write the whole path, and the
     /// version in the base URL.
     #[must_use]
-    pub fn root(base_url: &str) -> (&str, Option<ApiVersion>) {
+    pub(crate) fn root(base_url: &str) -> (&str, Option<ApiVersion>) {
         let url = base_url.trim_end_matches('/');
         let named = url.rsplit_once('/').and_then(|(rest, last)| Some((rest, last.parse().ok()?)));
         if let Some((rest, version)) = named

@@ -32,7 +32,7 @@ const MUTATIONS: [&str; 17] = [
 /// Returns whether the same call may be sent again: it only reads, or each of its mutations has a
 /// key or gets one.
 #[must_use]
-pub fn is_repeatable(
+pub(crate) fn is_repeatable(
     document: &Document<'_>,
     operation: &OperationDefinition<'_>,
     version: Option<ApiVersion>,
@@ -58,7 +58,7 @@ fn takes_key(field: &Field<'_>, version: Option<ApiVersion>) -> bool {
 /// mutation. The first one gets the key as it is, the others with a number appended, because a key
 /// stands for one change.
 #[must_use]
-pub fn add_keys(
+pub(crate) fn add_keys(
     text: &str,
     document: &Document<'_>,
     operation: &OperationDefinition<'_>,

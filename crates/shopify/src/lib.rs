@@ -2,17 +2,19 @@
 //! a client for programs that make their own calls, and bulk operations in the queue. Shopify is
 //! plain HTTP with learned budgets. This crate does not know which store keeps them.
 //!
-//! ```no_run
-//! use std::sync::Arc;
+//! ```
 //! use serde_json::json;
-//! use tidegate_shopify::{Shopify, ShopifyErrorKind};
-//! use tidegate_upstream::Method;
-//! # use tidegate_store::{Store, WallClock};
+//! use tidegate_shopify::{Method, Shopify};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! // In production: tidegate_store_redis::open("redis://127.0.0.1:6379").await?
-//! let store: Arc<dyn Store> = tidegate_store_embedded::open("memory:", Arc::new(WallClock))?;
-//! let client = Shopify::builder("acme", std::env::var("ACME_TOKEN")?, store).build()?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let simulator = tidegate_sim::ShopifySim::start(Default::default()).await?;
+//! # let (token, url) = ("secret", format!("http://{}/shops/acme", simulator.addr()));
+//! // Processes share the shop's budget through `redis://…` and `postgres://…`.
+//! let store = tidegate_shopify::store::open("memory:").await?;
+//! let client = Shopify::builder("acme", token, store)
+//! #   .base_url(url)
+//!     .build()?;
 //!
 //! // Waits for the shop's budget, adjusts to what the response reports, and retries a lost call.
 //! let query = "query($n: Int!) { products(first: $n) { nodes { id } } }";
@@ -30,24 +32,19 @@
 //!
 //! // In bulk: one at a time per shop, across all processes.
 //! let bulk = client.bulk();
-//! match bulk.query("{ products { edges { node { id title } } } }").await {
-//!     Ok(running) => {
-//!         let finished = running.wait().await?;
-//!         if let Some(url) = &finished.url {
-//!             let mut lines = bulk.lines(url).await?;
-//!             while let Some(line) = lines.next_line().await? {
-//!                 println!("{} bytes", line.len());
-//!             }
-//!         }
+//! let running = bulk.query("{ products { edges { node { id title } } } }").await?;
+//! let finished = running.wait().await?;
+//! if let Some(url) = &finished.url {
+//!     let mut lines = bulk.lines(url).await?;
+//!     while let Some(line) = lines.next_line().await? {
+//!         println!("{} bytes", line.len());
 //!     }
-//!     Err(error) if matches!(error.kind(), ShopifyErrorKind::Busy { .. }) => {
-//!         println!("later: {error}");
-//!     }
-//!     Err(error) => return Err(error.into()),
 //! }
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The features `embedded` (default), `redis` and `postgres` choose the stores.
 
 pub mod budget;
 pub mod bulk;
@@ -56,11 +53,11 @@ pub mod cost;
 pub mod delay;
 pub mod dialect;
 pub mod document;
-pub mod endpoint;
+mod endpoint;
 pub mod executor;
-pub mod idempotent;
+mod idempotent;
 mod once_logger;
-pub mod query;
+mod query;
 pub mod response_meta;
 pub mod shop;
 pub mod version;
@@ -72,3 +69,7 @@ pub use dialect::ShopifyDialect;
 pub use response_meta::{GraphqlErrorCode, GraphqlOutcome, QueryCost, ResponseMeta};
 pub use shop::ShopId;
 pub use version::ApiVersion;
+
+#[doc(inline)]
+pub use tidegate_limits::store;
+pub use tidegate_upstream::{Method, Secret};

@@ -10,22 +10,22 @@ use tidegate_upstream::{Body, HttpRequest};
 
 /// A GraphQL call.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct GraphqlRequest<'a> {
+pub(crate) struct GraphqlRequest<'a> {
     /// The document.
     #[serde(borrow, default, rename = "query")]
-    pub text: Cow<'a, str>,
+    pub(crate) text: Cow<'a, str>,
     /// The variables, unparsed.
     #[serde(borrow, default)]
-    pub variables: Option<&'a RawValue>,
+    pub(crate) variables: Option<&'a RawValue>,
     /// The selected operation of the document.
     #[serde(borrow, default, rename = "operationName")]
-    pub operation: Option<Cow<'a, str>>,
+    pub(crate) operation: Option<Cow<'a, str>>,
 }
 
 impl<'a> GraphqlRequest<'a> {
     /// Reads the call in a request's body; `None` when there is none that can be read.
     #[must_use]
-    pub fn read(request: &'a HttpRequest) -> Option<Self> {
+    pub(crate) fn read(request: &'a HttpRequest) -> Option<Self> {
         let sent = body_text(&request.body)?;
         let query: Self = if is_plain(request) {
             Self { text: Cow::Borrowed(sent), ..Self::default() }
@@ -37,7 +37,7 @@ impl<'a> GraphqlRequest<'a> {
 
     /// Returns the name of the selected operation; an empty one counts as none.
     #[must_use]
-    pub fn operation(&self) -> Option<&str> {
+    pub(crate) fn operation(&self) -> Option<&str> {
         self.operation.as_deref().filter(|name| !name.is_empty())
     }
 }
@@ -60,7 +60,7 @@ fn is_plain(request: &HttpRequest) -> bool {
 /// Returns the body with another document in it, everything else unchanged; `None` when it cannot
 /// be written.
 #[must_use]
-pub fn replace_text(request: &HttpRequest, text: String) -> Option<Body> {
+pub(crate) fn replace_text(request: &HttpRequest, text: String) -> Option<Body> {
     if is_plain(request) {
         return Some(encode_like(&request.body, text));
     }
@@ -84,8 +84,8 @@ mod tests {
     use tidegate_upstream::Method;
 
     fn request(body: Body, kind: Option<&str>) -> HttpRequest {
-        let headers = kind.map(|kind| ("Content-Type".to_owned(), kind.to_owned())).into_iter().collect();
-        HttpRequest { headers, body, ..HttpRequest::new(Method::Post, "/admin/api/2026-04/graphql.json") }
+        let plain = HttpRequest::new(Method::Post, "/admin/api/2026-04/graphql.json").with_body(body);
+        kind.into_iter().fold(plain, |request, kind| request.with_header("Content-Type", kind))
     }
 
     fn json(text: &str) -> Body {
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!((query.text.as_ref(), query.operation()), ("query A { a \"x\" }", Some("A")));
             assert_eq!(query.variables.unwrap().get(), r#"{"n":1e400}"#);
             let changed = replace_text(request, "{ b }".into()).unwrap();
-            let changed = HttpRequest { body: changed, ..request.clone() };
+            let changed = request.clone().with_body(changed);
             let query = GraphqlRequest::read(&changed).unwrap();
             assert_eq!((query.text.as_ref(), query.variables.unwrap().get()), ("{ b }", r#"{"n":1e400}"#));
         }

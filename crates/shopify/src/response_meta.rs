@@ -12,6 +12,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use tidegate_core::AttemptEnd;
 
 pub use calls::CallLimit;
 pub use cost::QueryCost;
@@ -27,6 +28,11 @@ pub const API_VERSION: &str = "x-shopify-api-version";
 pub const DEPRECATED: &str = "x-shopify-api-deprecated-reason";
 /// Longest reason that is passed on, in characters.
 const REASON_LEN_MAX: usize = 300;
+
+/// [`GraphqlOutcome::Broken`], as the status that says the same.
+pub(crate) const INTERNAL_ERROR: AttemptEnd = AttemptEnd::Answered { status: 500, is_complete: true };
+/// [`GraphqlOutcome::Unreadable`] is like a response that is incomplete.
+pub(crate) const UNREADABLE: AttemptEnd = AttemptEnd::Answered { status: 200, is_complete: false };
 
 /// Everything that a response reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -48,10 +48,12 @@ use crate::node_registry::NodeRegistry;
 
 /// The options for opening a directory.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// The source of time.
     pub clock: Arc<dyn Clock>,
     /// Faults injected by tests; none by default.
+    #[doc(hidden)]
     pub faults: Arc<Faults>,
 }
 
@@ -60,6 +62,14 @@ impl Options {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, faults: Arc::default() }
+    }
+
+    /// Injects faults, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_faults(mut self, faults: Arc<Faults>) -> Self {
+        self.faults = faults;
+        self
     }
 }
 

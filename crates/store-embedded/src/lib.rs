@@ -1,18 +1,38 @@
 //! The embedded backend: one directory with SQLite files (`EmbeddedStore`), or plain memory
 //! (`MemoryStore`). Both implement the storage ports within one process; neither knows what an
 //! operation is or who calls it.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use tidegate_store::{SharedState, Store};
+//! use tidegate_store_embedded::{EmbeddedStore, Options};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let temporary = tempfile::tempdir()?;
+//! # let folder = temporary.path();
+//! let store = EmbeddedStore::open(folder, Options::default())?;
+//! let lease = store.acquire_lease("bulk-lock:7", Duration::from_secs(30)).await?;
+//! println!("{lease:?}");
+//! # Ok(())
+//! # }
+//! ```
 
 mod checks;
-pub mod embedded;
+mod embedded;
 mod epoch_lease;
-pub mod memory;
+mod memory;
 mod node_registry;
 mod query_filter;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub use embedded::{EmbeddedStore, Faults, Options};
+// For the tests of stores.
+#[doc(hidden)]
+pub use embedded::Faults;
+pub use embedded::{EmbeddedStore, Options};
 pub use memory::MemoryStore;
 use tidegate_store::{Clock, Error, Result, Store, StoreErrorKind};
 

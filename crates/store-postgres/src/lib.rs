@@ -1,6 +1,18 @@
 //! The PostgreSQL backend: one schema of a database that any number of processes share. Ownership,
 //! fencing and shared records are single steps in the server, by the server's own clock. This crate
 //! decides nothing about an operation, and no password it was given ever leaves it.
+//!
+//! ```no_run
+//! use tidegate_store::Upkeep;
+//! use tidegate_store_postgres::PostgresStore;
+//!
+//! # async fn example() -> tidegate_store::Result<()> {
+//! let store = PostgresStore::connect("postgres://me@localhost/app?schema=tidegate").await?;
+//! // Creates the schema and its tables, or brings them up to date.
+//! store.migrate().await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod address;
 mod append;
@@ -44,9 +56,19 @@ const LOADS_MAX: usize = 4;
 
 /// The options of a store on PostgreSQL.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The clock to use; the server's own by default.
     pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl Options {
+    /// Uses a clock that a test moves. Every store on the same data must use the same one.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
 }
 
 /// A store on PostgreSQL.

@@ -32,12 +32,12 @@ pub struct RedisBus {
 }
 
 impl RedisBus {
-    /// Connects to the server that a URL names: `redis://`, `rediss://` or `redis+cluster://`. Buses
-    /// with different `prefix` parameters are apart.
+    /// Connects to the server that a URL names: `redis://`, `rediss://` or `redis+cluster://`.
+    /// Buses with different `prefix` parameters are apart.
     ///
     /// # Errors
-    /// `Invalid` when the URL does not name a Redis, `Denied` when the server does not let this user
-    /// in, `Unavailable` when it is unreachable.
+    /// `Invalid` when the URL does not name a Redis, `Denied` when the server does not let this
+    /// user in, `Unavailable` when it is unreachable.
     pub async fn connect(url: &str) -> Result<Self, BusError> {
         let address = Address::parse(url).map_err(|error| of_store(&error))?;
         let connection = SharedConnection::new(&address).map_err(|error| of_store(&error))?;

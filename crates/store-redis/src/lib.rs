@@ -1,6 +1,14 @@
 //! The Redis backend: one server of Redis 7 or Valkey, or a Redis Cluster. Implements the storage
 //! ports with short scripts on the server, and the bus with publish and subscribe; decides nothing
 //! about an operation. The layout of the keys is in `docs/redis-keys.md`.
+//!
+//! ```no_run
+//! # async fn example() -> tidegate_store::Result<()> {
+//! let store = tidegate_store_redis::open("redis://127.0.0.1:6379?prefix=tidegate").await?;
+//! println!("{}", store.describe());
+//! # Ok(())
+//! # }
+//! ```
 
 mod address;
 mod append;

@@ -4,6 +4,15 @@
 //! transactions (`Outbox`), and some keep call costs (`Costs`). The traits state the guarantees;
 //! how to provide them is up to the backend. Nothing in this crate decides anything about an
 //! operation.
+//!
+//! ```
+//! use tidegate_store::{Clock, SteadyClock};
+//!
+//! // Stores take the time from a clock, so that tests can move it.
+//! let clock = SteadyClock::new();
+//! let earlier = clock.now();
+//! assert!(clock.now() >= earlier);
+//! ```
 
 pub mod archive;
 pub mod archive_queue;

@@ -9,7 +9,11 @@ use crate::repository::{Finding, assert_no_findings};
 /// Drivers, and the crates that may depend on them. If there are several, each is a server or a
 /// client of its own: the executor of calls and the reverse proxy are clients of upstreams, the
 /// command line is a client of the server, the simulators are servers, and the benchmarks are both.
-const DRIVERS: [(&str, &[&str]); 16] = [
+/// A store is linked by the one crate that opens it, behind a feature.
+const DRIVERS: [(&str, &[&str]); 19] = [
+    ("tidegate-store-embedded", &["backend"]),
+    ("tidegate-store-redis", &["backend"]),
+    ("tidegate-store-postgres", &["backend"]),
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),
     ("sqlx", &["store-postgres"]),
@@ -53,6 +57,21 @@ fn check(crates: &BTreeMap<String, Manifest>) -> Vec<Finding> {
 #[test]
 fn heavy_drivers_live_in_one_crate() {
     assert_no_findings(check(&manifests()));
+}
+
+/// A program links only the stores that it chose.
+#[test]
+fn each_store_is_behind_a_feature() {
+    let backend = &manifests()["backend"];
+    let table: toml::Table = backend.file.text.parse().unwrap();
+    for store in backend.dependencies.iter().filter(|package| package.starts_with("tidegate-store-")) {
+        assert_eq!(table["dependencies"][store].get("optional"), Some(&true.into()), "{store}");
+    }
+    let root: toml::Table = crate::repository::file("Cargo.toml").text.parse().unwrap();
+    for library in ["tidegate", "tidegate-backend", "tidegate-limits", "tidegate-idempotency"] {
+        let used = &root["workspace"]["dependencies"][library];
+        assert_eq!(used.get("default-features"), Some(&false.into()), "{library}");
+    }
 }
 
 #[test]

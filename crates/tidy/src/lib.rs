@@ -13,6 +13,8 @@ mod error_pages;
 #[cfg(test)]
 mod floors;
 #[cfg(test)]
+mod library_face;
+#[cfg(test)]
 mod linked;
 #[cfg(test)]
 mod links;
@@ -22,6 +24,8 @@ mod manifest;
 mod names;
 #[cfg(test)]
 mod proofs;
+#[cfg(test)]
+mod pure_core;
 #[cfg(test)]
 mod repository;
 #[cfg(test)]

@@ -6,16 +6,25 @@ pub mod config;
 mod connect;
 mod connections;
 pub mod dialect;
+#[doc(hidden)]
 pub mod download;
 pub mod plain;
 mod proxying;
 pub mod response;
+#[doc(hidden)]
 pub mod response_relay;
+#[doc(hidden)]
 pub mod result;
+#[doc(hidden)]
 pub mod send;
+#[doc(hidden)]
 pub mod send_state;
+#[doc(hidden)]
 pub mod stream;
 pub mod target;
+
+// What is hidden serves the dialects, proxies and clients of Tidegate itself, and may change with
+// any version.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +36,7 @@ use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
 pub use dialect::{Dialect, LimitDefinition, Meaning, ResponseInterpreter};
 pub use plain::PlainDialect;
+#[doc(hidden)]
 pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 
 use crate::port::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
@@ -64,8 +74,9 @@ impl HttpUpstreams {
     /// Names the first upstream and field that are invalid.
     pub fn with_dialects(configs: Vec<(UpstreamConfig, Arc<dyn Dialect>)>) -> Result<Self, FieldRefusal> {
         let mut by_name = BTreeMap::new();
-        for (config, dialect) in configs {
+        for (mut config, dialect) in configs {
             config.validate()?;
+            config.server_errors.get_or_insert_with(|| dialect.server_errors());
             let configured = ConfiguredUpstream { dialect, sender: Sender::new(&config)? };
             if by_name.insert(config.name.clone(), configured).is_some() {
                 return Err(config.refuse("name", "Two upstreams have this name."));

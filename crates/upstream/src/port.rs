@@ -19,6 +19,8 @@ pub struct Call<'a> {
     pub attempt: u16,
     /// Whether the last attempt's outcome is unknown: check before anything is sent again.
     pub reconcile_first: bool,
+    /// What follows when the outcome of this attempt is unknown.
+    pub on_unknown: OnUnknown,
     /// When the attempt starts.
     pub now: Time,
     /// The time after which no response is awaited.
@@ -34,6 +36,7 @@ impl fmt::Debug for Call<'_> {
             .field("operation", &self.operation)
             .field("attempt", &self.attempt)
             .field("look_first", &self.reconcile_first)
+            .field("on_unknown", &self.on_unknown)
             .field("now", &self.now)
             .field("deadline", &self.deadline)
             .field("payload_len", &self.payload.len())
@@ -109,6 +112,7 @@ pub struct CallRequirements {
 
 /// Why a payload was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FieldRefusal {
     /// The field, as callers spell it.
     pub field: String,

@@ -2,20 +2,17 @@
 //! directory for keys and responses.
 
 use std::error::Error;
-use std::path::Path;
-use std::sync::Arc;
 
 use axum::http::HeaderName;
 use intake::{ItemStore, router};
-use tidegate_idempotency::{IdempotencyLayer, KeyStore, Policy, ScopeExtractor, sweep_periodically};
-use tidegate_store_embedded::{EmbeddedStore, Options};
+use tidegate_idempotency::{IdempotencyLayer, KeyStore, Policy, ScopeExtractor, store, sweep_periodically};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let listen = std::env::var("INTAKE_LISTEN").unwrap_or_else(|_| "127.0.0.1:7410".to_owned());
     let data = std::env::var("INTAKE_DATA").unwrap_or_else(|_| "intake-data".to_owned());
 
-    let store = Arc::new(EmbeddedStore::open(Path::new(&data), Options::default())?);
+    let store = store::open(&format!("file:{data}")).await?;
     let gate = KeyStore::new(store.clone());
     let by_caller = ScopeExtractor::header(HeaderName::from_static("x-api-key"));
     let once = IdempotencyLayer::new(gate.clone(), Policy::default(), by_caller)?;

@@ -9,8 +9,7 @@ mod tests {
 
     use axum::http::StatusCode;
     use intake::{ItemStore, router};
-    use tidegate_idempotency::{IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
-    use tidegate_store_embedded::{EmbeddedStore, Options};
+    use tidegate_idempotency::{IdempotencyLayer, KeyStore, Policy, ScopeExtractor, store};
     use tokio::sync::Barrier;
 
     struct Service {
@@ -22,7 +21,8 @@ mod tests {
         /// Starts the service on its own port; `delay` is how long an item takes.
         async fn start(delay: Duration) -> Self {
             let data = tempfile::tempdir().unwrap();
-            let gate = KeyStore::new(Arc::new(EmbeddedStore::open(data.path(), Options::default()).unwrap()));
+            let store = store::open(&format!("file:{}", data.path().display())).await.unwrap();
+            let gate = KeyStore::new(store);
             let scoping = ScopeExtractor::header("x-api-key".parse().unwrap());
             let once = IdempotencyLayer::new(gate, Policy::default(), scoping).unwrap();
             let slow = axum::middleware::from_fn(

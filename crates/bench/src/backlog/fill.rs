@@ -95,5 +95,5 @@ async fn fill(engine: &Engine, args: &Args, most: u64, accepted: &Arc<AtomicU64>
 fn submission(number: u64, args: &Args) -> Submission {
     let payload = Bytes::from(vec![b'x'; args.payload]);
     let group = format!("group-{}", number % args.groups);
-    Submission { delay: Some(DELAY), ..Submission::new("bench", group, payload) }
+    Submission::new("bench", group, payload).with_delay(DELAY)
 }

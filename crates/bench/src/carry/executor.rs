@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_core::Verdict;
+use tidegate_core::{OnUnknown, Verdict};
 use tidegate_store::{Clock, WallClock};
 use tidegate_upstream::{Call, Upstream};
 use tokio::task::JoinSet;
@@ -27,6 +27,7 @@ pub(super) async fn measure(args: &Args, upstream: &ServerProcess) -> Result<Run
                     payload: &payload,
                     attempt: 1,
                     reconcile_first: false,
+                    on_unknown: OnUnknown::Ask,
                     now: WallClock.now(),
                     deadline: None,
                     operation: "op_000000000000000000000000000",

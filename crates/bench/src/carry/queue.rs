@@ -60,7 +60,12 @@ impl TestEngine {
         let limits = http.limits();
         let metered = Arc::new(metered(http));
         let executors = Executors::from([(KIND.into(), Arc::clone(&metered) as Arc<dyn Upstream>)]);
-        let engine = Engine::open(Arc::clone(store), options, executors, limits).await;
+        let engine = Engine::builder(Arc::clone(store))
+            .options(options)
+            .executors(executors)
+            .limits(limits)
+            .open()
+            .await;
         Ok(Self { engine: engine.map_err(|error| error.to_string())?, metered })
     }
 
@@ -147,7 +152,7 @@ pub(super) async fn in_memory(args: &Args, upstream: &ServerProcess) -> Result<R
     let store = scratch::open(scratch.url()).await?;
     let before = upstream.items().await?;
     let room = (args.payload + OVERHEAD_LEN) * usize::try_from(args.operations).unwrap_or(usize::MAX);
-    let options = Options { payload_cache_bytes: room, ..options(args) };
+    let options = options(args).with_payload_cache_bytes(room);
     let stage = TestEngine::holding(&store, args, upstream, options).await?;
     fill(&stage.engine, args).await?;
     release_and_measure(args, upstream, stage, before).await
@@ -159,7 +164,7 @@ pub(super) async fn deep(args: &Args, upstream: &ServerProcess) -> Result<Run, S
     let scratch = Scratch::on_any_store(&args.store)?;
     let store = scratch::open(scratch.url()).await?;
     let before = upstream.items().await?;
-    let idle = Options { workers: 1, ..options(args) };
+    let idle = options(args).with_workers(1);
     let idle = TestEngine::open(&store, upstream, idle, MeteredUpstream::idle).await?;
     fill(&idle.engine, args).await?;
     idle.engine.drain().await;
@@ -184,7 +189,7 @@ async fn release_and_measure(
 }
 
 fn options(args: &Args) -> Options {
-    Options { workers: args.workers, ..Options::default() }
+    Options::default().with_workers(args.workers)
 }
 
 async fn fill(engine: &Engine, args: &Args) -> Result<(), String> {
@@ -225,7 +230,7 @@ fn submission(number: u64, args: &Args) -> Result<Submission, String> {
 /// Returns the stored payload of one call.
 pub(super) fn payload(args: &Args) -> Result<Bytes, String> {
     let body = to_raw_value(&call::body(args.payload)).map_err(|error| error.to_string())?;
-    let request = HttpRequest { body: Body::Json(body), ..HttpRequest::new(Method::Post, "/x") };
+    let request = HttpRequest::new(Method::Post, "/x").with_body(Body::Json(body));
     let envelope = Envelope { upstream: call::UPSTREAM.into(), request, proxied: None };
     envelope.encode().map(Bytes::from).map_err(|refusal| refusal.to_string())
 }

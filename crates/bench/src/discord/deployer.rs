@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidegate::{Engine, Executors, Options};
+use tidegate::{Engine, Executors};
 use tidegate_discord::deploy::{DeployRequest, Deployer, NoopListener, StepExecutor};
 use tidegate_discord::{DiscordDialect, DiscordSettings};
 use tidegate_sim::DiscordSim;
@@ -41,18 +41,12 @@ pub(super) struct SecondRun {
 pub(super) async fn run(stage: &Scenario, store: &str, sim: &DiscordSim) -> Result<DeployerReport, String> {
     let store = scratch::open(store).await?;
     let (executors, limits) = upstream(sim)?;
-    let engine = Engine::open(Arc::clone(&store), Options::default(), executors, limits).await;
+    let engine = Engine::builder(Arc::clone(&store)).executors(executors).limits(limits).open().await;
     let engine = engine.map_err(|error| error.to_string())?;
     let deployer = Deployer::new(engine.clone(), store);
-    let wanted = DeployRequest {
-        guild: GUILD,
-        upstream: UPSTREAM.into(),
-        file: stage.file.clone(),
-        template: stage.template.clone(),
-        prune: false,
-        verify: false,
-        audit_channel: None,
-    };
+    let wanted = DeployRequest::new(GUILD, stage.template.as_str())
+        .with_upstream(UPSTREAM)
+        .with_file(stage.file.as_str());
     let begun = Instant::now();
     let report = deployer.apply(&wanted, &NoopListener).await.map_err(|error| error.to_string())?;
     let (took, first) = (begun.elapsed().as_secs_f64(), sim.stats());

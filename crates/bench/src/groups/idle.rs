@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tidegate::{Engine, Executors, Options, Submission};
+use tidegate::{Engine, Executors, Submission};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::Upstream;
@@ -60,7 +60,7 @@ async fn open(scratch: &Scratch) -> Result<Engine, String> {
     let executors = Executors::from([("bench".into(), Arc::new(upstream) as Arc<dyn Upstream>)]);
     let shape = LimitShape::Drip { capacity: MICRO, refill_per_s: MICRO / 3_600, margin: 0 };
     let limits = vec![(LIMIT.into(), shape)];
-    Engine::open(store, Options::default(), executors, limits).await.map_err(|error| error.to_string())
+    Engine::builder(store).executors(executors).limits(limits).open().await.map_err(|error| error.to_string())
 }
 
 /// Submits one operation per group, and one more that takes the only token.

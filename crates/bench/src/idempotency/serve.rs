@@ -55,7 +55,7 @@ impl KeyOptions {
 
     fn layer(&self, store: &Arc<dyn Store>) -> Result<IdempotencyLayer, String> {
         let gate = KeyStore::new(Arc::clone(store) as Arc<dyn SharedState>);
-        let policy = Policy { ttl: Duration::from_secs(self.keep_s), ..Policy::default() };
+        let policy = Policy::default().with_ttl(Duration::from_secs(self.keep_s));
         let caller = CALLER.parse().map_err(|_| format!("{CALLER} is not the name of a header"))?;
         IdempotencyLayer::new(gate, policy, ScopeExtractor::header(caller)).map_err(|error| error.to_string())
     }

@@ -22,7 +22,7 @@ const TOKEN: &str = "DISCORD_TOKEN";
 
 pub(super) async fn plan(common: &TemplateArgs, output: &Output) -> Result<(), CliError> {
     let bot = Bot::from_environment(&common.base_url)?;
-    let wanted = DeployRequest { upstream: bot.upstream.clone(), ..super::read_wanted(common)? };
+    let wanted = super::read_wanted(common)?.with_upstream(bot.upstream.as_str());
     let template = wanted.read().map_err(|problems| template_error(&problems))?;
     let mut signals = Signals::new()?;
     let alone = bot.open(common).await?;
@@ -85,7 +85,7 @@ pub(super) async fn apply(
     // Before anything is opened, so that a typo is reported at once.
     let _: Template = wanted.read().map_err(|problems| template_error(&problems))?;
     let bot = Bot::from_environment(&common.base_url)?;
-    let wanted = &DeployRequest { upstream: bot.upstream.clone(), ..wanted.clone() };
+    let wanted = &wanted.clone().with_upstream(bot.upstream.as_str());
     let mut signals = Signals::new()?;
     let alone = bot.open(common).await?;
     let deployer = Deployer::new(alone.engine.clone(), alone.store.clone());

@@ -115,16 +115,15 @@ fn is_applied(step: &Value) -> bool {
 fn report(ended: &Value) -> DeployReport {
     let count =
         |action: &str| steps(ended).filter(|step| is_applied(step) && step["action"] == action).count();
-    DeployReport {
-        deployment: text(ended, "id"),
-        rounds: ended["plans"].as_u64().and_then(|plans| u32::try_from(plans).ok()).unwrap_or_default(),
-        created: count("create"),
-        updated: count("update"),
-        moved: count("order"),
-        removed: count("remove"),
-        skipped: count("skip"),
-        ..DeployReport::default()
-    }
+    let mut report = DeployReport::default();
+    report.deployment = text(ended, "id");
+    report.rounds = ended["plans"].as_u64().and_then(|plans| u32::try_from(plans).ok()).unwrap_or_default();
+    report.created = count("create");
+    report.updated = count("update");
+    report.moved = count("order");
+    report.removed = count("remove");
+    report.skipped = count("skip");
+    report
 }
 
 pub(super) async fn status(client: &Client, args: &StatusArgs, output: &Output) -> Result<(), CliError> {

@@ -1,11 +1,8 @@
 //! `deploy status`: the deployments of a guild and their steps, from the journal.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use tidegate_discord::deploy::group;
 use tidegate_server::{backend, deployment_json};
-use tidegate_store::SteadyClock;
 
 use super::StatusArgs;
 use crate::error::CliError;
@@ -15,7 +12,7 @@ use crate::output::{Output, text};
 pub(super) const LISTED: usize = 100;
 
 pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), CliError> {
-    let store = backend::open(&args.store.store, Arc::new(SteadyClock::new())).await?;
+    let store = backend::open(&args.store.store).await?;
     store.check_layout().await.map_err(tidegate::Error::from)?;
     let scope = group(args.guild);
     let all = store.deployments(Some(&scope), LISTED).await.map_err(tidegate::Error::from)?;

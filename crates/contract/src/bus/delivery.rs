@@ -1,5 +1,6 @@
 //! What is published reaches who subscribed, and the publisher learns whether anyone did.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -88,9 +89,10 @@ pub async fn one_publisher_is_in_order(backend: &dyn BusBackend) {
     let (here, there) = (connect(backend).await, connect(backend).await);
     let (on, noise) = (subject(&["tg", "order"]), subject(&["tg", "noise"]));
     let mut subscription = subscribe(&there, &filter(&["tg".into(), FilterToken::Any])).await;
+    let other = Arc::clone(&there);
     let others = tokio::spawn(async move {
         for _ in 0..IN_ORDER {
-            publish(&there, &noise, "noise").await;
+            publish(&other, &noise, "noise").await;
         }
     });
     for number in 0..IN_ORDER {

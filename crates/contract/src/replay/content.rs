@@ -17,8 +17,12 @@ pub(super) const LIMITS: [&str; 4] = ["drip", "window", "gate", "cap"];
 pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
     let fault = Fault::new(*dice.pick(&FaultClass::ALL), "it went wrong");
     let after = maybe(dice, |dice| Duration::from_millis(dice.below(5_000)));
-    match dice.below(12) {
+    match dice.below(16) {
         0..5 => Verdict::Done,
+        12..16 => {
+            let poll_after = maybe(dice, |dice| Duration::from_millis(dice.below(10_000)));
+            Verdict::Accepted { poll_after, timeout: Duration::from_secs(dice.below(60)) }
+        }
         5 | 6 => {
             let scope = maybe(dice, |dice| Arc::from(*dice.pick(&LIMITS)));
             Verdict::Throttled { after, scope, fault }

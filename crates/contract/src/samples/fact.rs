@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tidegate_core::fact::{
-    AcceptedOperation, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource, OperationImage,
-    SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
+    OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::DedupeEntry;
 use tidegate_core::{Charge, Fact, Fence, Hint, OnFailure, OnUnknown, Seq, Turn};
@@ -14,7 +14,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(dice: &mut TestRng) -> Fact {
-    match dice.below(16) {
+    match dice.below(18) {
         0 => Fact::Accepted(Box::new(accepted(dice))),
         1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
@@ -30,6 +30,8 @@ pub fn fact(dice: &mut TestRng) -> Fact {
         12 => Fact::LimitImage(Box::new(limit_image(dice))),
         13 => Fact::GroupImage(Box::new(group_image(dice))),
         14 => Fact::OperationImage(Box::new(operation_image(dice))),
+        15 => Fact::Polled { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
+        16 => Fact::AwaitingImage(awaiting_image(dice)),
         _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
     }
 }
@@ -70,11 +72,12 @@ fn dedupe(dice: &mut TestRng) -> DedupeEntry {
 }
 
 fn settled(dice: &mut TestRng) -> SettledClaim {
-    let after = match dice.below(5) {
+    let after = match dice.below(6) {
         0 => SettleEffect::Ended { state: end_state(dice), hold: dice.percent(50) },
         1 => SettleEffect::Retry { at: time(dice), reconcile_first: dice.percent(50) },
         2 => SettleEffect::Throttled { closed: some(dice, 2, name), until: time(dice) },
         3 => SettleEffect::Held,
+        4 => SettleEffect::Awaiting { poll_at: maybe(dice, time), until: time(dice) },
         _ => SettleEffect::Returned,
     };
     SettledClaim {
@@ -84,6 +87,17 @@ fn settled(dice: &mut TestRng) -> SettledClaim {
         effect: after,
         fault: fault(dice),
         hints: some(dice, 2, hint),
+    }
+}
+
+fn awaiting_image(dice: &mut TestRng) -> AwaitingImage {
+    AwaitingImage {
+        since: time(dice),
+        until: time(dice),
+        poll_at: maybe(dice, time),
+        failed_polls: number(dice) as u16,
+        polling: dice.percent(50),
+        cancel_sent: dice.percent(50),
     }
 }
 

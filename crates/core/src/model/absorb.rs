@@ -36,15 +36,16 @@ impl Model {
             Fact::Claimed { seq, fence, at, until } => self.absorb_claimed(*seq, *fence, *at, *until),
             Fact::Renewed { seq, fence, until } => self.absorb_renewed(*seq, *fence, *until),
             Fact::Sent { seq, fence, at } => self.absorb_sent(*seq, *fence, *at),
+            Fact::Polled { seq, fence, at, until } => self.absorb_polled(*seq, *fence, *at, *until),
             Fact::Settled(settled) => self.absorb_settled(settled),
             Fact::Ended { seq, at, state, hold } => {
                 self.advance_clock(*at);
                 self.with_group_of(*seq, *at, |model, ix| model.end(ix, *at, *state, *hold, None));
             }
             Fact::CancelRequested { seq } => {
-                if let Some(ix) = self.by_seq.get(*seq) {
-                    self.entries[ix.at()].cancel_requested = true;
-                }
+                // A claim that awaits its completion is handed out at once, to pass it on.
+                let clock = self.counters.clock;
+                self.with_group_of(*seq, clock, |model, ix| model.entries[ix.at()].cancel_requested = true);
             }
             Fact::Repeated { seq, at } => {
                 self.advance_clock(*at);
@@ -74,6 +75,7 @@ impl Model {
             Fact::Counters(counters) => self.counters = *counters,
             Fact::LimitImage(image) => self.restore_limit(image),
             Fact::GroupImage(image) => self.restore_group(image),
+            Fact::AwaitingImage(image) => self.restore_awaiting(image),
             Fact::OperationImage(image) => self.restore_operation(image),
             Fact::KeyImage { seq, dedupe } => self.remember_key(*seq, dedupe),
         }
@@ -99,7 +101,7 @@ impl Model {
     }
 
     /// Changes an operation while its group is in no structure, then queues the group again.
-    fn with_group_of(&mut self, seq: Seq, at: Time, change: impl FnOnce(&mut Self, EntryIx)) {
+    pub(super) fn with_group_of(&mut self, seq: Seq, at: Time, change: impl FnOnce(&mut Self, EntryIx)) {
         if let Some(ix) = self.by_seq.get(seq) {
             let group = self.entries[ix.at()].group;
             self.dequeue_group(group);
@@ -187,7 +189,7 @@ impl Model {
         self.advance_clock(at);
         self.counters.next_fence = self.counters.next_fence.max(Fence(fence.0 + 1));
         self.with_group_of(seq, at, |model, ix| {
-            model.clamp_estimates(ix);
+            model.clamp_charges(ix, false);
             let entry = &model.entries[ix.at()];
             model.deadlines.remove(&(entry.deadline, seq));
             let mut marks = Vec::with_capacity(entry.charges.len());
@@ -195,7 +197,8 @@ impl Model {
                 marks.push(model.limits[limit.at()].meter.take(cost.micro, fence));
                 model.stale.push(*limit);
             }
-            model.groups[entry.group.at()].run = Some(Box::new(RunningClaim { fence, until, marks }));
+            let run = RunningClaim { fence, until, marks, awaiting: None };
+            model.groups[entry.group.at()].run = Some(Box::new(run));
         });
     }
 

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::Model;
 use super::group::GroupPlacement;
 use super::limit::{LimitWake, Meter};
+use super::{Entry, Limit, Model};
+use crate::bounds::AWAIT_MAX;
 use crate::bucket::{Budget, Readiness};
 use crate::time::Time;
 
@@ -17,6 +18,7 @@ impl Model {
     pub fn check(&self) -> Result<(), String> {
         self.check_lines()?;
         self.check_places()?;
+        self.check_awaiting()?;
         self.check_held()?;
         self.check_limits()
     }
@@ -90,7 +92,8 @@ impl Model {
                         && run.fence < self.counters.next_fence
                 }
             };
-            if !is_there || group.run.is_some() != (group.placement == GroupPlacement::Running) {
+            let has_worker = group.run.as_ref().is_some_and(|run| run.has_worker());
+            if !is_there || has_worker != (group.placement == GroupPlacement::Running) {
                 return Err(format!("{name} is not in its placement: {:?}", group.placement));
             }
             if group.is_stopped() != self.stopped.contains(name) {
@@ -105,6 +108,38 @@ impl Model {
         let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
         if places != filed || self.groups.len() != self.by_group.len() {
             return Err(format!("{filed} groups are queued in {places} places"));
+        }
+        Ok(())
+    }
+
+    /// Checks that every claim without a worker has an end, within its bound, and waits for
+    /// nothing but a poll.
+    fn check_awaiting(&self) -> Result<(), String> {
+        let (mut awaiting, mut ready_polls) = (0, 0);
+        for (name, ix) in &self.by_group {
+            let group = &self.groups[ix.at()];
+            let Some(run) = &group.run else { continue };
+            let Some(state) = &run.awaiting else { continue };
+            if state.until > state.since.after(AWAIT_MAX) {
+                return Err(format!("{name} awaits a completion for too long"));
+            }
+            if run.has_worker() {
+                continue;
+            }
+            if self.awaiting.get(&(state.until, run.fence)) != Some(ix) {
+                return Err(format!("{name} awaits a completion without an end"));
+            }
+            match group.placement {
+                GroupPlacement::Asleep(at) if at <= state.until => {}
+                GroupPlacement::Ready => ready_polls += 1,
+                GroupPlacement::Waiting(limit)
+                    if matches!(self.limits[limit.at()].meter, Meter::Bucket(_)) => {}
+                other => return Err(format!("{name} awaits a completion in {other:?}")),
+            }
+            awaiting += 1;
+        }
+        if awaiting != self.awaiting.len() || ready_polls != self.ready_polls {
+            return Err(format!("{awaiting} claims await a completion, {} have an end", self.awaiting.len()));
         }
         Ok(())
     }
@@ -129,20 +164,39 @@ impl Model {
         Ok(())
     }
 
+    /// Checks that a slot of a cap is held by exactly the claims that charge it, each by its fence,
+    /// and that a bucket counts exactly those that a worker holds.
+    fn check_holders(&self, ix: usize, limit: &Limit) -> Result<(), String> {
+        let charges_it = |head: &Entry| head.charges.iter().any(|(of, _)| of.at() == ix);
+        let claims = self.by_group.values().map(|group| &self.groups[group.at()]);
+        let claims = claims.filter(|group| self.head_of(group).is_some_and(charges_it));
+        let claims: Vec<_> = claims.filter_map(|group| group.run.as_deref()).collect();
+        match &limit.meter {
+            Meter::Cap(cap) => {
+                let fences: BTreeSet<_> = claims.iter().map(|run| run.fence).collect();
+                if fences.len() != claims.len() || !cap.holders().eq(fences) {
+                    return Err(format!(
+                        "{} is held by {} of {} claims",
+                        limit.name,
+                        cap.held(),
+                        claims.len()
+                    ));
+                }
+            }
+            Meter::Bucket(bucket) => {
+                let in_flight = claims.iter().filter(|run| run.has_worker()).count();
+                if bucket.in_flight as usize != in_flight {
+                    let counted = bucket.in_flight;
+                    return Err(format!("{} counts {counted} in flight, there are {in_flight}", limit.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn check_limits(&self) -> Result<(), String> {
         for (ix, limit) in &self.limits {
-            let holders = self.running.values().filter(|group| {
-                self.head_of(&self.groups[group.at()])
-                    .is_some_and(|head| head.charges.iter().any(|(of, _)| of.at() == ix))
-            });
-            let holders = holders.count();
-            let counted = match &limit.meter {
-                Meter::Cap(cap) => cap.held() as usize,
-                Meter::Bucket(bucket) => bucket.in_flight as usize,
-            };
-            if counted != holders {
-                return Err(format!("{} counts {counted} in flight, there are {holders}", limit.name));
-            }
+            self.check_holders(ix, limit)?;
             let users = self
                 .by_seq
                 .newest_first(None)

@@ -35,6 +35,13 @@ pub(super) struct Cost {
     pub estimated: bool,
 }
 
+impl Cost {
+    /// What a poll takes: as much as the call itself, but never more than the limit can hold.
+    pub(super) const fn of_poll(self) -> Self {
+        Self { micro: self.micro, estimated: true }
+    }
+}
+
 /// The limits an operation charges and the cost for each. Shared by all operations with the same
 /// charges.
 pub(super) type Charges = Arc<[(LimitIx, Cost)]>;

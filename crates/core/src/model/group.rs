@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::entry::EntryIx;
 use super::limit::LimitIx;
-use crate::fact::GroupHold;
+use crate::fact::{AwaitingImage, GroupHold};
 use crate::id::{Fence, Turn};
 use crate::time::Time;
 
@@ -27,7 +27,7 @@ pub(super) enum GroupPlacement {
     Ready,
     /// In `asleep`, under this time.
     Asleep(Time),
-    /// In `running`, under its claim.
+    /// In `running`, under the claim that a worker holds.
     Running,
     /// In this limit's `waiting`.
     Waiting(LimitIx),
@@ -45,9 +45,24 @@ pub(super) struct Pause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunningClaim {
     pub fence: Fence,
+    /// When the lease of its worker expires; meaningless without one.
     pub until: Time,
-    /// The total granted for each charge, right after this claim.
+    /// The total granted for each charge, right after this claim or its last poll.
     pub marks: Vec<u64>,
+    /// Set once its job was accepted and ends elsewhere.
+    pub awaiting: Option<Box<AwaitingImage>>,
+}
+
+impl RunningClaim {
+    /// Whether a worker holds it, to send it or to poll.
+    pub(super) fn has_worker(&self) -> bool {
+        self.awaiting.as_ref().is_none_or(|awaiting| awaiting.polling)
+    }
+
+    /// The claim's state, while it awaits its completion and no worker polls.
+    pub(super) fn awaiting(&self) -> Option<&AwaitingImage> {
+        self.awaiting.as_deref().filter(|awaiting| !awaiting.polling)
+    }
 }
 
 #[derive(Debug)]

@@ -72,7 +72,7 @@ impl Model {
                 self.page(seqs.filter_map(|seq| self.by_seq.get(*seq)), wanted, matches)
             }
             (State::Running, None) => {
-                let heads = self.heads(self.running.values().copied());
+                let heads = self.heads(self.running.values().chain(self.awaiting.values()).copied());
                 self.page(self.sorted(heads, wanted.before), wanted, matches)
             }
             (State::Waiting, None) if self.groups.len() <= wanted.scan_max => {

@@ -35,9 +35,13 @@ impl Model {
     pub(super) fn dequeue_group(&mut self, ix: GroupIx) {
         let group = &mut self.groups[ix.at()];
         let turn = group.turn;
+        if let Some((run, awaiting)) = group.run.as_ref().and_then(|run| Some((run, run.awaiting()?))) {
+            self.awaiting.remove(&(awaiting.until, run.fence));
+        }
         match std::mem::replace(&mut group.placement, GroupPlacement::Unqueued) {
             GroupPlacement::Unqueued => {}
             GroupPlacement::Ready => {
+                self.ready_polls -= usize::from(group.run.is_some());
                 self.ready.remove(&(turn, ix));
             }
             GroupPlacement::Asleep(until) => {
@@ -60,9 +64,11 @@ impl Model {
     pub(super) fn enqueue_group(&mut self, ix: GroupIx, now: Time) {
         let group = &mut self.groups[ix.at()];
         debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
-        if let Some(run) = &group.run {
+        if let Some(run) = group.run.as_ref().filter(|run| run.has_worker()) {
             group.placement = GroupPlacement::Running;
             self.running.insert((run.until, run.fence), ix);
+        } else if group.run.is_some() {
+            self.enqueue_awaiting(ix, now);
         } else if group.head.is_none() && !group.is_stopped() {
             let name = std::sync::Arc::clone(&group.name);
             self.by_group.remove(&name);
@@ -73,9 +79,18 @@ impl Model {
             group.placement = GroupPlacement::Asleep(group.not_before);
             self.asleep.insert((group.not_before, ix));
         } else {
-            group.placement = GroupPlacement::Ready;
-            self.ready.insert((group.turn, ix));
+            self.enqueue_ready(ix);
         }
+    }
+
+    /// Queues a group, which is in no structure, among those that may run now.
+    pub(super) fn enqueue_ready(&mut self, ix: GroupIx) {
+        let group = &mut self.groups[ix.at()];
+        debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
+        group.placement = GroupPlacement::Ready;
+        self.ready.insert((group.turn, ix));
+        self.ready_polls += usize::from(group.run.is_some());
+        self.index_awaiting(ix);
     }
 
     /// Queues a group, which is in no structure, on a limit it must wait for.
@@ -85,6 +100,7 @@ impl Model {
         group.placement = GroupPlacement::Waiting(limit);
         self.limits[limit.at()].waiting.insert((group.turn, ix));
         self.stale.push(limit);
+        self.index_awaiting(ix);
     }
 
     /// Recomputes when each changed limit can serve its first waiting group.
@@ -128,8 +144,9 @@ impl Model {
 
     /// The cost that a group's head charges to a limit.
     pub(super) fn cost_of(&self, group: GroupIx, limit: LimitIx) -> Option<Cost> {
-        let head = self.head_of(&self.groups[group.at()])?;
-        head.charges.iter().find(|(ix, _)| *ix == limit).map(|(_, cost)| *cost)
+        let group = &self.groups[group.at()];
+        let charge = self.head_of(group)?.charges.iter().find(|(ix, _)| *ix == limit);
+        charge.map(|(_, cost)| if group.run.is_some() { cost.of_poll() } else { *cost })
     }
 
     /// Appends an entry to its group's queue.

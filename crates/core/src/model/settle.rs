@@ -39,6 +39,8 @@ pub struct ClaimStatus {
     pub accepted_at: Time,
     /// Whether a cancel was requested.
     pub cancel_requested: bool,
+    /// Whether its job was accepted: it awaits its completion, or is being polled.
+    pub is_awaiting: bool,
 }
 
 /// The outcome of a settlement.
@@ -72,7 +74,11 @@ impl Model {
         let Some(entry) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
-        let (after, fault) = self.decide_effect(entry, now, verdict, chance);
+        let was_awaiting = self.is_awaiting(entry);
+        let (after, fault) = match self.awaiting_effect(entry, now, &verdict, chance) {
+            Some(effect) => effect,
+            None => self.decide_effect(entry, now, verdict, chance),
+        };
         let settled = SettledClaim {
             seq,
             fence,
@@ -86,6 +92,7 @@ impl Model {
             SettleEffect::Ended { state, .. } => {
                 Some(EndedOperation { seq, at: now, state: *state, attempt, fault })
             }
+            SettleEffect::Throttled { .. } if was_awaiting => None,
             // What the response said about the limit applies to all, even when this operation can
             // wait no longer.
             SettleEffect::Throttled { .. } if called_off => {
@@ -102,7 +109,7 @@ impl Model {
 
     /// Extends a claim until `until`; returns `false` when the caller no longer holds it.
     pub fn renew(&mut self, seq: Seq, fence: Fence, until: Time, facts: &mut Vec<Fact>) -> bool {
-        if self.claimed(seq, fence).is_none() {
+        if !self.has_worker(seq, fence) {
             return false;
         }
         self.decide(facts, Fact::Renewed { seq, fence, until });
@@ -114,7 +121,9 @@ impl Model {
     pub fn mark_sent(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
         let now = self.now(now);
         let Some(entry) = self.claimed(seq, fence) else { return false };
-        let Some(run) = &self.groups[entry.group.at()].run else { return false };
+        let Some(run) = self.groups[entry.group.at()].run.as_ref().filter(|run| run.has_worker()) else {
+            return false;
+        };
         let mut charges = entry.charges.iter().zip(&run.marks);
         let is_news = charges.any(|((limit, _), mark)| match &self.limits[limit.at()].meter {
             Meter::Bucket(bucket) => bucket.is_unsent(*mark),
@@ -131,7 +140,19 @@ impl Model {
     #[must_use]
     pub fn claim_status(&self, seq: Seq, fence: Fence) -> Option<ClaimStatus> {
         let entry = self.claimed(seq, fence)?;
-        Some(ClaimStatus { accepted_at: entry.at, cancel_requested: entry.cancel_requested })
+        let (accepted_at, cancel_requested) = (entry.at, entry.cancel_requested);
+        Some(ClaimStatus { accepted_at, cancel_requested, is_awaiting: self.is_awaiting(entry) })
+    }
+
+    /// Whether the claim of an operation awaits its completion, or is being polled.
+    fn is_awaiting(&self, entry: &Entry) -> bool {
+        self.groups[entry.group.at()].run.as_ref().is_some_and(|run| run.awaiting.is_some())
+    }
+
+    /// Whether a worker holds the claim.
+    fn has_worker(&self, seq: Seq, fence: Fence) -> bool {
+        let run = self.claimed(seq, fence).and_then(|entry| self.groups[entry.group.at()].run.as_ref());
+        run.is_some_and(|run| run.has_worker())
     }
 
     fn claimed(&self, seq: Seq, fence: Fence) -> Option<&Entry> {
@@ -154,7 +175,10 @@ impl Model {
             (SettleEffect::Ended { state: EndState::Canceled, hold: false }, fault)
         };
         match verdict {
-            Verdict::Done => (SettleEffect::Ended { state: EndState::Succeeded, hold: false }, None),
+            // What an accepted job means is decided before.
+            Verdict::Done | Verdict::Accepted { .. } => {
+                (SettleEffect::Ended { state: EndState::Succeeded, hold: false }, None)
+            }
             Verdict::Canceled { may_have_happened } => {
                 let fault = may_have_happened.then(|| {
                     Fault::new(FaultClass::Transient, "it was canceled while in flight: it may have happened")
@@ -168,7 +192,8 @@ impl Model {
             Verdict::Returned if entry.cancel_requested => canceled(None),
             Verdict::Returned => (SettleEffect::Returned, None),
             Verdict::Throttled { after, scope, fault } => {
-                self.throttle_effect(entry, now, after, scope.as_ref(), fault.with_earlier(last), chance)
+                let effect = self.throttle_effect(entry, now, after, scope.as_ref(), chance);
+                (effect, Some(fault.with_earlier(last)))
             }
             Verdict::Retry { after, fault } => retry_effect(entry, now, after, fault, false, chance),
             Verdict::Unknown(fault) => match entry.on_unknown {
@@ -187,9 +212,8 @@ impl Model {
         now: Time,
         after: Option<Duration>,
         scope: Option<&Arc<str>>,
-        fault: Fault,
         chance: u32,
-    ) -> (SettleEffect, Option<Fault>) {
+    ) -> SettleEffect {
         let closed: Vec<Arc<str>> = match scope.and_then(|name| Some((name, *self.by_limit.get(name)?))) {
             // A cap cannot be closed: its slots are taken by callers we do not know. The group
             // retries later.
@@ -202,7 +226,7 @@ impl Model {
             Some(after) => throttled(after.min(bounds::HORIZON_MAX), streak.saturating_add(1), chance),
             None => throttled_without_hint(streak.saturating_add(1), chance),
         };
-        (SettleEffect::Throttled { until: now.after(wait), closed }, Some(fault))
+        SettleEffect::Throttled { until: now.after(wait), closed }
     }
 
     fn buckets_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
@@ -218,7 +242,7 @@ impl Model {
 
 /// Whether an attempt counts against the retry budget.
 const fn spends_attempt(verdict: &Verdict) -> bool {
-    !matches!(verdict, Verdict::Returned | Verdict::Throttled { .. })
+    !matches!(verdict, Verdict::Returned | Verdict::Throttled { .. } | Verdict::Accepted { .. })
 }
 
 fn failure_effect(entry: &Entry) -> SettleEffect {

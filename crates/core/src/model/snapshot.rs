@@ -8,7 +8,9 @@ use super::group::{Group, Pause, RunningClaim};
 use super::limit::{Limit, Meter};
 use crate::bucket::paced::{PacedDrip, Transit};
 use crate::bucket::{Budget, UnsentGrant};
-use crate::fact::{AcceptedOperation, Fact, GroupImage, LimitImage, LimitShape, OperationImage};
+use crate::fact::{
+    AcceptedOperation, AwaitingImage, Fact, GroupImage, LimitImage, LimitShape, OperationImage,
+};
 use crate::operation::{Charge, DedupeEntry};
 use crate::time::Time;
 
@@ -21,7 +23,9 @@ impl Model {
         let limits = self.limits.iter().map(|(_, limit)| Fact::LimitImage(Box::new(limit_image(limit))));
         let groups = self.by_group.values().flat_map(|ix| {
             let group = &self.groups[ix.at()];
-            std::iter::once(Fact::GroupImage(Box::new(group_image(group)))).chain(
+            let awaiting = group.run.as_ref().and_then(|run| run.awaiting.as_deref());
+            let awaiting = awaiting.map(|awaiting| Fact::AwaitingImage(*awaiting));
+            std::iter::once(Fact::GroupImage(Box::new(group_image(group)))).chain(awaiting).chain(
                 std::iter::successors(group.head, |ix| self.entries[ix.at()].next)
                     .map(|ix| Fact::OperationImage(Box::new(self.operation_image(&self.entries[ix.at()])))),
             )
@@ -106,9 +110,17 @@ impl Model {
         });
         group.held = image.held.clone().map(Box::new);
         group.run = image.running.as_ref().map(|(fence, until, marks)| {
-            Box::new(RunningClaim { fence: *fence, until: *until, marks: marks.clone() })
+            Box::new(RunningClaim { fence: *fence, until: *until, marks: marks.clone(), awaiting: None })
         });
         self.restoring = Some(ix);
+    }
+
+    pub(super) fn restore_awaiting(&mut self, image: &AwaitingImage) {
+        let Some(group) = self.restoring else { return };
+        let group = &mut self.groups[group.at()];
+        if let Some(run) = group.run.as_mut().filter(|_| group.head.is_none()) {
+            run.awaiting = Some(Box::new(*image));
+        }
     }
 
     pub(super) fn restore_operation(&mut self, image: &OperationImage) {
@@ -139,6 +151,7 @@ impl Model {
         if let Some(run) = &group.run {
             for (limit, _) in entry.charges.iter() {
                 match &mut self.limits[limit.at()].meter {
+                    Meter::Bucket(_) if !run.has_worker() => {}
                     Meter::Bucket(bucket) => bucket.in_flight += 1,
                     Meter::Cap(cap) => cap.take(run.fence),
                 }

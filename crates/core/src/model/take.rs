@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::Model;
 use super::group::{GroupIx, GroupPlacement};
+use super::limit::{LimitIx, Meter};
 use super::settle::EndedOperation;
 use crate::bucket::Readiness;
 use crate::fact::Fact;
 use crate::fault::{Fault, FaultClass};
 use crate::id::{Fence, Seq};
+use crate::operation::OnUnknown;
 use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Verdict;
@@ -34,8 +36,14 @@ pub struct Claim {
     pub attempt: u16,
     /// Whether to check first whether the call already took effect.
     pub reconcile_first: bool,
+    /// What follows when its outcome is unknown.
+    pub on_unknown: OnUnknown,
     /// Its deadline.
     pub deadline: Option<Time>,
+    /// Whether its job was accepted before: ask how it stands, and do not send it again.
+    pub poll: bool,
+    /// Whether a cancel was requested, to be passed on. Only a claim that is polled can say so.
+    pub cancel_requested: bool,
 }
 
 /// The result of a take.
@@ -60,6 +68,7 @@ impl Model {
         let now = self.now(now);
         let mut take = TakeOutcome::default();
         self.expire_claims(now, chance, facts, &mut take.ended);
+        self.expire_awaiting(now, chance, facts, &mut take.ended);
         self.expire_deadlines(now, facts, &mut take.ended);
         self.wake(now);
         while take.claims.len() < n
@@ -71,8 +80,9 @@ impl Model {
         take
     }
 
-    /// The next time at which something changes without a command: a claim or a deadline expires, a
-    /// sleeping group wakes, or, for those who `can_take`, a limit can grant something.
+    /// The next time at which something changes without a command: a claim or a deadline expires,
+    /// an awaited completion is overdue, a sleeping group wakes, or, for those who `can_take`, a
+    /// limit can grant something.
     #[must_use]
     pub fn next_change(&self, can_take: bool) -> Option<Time> {
         let running = self.first_expiry();
@@ -80,10 +90,11 @@ impl Model {
         let wakes = self.wakes.first().filter(|_| can_take).map(|(at, _)| *at);
         let due = self.due.first().filter(|_| can_take).map(|_| self.counters.clock);
         let deadlines = self.deadlines.first().map(|(at, _)| *at);
-        [running, asleep, wakes, due, deadlines].into_iter().flatten().min()
+        let awaiting = self.awaiting.first_key_value().map(|((until, _), _)| *until);
+        [running, awaiting, asleep, wakes, due, deadlines].into_iter().flatten().min()
     }
 
-    /// When the first claim expires.
+    /// When the first claim that a worker holds expires.
     #[must_use]
     pub fn first_expiry(&self) -> Option<Time> {
         self.running.first_key_value().map(|((at, _), _)| *at)
@@ -172,8 +183,7 @@ impl Model {
             (_, Some((_, limit))) => {
                 let (_, ix) = self.limits[limit.at()].waiting.first().copied()?;
                 self.dequeue_group(ix);
-                self.groups[ix.at()].placement = GroupPlacement::Ready;
-                self.ready.insert((self.groups[ix.at()].turn, ix));
+                self.enqueue_ready(ix);
                 Some(ix)
             }
             (ready, None) => ready.map(|(_, ix)| ix),
@@ -192,11 +202,15 @@ impl Model {
         debug_assert_eq!(self.groups[ix.at()].placement, GroupPlacement::Ready);
         let group = &self.groups[ix.at()];
         let Some(head) = self.head_of(group) else { return };
-        let (seq, turn) = (head.seq, group.turn);
+        let (seq, turn, is_poll) = (head.seq, group.turn, group.run.is_some());
         let mut last = (Readiness::Now, None);
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
-            let mut when = meter.ready(*cost, now);
+            // A claim that awaits its completion has its slots already.
+            if is_poll && matches!(meter.meter, Meter::Cap(_)) {
+                continue;
+            }
+            let mut when = meter.ready(if is_poll { cost.of_poll() } else { *cost }, now);
             if when == Readiness::Now && meter.has_earlier_waiter(turn) {
                 when = Readiness::AfterAnswer;
             }
@@ -205,7 +219,9 @@ impl Model {
             }
         }
         match last {
+            (Readiness::Now, _) if is_poll => take.claims.extend(self.poll(ix, now, lease, facts)),
             (Readiness::Now, _) => take.claims.push(self.claim(ix, now, lease, facts)),
+            (_, Some(limit)) if is_poll => self.wait_for_limit(ix, limit),
             (Readiness::Never, limit) => {
                 let name =
                     limit.map_or_else(|| "a limit".into(), |limit| Arc::clone(&self.limits[limit.at()].name));
@@ -219,12 +235,15 @@ impl Model {
                 let fault = Fault::new(FaultClass::RateLimited, message);
                 take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
             }
-            (_, Some(limit)) => {
-                self.dequeue_group(ix);
-                self.enqueue_on_limit(ix, limit);
-            }
+            (_, Some(limit)) => self.wait_for_limit(ix, limit),
             (_, None) => {}
         }
+    }
+
+    /// Moves a ready group to the queue of a limit.
+    fn wait_for_limit(&mut self, ix: GroupIx, limit: LimitIx) {
+        self.dequeue_group(ix);
+        self.enqueue_on_limit(ix, limit);
     }
 
     fn claim(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>) -> Claim {
@@ -240,7 +259,10 @@ impl Model {
             group: name,
             attempt: 1,
             reconcile_first: false,
+            on_unknown: OnUnknown::Ask,
             deadline: None,
+            poll: false,
+            cancel_requested: false,
         };
         if let Some(head) = self.head_of(group) {
             claim.seq = head.seq;
@@ -248,6 +270,7 @@ impl Model {
             claim.kind = Arc::clone(&self.kinds[usize::from(head.kind)]);
             claim.attempt = head.attempt.saturating_add(1);
             claim.reconcile_first = head.reconcile_first;
+            claim.on_unknown = head.on_unknown;
             claim.deadline = (head.deadline != Time::MAX).then_some(head.deadline);
         }
         self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });

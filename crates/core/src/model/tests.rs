@@ -1,6 +1,7 @@
 //! The guarantees of the model, one scenario each. The contract crate runs random sequences with
 //! every invariant checked after every step, and also replays them through a store.
 
+mod awaiting;
 mod control;
 mod estimate;
 mod groups;
@@ -135,6 +136,11 @@ fn retry() -> Verdict {
 fn throttled(after_ms: Option<u64>) -> Verdict {
     let fault = Fault::new(FaultClass::RateLimited, "429 from the upstream");
     Verdict::Throttled { after: after_ms.map(Duration::from_millis), scope: None, fault }
+}
+
+fn accepted(poll_after_s: Option<u64>, timeout_s: u64) -> Verdict {
+    let poll_after = poll_after_s.map(Duration::from_secs);
+    Verdict::Accepted { poll_after, timeout: Duration::from_secs(timeout_s) }
 }
 
 fn named(name: &str) -> Arc<str> {

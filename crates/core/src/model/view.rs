@@ -41,7 +41,7 @@ pub struct Counts {
     pub queued: u64,
     /// Heads of groups that wait for something.
     pub waiting: u64,
-    /// In flight.
+    /// In flight, or awaiting their completion.
     pub running: u64,
     /// Of unknown outcome.
     pub unknown: u64,
@@ -140,11 +140,13 @@ impl Model {
     /// Returns counters that are kept up to date, without a scan.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let (entries, running) = (self.entries.len() as u64, self.running.len() as u64);
+        let entries = self.entries.len() as u64;
+        let running = (self.running.len() + self.awaiting.len()) as u64;
         let empty = self.stopped.iter().filter(|name| self.depth(name) == 0).count() as u64;
         let groups = self.groups.len() as u64 - empty;
         let unknown = self.unknown.len() as u64;
-        let waiting = groups.saturating_sub(running + unknown + self.ready.len() as u64);
+        let ready = (self.ready.len() - self.ready_polls) as u64;
+        let waiting = groups.saturating_sub(running + unknown + ready);
         let [succeeded, failed, canceled] = self.counters.ended;
         Counts {
             queued: entries.saturating_sub(running + unknown + waiting),
@@ -163,7 +165,7 @@ impl Model {
         self.by_group.get(name).map_or(0, |ix| self.groups[ix.at()].depth)
     }
 
-    /// Returns every claim that has not been settled.
+    /// Returns every claim that a worker holds.
     #[must_use]
     pub fn claims(&self) -> Vec<(Seq, Fence)> {
         let head = |ix: &super::GroupIx| self.head_of(&self.groups[ix.at()]).map(|head| head.seq);
@@ -173,7 +175,9 @@ impl Model {
     /// The number of facts in a snapshot.
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
-        (self.entries.len() + self.groups.len() + self.limits.len() + self.keys.len()) as u64
+        let parts =
+            [self.entries.len(), self.groups.len(), self.awaiting.len(), self.limits.len(), self.keys.len()];
+        parts.iter().sum::<usize>() as u64
     }
 
     /// Returns a group.
@@ -248,6 +252,9 @@ pub(super) fn state_of(group: &Group, entry: &Entry) -> State {
     }
     if group.held.as_ref().is_some_and(|held| held.unknown && held.seq == entry.seq) {
         return State::Unknown;
+    }
+    if group.run.is_some() {
+        return State::Running;
     }
     match group.placement {
         GroupPlacement::Running => State::Running,

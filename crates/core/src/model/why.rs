@@ -8,7 +8,7 @@ use super::entry::Cost;
 use super::estimate::POSITION_COUNTED_MAX;
 use super::group::GroupPlacement;
 use super::limit::Meter;
-use crate::fact::{GroupHold, LimitShape, LimitSource};
+use crate::fact::{AwaitingImage, GroupHold, LimitShape, LimitSource};
 use crate::fault::Fault;
 use crate::id::Seq;
 use crate::time::Time;
@@ -20,6 +20,15 @@ pub enum Cause {
     Running {
         /// When its claim expires, unless it is renewed.
         until: Time,
+    },
+    /// Its completion: its job was accepted, and ends elsewhere.
+    Awaiting {
+        /// When the job was accepted.
+        since: Time,
+        /// When its outcome becomes unknown.
+        until: Time,
+        /// When it is polled next, if ever.
+        poll_at: Option<Time>,
     },
     /// A worker with a free slot.
     Worker,
@@ -115,6 +124,10 @@ impl Model {
         }
         if let Some(held) = &group.held {
             return Some((Cause::Held(held.as_ref().clone()), None));
+        }
+        if let Some(awaiting) = group.run.as_ref().and_then(|run| run.awaiting.as_deref()) {
+            let AwaitingImage { since, until, poll_at, .. } = *awaiting;
+            return Some((Cause::Awaiting { since, until, poll_at }, Some(until)));
         }
         Some(match group.placement {
             GroupPlacement::Running => {

@@ -1,12 +1,14 @@
 //! The executor of deployment steps: sends the request unchanged over the upstream's own path. A
-//! step that creates something is never sent twice: when it may have happened, it ends as a
-//! conflict, and a new plan looks for the object by its key. A step whose deployment was
-//! interrupted is not sent at all: it belongs to a plan that is no longer followed.
+//! step that creates something is not sent again when it may have happened: it ends as a conflict,
+//! and a new plan looks for the object by its key. A step whose deployment was interrupted is not
+//! sent at all: it belongs to a plan that is no longer followed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::{Fault, FaultClass, Hint, OnUnknown, Verdict};
+use tidegate_core::{
+    AttemptEnd, Fault, FaultClass, Hint, OnUnknown, RetryRule, ServerErrors, Verdict, VerdictClass,
+};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Method, Outcome, Upstream};
 
 use super::active;
@@ -27,6 +29,10 @@ pub const KINDS: [&str; 10] = [
 ];
 /// The kind that only reads.
 pub const READ: &str = "Read";
+
+/// The rule for requests that create something, whatever the upstream is configured to do after a
+/// server error: the next plan can look whether the object exists, and no operator has to.
+const CREATE: RetryRule = RetryRule::new(OnUnknown::Reconcile, ServerErrors::Unknown);
 
 /// Executes steps over an upstream of plain requests.
 pub struct StepExecutor {
@@ -65,10 +71,9 @@ impl StepExecutor {
             return Outcome { hints: self.refund_hints(&inner), ..Outcome::unanswered(verdict) };
         }
         let mut outcome = self.http.carry(Call { payload: &inner, reconcile_first: false, ..call }).await;
-        // A response that reports a server error does not prove that nothing was created.
-        if makes
-            && let Verdict::Retry { fault, .. } = &outcome.verdict
-            && outcome.status.is_some()
+        if let Verdict::Retry { fault, .. } = &outcome.verdict
+            && let Some(status) = outcome.status.filter(|_| makes)
+            && CREATE.classify(AttemptEnd::Answered { status, is_complete: true }) == VerdictClass::Unknown
         {
             outcome.verdict = Verdict::Unknown(fault.clone());
         }
@@ -111,5 +116,56 @@ impl Upstream for StepExecutor {
 impl std::fmt::Debug for StepExecutor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Steps")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::Time;
+    use tidegate_upstream::HttpRequest;
+
+    /// An upstream that retries whatever it was answered.
+    struct RetryingUpstream(Option<u16>);
+
+    impl Upstream for RetryingUpstream {
+        fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
+            let (charges, opens) = (Vec::new(), Vec::new());
+            Ok(CallRequirements { charges, opens, on_unknown: OnUnknown::Ask, can_reconcile: false })
+        }
+
+        fn carry<'a>(&'a self, _: Call<'a>) -> CallFuture<'a> {
+            let fault = Fault::new(FaultClass::Transient, "it failed");
+            let failed = Outcome::unanswered(Verdict::Retry { after: None, fault });
+            Box::pin(async move { Outcome { status: self.0, ..failed } })
+        }
+    }
+
+    async fn verdict(method: Method, status: Option<u16>) -> Verdict {
+        let request = HttpRequest::new(method, "/guilds/1/roles");
+        let payload = Payload { deployment: None, upstream: "discord".into(), request }.encode().unwrap();
+        let call = Call {
+            payload: &payload,
+            attempt: 1,
+            reconcile_first: false,
+            on_unknown: OnUnknown::Reconcile,
+            now: Time::ZERO,
+            deadline: None,
+            operation: "op-1",
+        };
+        StepExecutor::new(Arc::new(RetryingUpstream(status))).carry(call).await.verdict
+    }
+
+    /// OPS-23: what may have been created is looked for, even if the upstream is configured to
+    /// retry after server errors. What was not sent or not processed is sent again.
+    #[tokio::test]
+    async fn ops_23_a_create_that_may_have_happened_is_looked_for() {
+        for status in [500, 502, 504, 520, 599] {
+            assert!(matches!(verdict(Method::Post, Some(status)).await, Verdict::Unknown(_)), "{status}");
+            assert!(matches!(verdict(Method::Patch, Some(status)).await, Verdict::Retry { .. }), "{status}");
+        }
+        for status in [None, Some(408), Some(503)] {
+            assert!(matches!(verdict(Method::Post, status).await, Verdict::Retry { .. }), "{status:?}");
+        }
     }
 }

@@ -68,12 +68,9 @@ impl GuildQueue<'_> {
         let deployment = self.deployment.filter(|_| kind != READ).map(str::to_owned);
         let payload = Payload { deployment, upstream: self.upstream.to_owned(), request };
         let payload = payload.encode().map_err(|refusal| Error::Invalid(refusal.to_string()))?;
-        let submission = Submission {
-            dedupe_key: key.map(Into::into),
-            deployment_id: self.deployment.map(Into::into),
-            upstream: Some(self.upstream.into()),
-            ..Submission::new(kind, group(self.guild), payload)
-        };
+        let mut submission = Submission::new(kind, group(self.guild), payload).with_upstream(self.upstream);
+        submission.dedupe_key = key.map(Into::into);
+        submission.deployment_id = self.deployment.map(Into::into);
         let receipt = self.engine.submit(submission).await?;
         let id = receipt.id.to_string();
         if receipt.deduplicated && receipt.state.is_ended() {

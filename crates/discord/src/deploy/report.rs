@@ -6,6 +6,7 @@ use crate::plan::Action;
 
 /// What a deployment did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DeployReport {
     /// The id of the deployment.
     pub deployment: String,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::builder::UPSTREAM;
 use super::error::{Error, Result};
 use crate::Id;
 use crate::template::{Template, TemplateProblems};
@@ -9,6 +10,7 @@ use crate::template::{Template, TemplateProblems};
 /// A template for a guild.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DeployRequest {
     /// The guild.
     pub guild: Id,
@@ -31,6 +33,55 @@ pub struct DeployRequest {
 }
 
 impl DeployRequest {
+    /// Requests that a guild match a template, through the upstream `discord`.
+    #[must_use]
+    pub fn new(guild: Id, template: impl Into<String>) -> Self {
+        Self {
+            guild,
+            upstream: UPSTREAM.to_owned(),
+            file: "the template".to_owned(),
+            template: template.into(),
+            prune: false,
+            verify: false,
+            audit_channel: None,
+        }
+    }
+
+    /// Names the upstream that reaches Discord.
+    #[must_use]
+    pub fn with_upstream(mut self, upstream: impl Into<String>) -> Self {
+        self.upstream = upstream.into();
+        self
+    }
+
+    /// Names the template, for messages about it.
+    #[must_use]
+    pub fn with_file(mut self, file: impl Into<String>) -> Self {
+        self.file = file.into();
+        self
+    }
+
+    /// Sets whether to remove managed objects that are not in the template.
+    #[must_use]
+    pub fn with_prune(mut self, prune: bool) -> Self {
+        self.prune = prune;
+        self
+    }
+
+    /// Sets whether to read every channel that holds a message.
+    #[must_use]
+    pub fn with_verify(mut self, verify: bool) -> Self {
+        self.verify = verify;
+        self
+    }
+
+    /// Sets the channel that receives a summary.
+    #[must_use]
+    pub fn with_audit_channel(mut self, audit_channel: impl Into<Option<Id>>) -> Self {
+        self.audit_channel = audit_channel.into();
+        self
+    }
+
     /// Reads and checks the template.
     ///
     /// # Errors

@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn ops_21_hidden_limits_are_by_route_and_fields() {
         let of = |method, path: &str, body: &str| {
-            let body = serde_json::from_str(body).unwrap();
-            let request = HttpRequest { body, ..HttpRequest::new(method, path) };
+            let body: Body = serde_json::from_str(body).unwrap();
+            let request = HttpRequest::new(method, path).with_body(body);
             HiddenLimit::of(&Route::of(method, path), &request)
         };
         assert_eq!(of(Method::Patch, "/channels/1", r#"{"name":"a"}"#), Some(HiddenLimit::Renames));

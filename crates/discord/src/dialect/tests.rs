@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tidegate_core::bucket::{Bucket, Readiness};
-use tidegate_core::{Time, Verdict};
+use tidegate_core::{RetryRule, Time, Verdict};
 use tidegate_upstream::http::Meaning;
 use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
 use tidegate_upstream::http::target::BaseUrl;
@@ -17,7 +17,7 @@ fn dialect() -> DiscordDialect {
 }
 
 fn request(method: Method, path: &str, body: &str) -> HttpRequest {
-    HttpRequest { body: serde_json::from_str(body).unwrap(), ..HttpRequest::new(method, path) }
+    HttpRequest::new(method, path).with_body(serde_json::from_str::<tidegate_upstream::Body>(body).unwrap())
 }
 
 fn charged(dialect: &DiscordDialect, request: &HttpRequest) -> Vec<String> {
@@ -34,9 +34,10 @@ fn meaning(
     lines: &[(&'static str, &str)],
     body: &str,
 ) -> Meaning {
+    let retry_rule = RetryRule::new(dialect.on_unknown(&request), dialect.server_errors());
     let reader = dialect.prepare_request(&mut request, "op-1").unwrap();
     let base = BaseUrl::parse(BASE_URL).unwrap();
-    let asked = RequestSummary { method: request.method, upstream: "discord", base: &base };
+    let asked = RequestSummary { method: request.method, upstream: "discord", base: &base, retry_rule };
     let headers: HeaderMap =
         lines.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
     let content = Content::Whole(Bytes::from(body.to_owned()));
@@ -135,6 +136,22 @@ fn ops_23_only_creates_are_in_doubt() {
     assert_eq!(dialect().on_unknown(&post), OnUnknown::Ask);
     for method in [Method::Get, Method::Put, Method::Patch, Method::Delete] {
         assert_eq!(dialect().on_unknown(&request(method, "/channels/1", "null")), OnUnknown::Repeat);
+    }
+}
+
+/// OPS-23: what a create that Discord fails to answer has left behind is unknown; a request that
+/// describes a final state, and one that was not processed, is sent again.
+#[test]
+fn ops_23_a_create_may_exist_after_a_server_error() {
+    let verdict = |method, status| {
+        meaning(&dialect(), request(method, "/guilds/1/roles", "{}"), status, &[], "").verdict
+    };
+    for status in [500, 502, 504, 520] {
+        assert!(matches!(verdict(Method::Post, status), Verdict::Unknown(_)), "{status}");
+        assert!(matches!(verdict(Method::Patch, status), Verdict::Retry { .. }), "{status}");
+    }
+    for status in [408, 503, 521] {
+        assert!(matches!(verdict(Method::Post, status), Verdict::Retry { .. }), "{status}");
     }
 }
 

@@ -91,10 +91,8 @@ async fn ops_23_a_held_step_is_looked_for() {
     let mut request = HttpRequest::new(Method::Post, format!("/guilds/{GUILD}/roles"));
     request.body = serde_json::from_value(json!({"name": "〚SSO〛 Old 〔agent〕"})).unwrap();
     let envelope = Envelope { upstream: "discord".into(), request, proxied: None };
-    let submission = Submission {
-        max_attempts: Some(1),
-        ..Submission::new("RoleEnsure", group(GUILD), envelope.encode().unwrap())
-    };
+    let submission =
+        Submission::new("RoleEnsure", group(GUILD), envelope.encode().unwrap()).with_max_attempts(1);
     let held = node.engine.submit(submission).await.unwrap().id;
     for _ in 0..500 {
         if node.engine.get(held).await.unwrap().state == State::Unknown {

@@ -85,14 +85,14 @@ impl Node {
         config.token = Some(Secret::new("hunter2"));
         config.token_header = TokenHeader::parse("authorization: Bot");
         config.timeout = ms(5_000);
-        let settings = DiscordSettings { global_per_s: 1_000, ..DiscordSettings::default() };
+        let settings = DiscordSettings::default().with_global_per_s(1_000);
         let dialect = DiscordDialect::new("discord", &config.base_url, settings);
         let http =
             HttpUpstreams::with_dialects(vec![(config, Arc::new(dialect) as Arc<dyn Dialect>)]).unwrap();
         let limits = http.limits();
         let executors: Executors = StepExecutor::executors(around(Arc::new(http))).collect();
-        let options = Options { lease: ms(2_000), partition_lease: ms(3_000), ..Options::default() };
-        let options = Options { node: format!("node-{}", std::process::id()), ..options };
+        let options = Options::default().with_lease(ms(2_000)).with_partition_lease(ms(3_000));
+        let options = options.with_node(format!("node-{}", std::process::id()));
         let engine = open_engine(&store, &options, &executors, &limits).await;
         let deployer = Deployer::new(engine.clone(), Arc::clone(&store))
             .with_lease(ms(2_000))
@@ -119,7 +119,13 @@ async fn open_engine(
     limits: &[tidegate_upstream::http::LimitDefinition],
 ) -> Engine {
     for _ in 0..400 {
-        match Engine::open(Arc::clone(store), options.clone(), executors.clone(), limits.to_vec()).await {
+        match Engine::builder(Arc::clone(store))
+            .options(options.clone())
+            .executors(executors.clone())
+            .limits(limits.to_vec())
+            .open()
+            .await
+        {
             Ok(engine) => return engine,
             Err(error) if store.is_shared() => {
                 assert_eq!(error.code, tidegate::ErrorCode::StoreRefused, "{error}");
@@ -132,13 +138,5 @@ async fn open_engine(
 }
 
 pub(crate) fn wanted(template: &str) -> DeployRequest {
-    DeployRequest {
-        guild: GUILD,
-        upstream: "discord".into(),
-        file: "small.yaml".into(),
-        template: template.into(),
-        prune: false,
-        verify: false,
-        audit_channel: None,
-    }
+    DeployRequest::new(GUILD, template).with_file("small.yaml")
 }

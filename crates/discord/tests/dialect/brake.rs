@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use tidegate_core::{FaultClass, State};
-use tidegate_discord::DiscordSettings;
 use tokio::time::Instant;
 
 use crate::discord::{GUILD, LONG, SimulatedDiscord, call_of, limit, memory, open, submit, wide};
@@ -12,7 +11,7 @@ use crate::discord::{GUILD, LONG, SimulatedDiscord, call_of, limit, memory, open
 /// flight, stay below the ceiling together: calls that would exceed it wait.
 #[tokio::test(start_paused = true)]
 async fn lim_25_the_brake_stops_before_the_ban() {
-    let share = DiscordSettings { invalid_max: 95 / 2, ..wide() };
+    let share = wide().with_invalid_max(95 / 2);
     let discord = SimulatedDiscord::with(
         3_000,
         &[("invalid", 100, 600_000), ("routes", 1_000, 1_000)],
@@ -49,7 +48,7 @@ async fn lim_25_the_brake_stops_before_the_ban() {
 /// LIM-25: calls that are not refused do not use it up.
 #[tokio::test(start_paused = true)]
 async fn lim_25_good_calls_are_not_braked() {
-    let few = DiscordSettings { invalid_max: 20, ..wide() };
+    let few = wide().with_invalid_max(20);
     let discord = SimulatedDiscord::with(50, &[], &[("ann", few)]);
     let engine = open(&memory(), &discord).await;
     let before = limit(&engine, "ann/invalid").await.level;

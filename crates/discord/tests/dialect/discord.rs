@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use serde_json::Value;
-use tidegate::{Engine, Executors, Options, Submission};
+use tidegate::{Engine, Executors, Submission};
 use tidegate_core::model::LimitView;
-use tidegate_core::{OperationId, Time};
+use tidegate_core::{OperationId, RetryRule, Time};
 use tidegate_discord::{DiscordDialect, DiscordSettings};
 use tidegate_sim::DiscordSimOptions;
 use tidegate_sim::discord::limits::DiscordLimits;
@@ -33,7 +33,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(100 * 3_600);
 
 /// A bot limited only by Discord's limits.
 pub(crate) fn wide() -> DiscordSettings {
-    DiscordSettings { at_once: 10_000, ..DiscordSettings::default() }
+    DiscordSettings::default().with_at_once(10_000)
 }
 
 /// A call that arrived: when, and its method and path.
@@ -129,9 +129,10 @@ impl SimulatedDiscord {
     async fn answer(&self, call: Call<'_>) -> Outcome {
         let envelope = Envelope::decode(call.payload).unwrap();
         let (name, mut sent) = (envelope.upstream, envelope.request);
+        let retry_rule = RetryRule::new(call.on_unknown, self.bots[&name].server_errors());
         let reader = self.bots[&name].prepare_request(&mut sent, call.operation).unwrap();
         let base = BaseUrl::parse("http://discord/api/v10").unwrap();
-        let asked = RequestSummary { method: sent.method, upstream: &name, base: &base };
+        let asked = RequestSummary { method: sent.method, upstream: &name, base: &base, retry_rule };
         let (left, half) = (Instant::now(), self.latency / 2);
         tokio::time::sleep(half).await;
         let told = format!("{} {}", sent.method, sent.path);
@@ -206,8 +207,8 @@ pub(crate) fn memory() -> Arc<dyn Store> {
 
 pub(crate) async fn open(store: &Arc<dyn Store>, discord: &Arc<SimulatedDiscord>) -> Engine {
     let executors = Executors::from([("http".into(), Arc::clone(discord) as Arc<dyn Upstream>)]);
-    let limits = discord.bots.values().flat_map(DiscordDialect::limits).collect();
-    Engine::open(Arc::clone(store), Options::default(), executors, limits).await.unwrap()
+    let limits = discord.bots.values().flat_map(DiscordDialect::limits);
+    Engine::builder(Arc::clone(store)).executors(executors).limits(limits).open().await.unwrap()
 }
 
 /// Returns a call of a bot.

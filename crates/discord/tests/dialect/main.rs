@@ -43,7 +43,7 @@ async fn ops_21_a_route_is_learned_and_never_overstepped() {
 #[tokio::test(start_paused = true)]
 async fn lim_26_a_bucket_is_used_by_many_calls_at_once_in_their_order() {
     // A bot for which the global limit does not matter.
-    let large = DiscordSettings { global_per_s: 1_000, ..wide() };
+    let large = wide().with_global_per_s(1_000);
     let figures = [("message-create", 20, 1_000), ("global", 1_000, 1_000)];
     let discord = SimulatedDiscord::with(200, &figures, &[("discord", large)]);
     let engine = open(&memory(), &discord).await;
@@ -66,8 +66,7 @@ async fn lim_26_a_bucket_is_used_by_many_calls_at_once_in_their_order() {
 /// queue of another.
 #[tokio::test(start_paused = true)]
 async fn ops_5_three_groups_of_a_bot_run_at_once() {
-    for (settings, most) in
-        [(DiscordSettings::default(), 3), (DiscordSettings { at_once: 7, ..DiscordSettings::default() }, 7)]
+    for (settings, most) in [(DiscordSettings::default(), 3), (DiscordSettings::default().with_at_once(7), 7)]
     {
         let discord = SimulatedDiscord::with(1_000, &[], &[("discord", settings)]);
         let engine = open(&memory(), &discord).await;

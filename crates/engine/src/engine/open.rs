@@ -13,8 +13,8 @@ use tidegate_store::{Clock, Store, StoreErrorKind, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::{ArchiveLink, Engine, Executors};
-use crate::archiver::{Archiver, Backlog, SharedArchive};
+use super::{ArchiveLink, Engine, EngineBuilder};
+use crate::archiver::{Archiver, Backlog};
 use crate::calls::Calls;
 use crate::carry::Carrier;
 use crate::clock::{EngineClock, StoreClockReading};
@@ -35,31 +35,8 @@ const SWEEP_COSTS_MOST: usize = 1_000;
 const CLOCK_BEHIND: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Acquires the partition, replays its log, sets the configured limits and starts working.
-    ///
-    /// # Errors
-    /// When the partition cannot be acquired or read, or the options are invalid.
-    pub async fn open(
-        store: Arc<dyn Store>,
-        options: Options,
-        executors: Executors,
-        limits: Vec<(Arc<str>, LimitShape)>,
-    ) -> Result<Self> {
-        Self::open_archived(store, None, options, executors, limits).await
-    }
-
-    /// Opens an engine with an archive, to which ended operations are copied. The store must have
-    /// an archive queue.
-    ///
-    /// # Errors
-    /// As for `open`. An unreachable archive is not an error.
-    pub async fn open_archived(
-        store: Arc<dyn Store>,
-        archiving: Option<SharedArchive>,
-        options: Options,
-        executors: Executors,
-        limits: Vec<(Arc<str>, LimitShape)>,
-    ) -> Result<Self> {
+    pub(super) async fn open(parts: EngineBuilder) -> Result<Self> {
+        let EngineBuilder { store, options, executors, limits, archive: archiving } = parts;
         check(&options)?;
         if archiving.is_some() && store.archive_queue().is_none() {
             let message = format!("{} has no archive queue", store.describe());

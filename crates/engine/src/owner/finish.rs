@@ -95,6 +95,8 @@ impl Owner {
             Fact::Settled(settled) => match &settled.effect {
                 SettleEffect::Ended { state, .. } => operation(settled.seq, Some((*state).into())),
                 SettleEffect::Held => operation(settled.seq, Some(State::Unknown)),
+                // For a user, nothing has changed.
+                SettleEffect::Awaiting { .. } => None,
                 _ => operation(settled.seq, Some(State::Waiting)),
             },
             Fact::Paused { group, .. } => Some(Change::Group { group: Arc::clone(group), now: "paused" }),

@@ -101,6 +101,11 @@ impl Owner {
                 return;
             }
             CallStatus::NeverSent => Verdict::Returned,
+            // A poll changes nothing, so no one has to wait for one that is lost.
+            CallStatus::Untracked if status.is_awaiting => {
+                self.model.mark_sent(now, seq, fence, facts);
+                Verdict::Unknown(Fault::new(FaultClass::Transient, "the poll was lost with its worker"))
+            }
             // The claimant may be alive and its call in flight: then the claim has to expire, and
             // the call may arrive at any moment from now on.
             CallStatus::Untracked if self.store.is_shared() => {

@@ -78,7 +78,11 @@ impl Owner {
         let now = self.clock.now();
         for (claim, operation) in ready {
             match self.model.claim_status(claim.seq, claim.fence) {
-                Some(status) if status.cancel_requested => {
+                // Handed out again at once, to pass the cancel on.
+                Some(status) if claim.poll && status.cancel_requested && !claim.cancel_requested => {
+                    self.settle_unsent(&claim, Verdict::Returned);
+                }
+                Some(status) if status.cancel_requested && !claim.poll => {
                     self.settle_unsent(&claim, Verdict::Canceled { may_have_happened: false });
                 }
                 Some(status) if status.accepted_at == claim.accepted_at => {

@@ -53,16 +53,13 @@ async fn open(
     node: &str,
 ) -> tidegate::Result<Engine> {
     let executors = Executors::from([("test".into(), Arc::clone(upstream) as Arc<dyn Upstream>)]);
-    let options =
-        Options { node: node.into(), partition_lease: Duration::from_secs(2), ..Options::default() };
-    Engine::open_archived(
-        Arc::clone(store),
-        Some(SharedArchive::new(archive)),
-        options,
-        executors,
-        Vec::new(),
-    )
-    .await
+    let options = Options::default().with_node(node).with_partition_lease(Duration::from_secs(2));
+    Engine::builder(Arc::clone(store))
+        .options(options)
+        .executors(executors)
+        .archive(Some(SharedArchive::new(archive)))
+        .open()
+        .await
 }
 
 /// Waits until the condition holds.
@@ -332,7 +329,7 @@ async fn ops_9_after_the_sweep_the_archive_answers() {
         assert_eq!(refused.unwrap_err().code, ErrorCode::NotNow);
     }
     assert!(engine.rerun(failed).await.unwrap_err().message.contains("only in the archive"));
-    let listed = engine.list(tidegate::Filter { limit: 50, ..Default::default() }).await.unwrap();
+    let listed = engine.list(tidegate::Filter::default().with_limit(50)).await.unwrap();
     assert!(listed.operations.is_empty(), "lists show what is in the store");
     engine.drain().await;
 }

@@ -19,7 +19,7 @@ const DELAY: Duration = Duration::from_secs(600);
 fn queued(number: usize) -> Submission {
     let body = format!("|{number:05}");
     let operation = operation(&format!("g{}", number * 7 % GROUPS), &body);
-    Submission { delay: Some(DELAY), on_unknown: Some(OnUnknown::Repeat), ..operation }
+    operation.with_delay(DELAY).with_on_unknown(OnUnknown::Repeat)
 }
 
 /// A store in which `operations` operations wait, and whose reads are counted.
@@ -79,12 +79,12 @@ async fn ops_8_a_long_queue_survives_a_store_that_fails() {
         faulty.set_plan(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append, StoreMethod::Read]));
         let upstream = uneven();
         let payload_cache_bytes = [16 * 1024 * 1024, 20_000, 2_000, 0][seed as usize % 4];
-        let options = Options { payload_cache_bytes, ..Options::default() };
+        let options = Options::default().with_payload_cache_bytes(payload_cache_bytes);
         let engine = open_with(&store, &upstream, options, &[]).await;
         tokio::time::sleep(DELAY).await;
         let (mut accepted, mut maybe) = ((0..OPERATIONS).collect::<Vec<_>>(), Vec::new());
         for number in OPERATIONS..OPERATIONS + 100 {
-            match engine.submit(Submission { delay: None, ..queued(number) }).await {
+            match engine.submit(queued(number).with_delay(None)).await {
                 Ok(_) => accepted.push(number),
                 Err(error) if error.unsure => maybe.push(number),
                 Err(_) => {}

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{ErrorCode, Options, Submission};
+use tidegate::{ErrorCode, Options};
 use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::{Fact, OnUnknown, State, Verdict};
 use tidegate_store::{Log, Store};
@@ -72,7 +72,7 @@ async fn a_lost_reply_is_found_again_by_its_key() {
     let (_, store) = faulty(FaultPlan::none().at(StoreMethod::Append, 2, InjectedFault::LoseReply));
     let upstream = all_done(1);
     let engine = open(&store, &upstream).await;
-    let keyed = || Submission { dedupe_key: Some("k".into()), ..operation("g", "|once") };
+    let keyed = || operation("g", "|once").with_dedupe_key("k");
     let mut unsure = 0;
     let id = loop {
         match engine.submit(keyed()).await {
@@ -106,11 +106,9 @@ async fn ops_8_random_store_faults_lose_nothing() {
             let group = format!("g{}", n % 5);
             let key = format!("k{n}");
             loop {
-                let one = Submission {
-                    dedupe_key: Some(key.as_str().into()),
-                    on_unknown: Some(OnUnknown::Repeat),
-                    ..operation(&group, &format!("|{group}:{n:03}"))
-                };
+                let one = operation(&group, &format!("|{group}:{n:03}"))
+                    .with_dedupe_key(key.as_str())
+                    .with_on_unknown(OnUnknown::Repeat);
                 match engine.submit(one).await {
                     Ok(receipt) => break accepted.push(receipt.id),
                     Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "seed {seed}: {error}"),
@@ -141,10 +139,7 @@ async fn ops_8_a_newer_owner_takes_over() {
     let (store, slow, quick) = (memory(), all_done(10_000), all_done(1));
     let old = open(&store, &slow).await;
     let ids = [
-        old.submit(Submission { on_unknown: Some(OnUnknown::Repeat), ..operation("g", "|1") })
-            .await
-            .unwrap()
-            .id,
+        old.submit(operation("g", "|1").with_on_unknown(OnUnknown::Repeat)).await.unwrap().id,
         old.submit(operation("g", "|2")).await.unwrap().id,
     ];
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -167,7 +162,7 @@ async fn ops_8_on_a_shared_store_a_claim_runs_out_before_its_call_is_made_again(
     let (slow, quick) = (all_done(3_600_000), all_done(1));
     let store: Arc<dyn Store> = Arc::new(FaultyStore::new(memory(), FaultPlan::none()).shared());
     let old = open(&store, &slow).await;
-    let left = Submission { on_unknown: Some(OnUnknown::Repeat), ..operation("left", "|left") };
+    let left = operation("left", "|left").with_on_unknown(OnUnknown::Repeat);
     let left = old.submit(left).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let new = open(&store, &quick).await;
@@ -223,11 +218,8 @@ async fn ops_23_a_call_that_never_left_is_not_unknown() {
             let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
             let upstream = all_done(1);
             let engine = open(&store, &upstream).await;
-            let ask = |key: &'static str| Submission {
-                dedupe_key: Some(key.into()),
-                on_unknown: Some(OnUnknown::Ask),
-                ..operation("g", key)
-            };
+            let ask =
+                |key: &'static str| operation("g", key).with_dedupe_key(key).with_on_unknown(OnUnknown::Ask);
             for key in ["|1", "|2", "|3"] {
                 while engine.submit(ask(key)).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -301,7 +293,7 @@ async fn a_hand_over_accepts_until_the_last_call_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_outlasts_the_drain_is_unknown() {
     let (store, upstream) = (memory(), all_done(3_600_000));
-    let options = Options { drain: Duration::from_secs(5), ..Options::default() };
+    let options = Options::default().with_drain(Duration::from_secs(5));
     let engine = open_with(&store, &upstream, options, &[]).await;
     let id = engine.submit(operation("g", "|1")).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -334,7 +326,7 @@ async fn lim_24_no_burst_after_a_restart() {
 #[tokio::test(start_paused = true)]
 async fn snapshots_bound_the_replay() {
     let (store, upstream) = (memory(), all_done(1));
-    let options = Options { snapshot_after_facts: 50, ..Options::default() };
+    let options = Options::default().with_snapshot_after_facts(50);
     let engine = open_with(&store, &upstream, options, &[]).await;
     engine.pause("held", "anna", "").await.unwrap();
     for n in 0..300 {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, Executors, Options, SharedArchive};
+use tidegate::{Engine, Executors, SharedArchive};
 use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, OnUnknown, State, Time, Verdict};
@@ -58,7 +58,13 @@ async fn open(store: &Arc<dyn Store>, archive: Option<Arc<dyn Archive>>) -> Engi
     let executors = Executors::from([("test".into(), Arc::new(Spender) as Arc<dyn Upstream>)]);
     let limits = vec![("acme/points".into(), drip(1_000, 100))];
     let archiving = archive.map(SharedArchive::new);
-    Engine::open_archived(Arc::clone(store), archiving, Options::default(), executors, limits).await.unwrap()
+    Engine::builder(Arc::clone(store))
+        .executors(executors)
+        .limits(limits)
+        .archive(archiving)
+        .open()
+        .await
+        .unwrap()
 }
 
 async fn done(engine: &Engine, payload: &str) {

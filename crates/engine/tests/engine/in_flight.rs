@@ -20,7 +20,7 @@ fn faulty(plan: FaultPlan, is_shared: bool) -> (Arc<FaultyStore>, Arc<dyn Store>
 }
 
 fn repeatable(group: &str, payload: &str) -> Submission {
-    Submission { on_unknown: Some(OnUnknown::Repeat), ..operation(group, payload) }
+    operation(group, payload).with_on_unknown(OnUnknown::Repeat)
 }
 
 /// Waits until an operation has ended, however often the store is unavailable meanwhile.
@@ -42,7 +42,7 @@ async fn ops_8_a_refused_request_is_never_sent() {
     let upstream = all_done(1);
     // Room for some of them only: what a refused batch left behind would keep the accepted ones
     // out.
-    let options = Options { payload_cache_bytes: 8 * 1024, ..Options::default() };
+    let options = Options::default().with_payload_cache_bytes(8 * 1024);
     let engine = open_with(&store, &upstream, options, &[]).await;
     down.set_down(true);
     let refused = (0..50).map(|n| operation(&format!("r{n}"), &format!("|refused {n}"))).collect();
@@ -72,7 +72,7 @@ async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
         let odds = FaultRates { fail: 100, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
         let (_, store) = faulty(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append]), seed % 2 == 1);
         let upstream = all_done(3);
-        let options = Options { payload_cache_bytes: 2_000 * (seed as usize % 3), ..Options::default() };
+        let options = Options::default().with_payload_cache_bytes(2_000 * (seed as usize % 3));
         let engine = open_with(&store, &upstream, options, &[]).await;
         let (mut accepted, mut maybe) = (Vec::new(), Vec::new());
         for n in 0..60 {
@@ -132,7 +132,7 @@ async fn ops_8_the_next_engine_of_a_process_settles_the_calls_of_the_last_one() 
     for gap in [3, 25] {
         let (_, store) = faulty(FaultPlan::none(), true);
         let upstream = all_done(10_000);
-        let options = Options { in_flight: InFlightCalls::default(), ..Options::default() };
+        let options = Options::default().with_in_flight(InFlightCalls::default());
         let first = open_with(&store, &upstream, options.clone(), &[]).await;
         let ask = first.submit(operation("ask", "|ask")).await.unwrap().id;
         let repeat = first.submit(repeatable("repeat", "|repeat")).await.unwrap().id;
@@ -157,12 +157,12 @@ async fn ops_8_the_next_engine_of_a_process_settles_the_calls_of_the_last_one() 
 async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
     let (_, store) = faulty(FaultPlan::none(), true);
     let (here, elsewhere) = (all_done(100_000), all_done(1));
-    let options = Options { in_flight: InFlightCalls::default(), ..Options::default() };
+    let options = Options::default().with_in_flight(InFlightCalls::default());
     let first = open_with(&store, &here, options.clone(), &[]).await;
     let id = first.submit(repeatable("g", "|once")).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(100)).await;
     // Another process has the partition until the claim has expired, and takes nothing itself.
-    let other = Options { workers: 1, ..Options::default() };
+    let other = Options::default().with_workers(1);
     let other = open_with(&store, &elsewhere, other, &[]).await;
     first.stopped().await;
     other.pause("g", "test", "").await.unwrap();
@@ -185,7 +185,7 @@ async fn ops_23_the_claim_of_another_owner_is_not_one_that_never_left() {
     let (near, far) = (reach(), reach());
     let (here, elsewhere) = (all_done(1), all_done(100_000));
     let first = open(&(Arc::clone(&near) as Arc<dyn Store>), &here).await;
-    let delayed = Submission { delay: Some(Duration::from_secs(1)), ..operation("g", "|once") };
+    let delayed = operation("g", "|once").with_delay(Duration::from_secs(1));
     let id = first.submit(delayed).await.unwrap().id;
     near.set_down(true);
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -210,7 +210,7 @@ async fn lim_14_calls_that_leave_late_keep_within_the_limit() {
         let (faults, store) = faulty(FaultPlan::none(), seed % 2 == 1);
         let upstream = all_done(40);
         let payload_cache_bytes = if seed % 3 == 0 { 0 } else { Options::default().payload_cache_bytes };
-        let options = Options { workers: 128, payload_cache_bytes, ..Options::default() };
+        let options = Options::default().with_workers(128).with_payload_cache_bytes(payload_cache_bytes);
         let engine = open_with(&store, &upstream, options, &[("api", drip(20, 50))]).await;
         let mut ids = Vec::new();
         for n in 0..400 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidegate::{Engine, Executors, Options};
+use tidegate::{Engine, Executors};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, Fault, FaultClass, OnUnknown, State, Verdict};
@@ -48,7 +48,7 @@ impl Upstream for RenamingUpstream {
 async fn ops_9_a_rerun_opens_its_limits() {
     let upstream = Arc::new(RenamingUpstream::default()) as Arc<dyn Upstream>;
     let executors = Executors::from([("test".into(), upstream)]);
-    let engine = Engine::open(memory(), Options::default(), executors, Vec::new()).await.unwrap();
+    let engine = Engine::builder(memory()).executors(executors).open().await.unwrap();
     let id = engine.submit(operation("g", "call")).await.unwrap().id;
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Failed);
     engine.rerun(id).await.unwrap();

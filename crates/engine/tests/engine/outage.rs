@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate::{Engine, Executors, Options, SharedArchive};
+use tidegate::{Engine, Options, SharedArchive};
 use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
 use tidegate_fixture::redis::RedisServer;
@@ -125,10 +125,9 @@ async fn ops_8_an_outage_of_the_archive_is_said_once_for_a_node() {
     let archiving = SharedArchive::new(Arc::clone(&archive) as Arc<dyn Archive>);
     let mut engines = Vec::new();
     for partition in [0, 1] {
-        let options = Options { partition, node: "node".into(), ..Options::default() };
+        let options = Options::default().with_partition(partition).with_node("node");
         let archiving = Some(archiving.clone());
-        let engine =
-            Engine::open_archived(Arc::clone(&store), archiving, options, Executors::new(), Vec::new());
+        let engine = Engine::builder(Arc::clone(&store)).options(options).archive(archiving).open();
         engines.push(engine.await.unwrap());
     }
     // Each tries at once, and again after a second.

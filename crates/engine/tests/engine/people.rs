@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{ErrorCode, Options, Submission};
+use tidegate::{ErrorCode, Options};
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
 use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
@@ -86,7 +86,7 @@ async fn ops_25_hold_and_ops_9_rerun() {
     });
     let store = memory();
     let engine = open(&store, &upstream).await;
-    let bad = Submission { on_failure: Some(OnFailure::Hold), ..operation("g", "|bad") };
+    let bad = operation("g", "|bad").with_on_failure(OnFailure::Hold);
     let bad = engine.submit(bad).await.unwrap().id;
     let next = engine.submit(operation("g", "|next")).await.unwrap().id;
     let failed = engine.wait(bad, LONG).await.unwrap();
@@ -110,12 +110,12 @@ async fn ops_25_a_rule_holds_groups() {
     });
     let store = memory();
     let rule = FailureRule { group: Some("shop:*".into()), kind: None, on_failure: OnFailure::Hold };
-    let options = Options { on_failure: vec![rule], ..Options::default() };
+    let options = Options::default().with_on_failure(vec![rule]);
     let engine = open_with(&store, &upstream, options, &[]).await;
     for (group, said, held) in
         [("shop:a", None, true), ("guild:1", None, false), ("shop:b", Some(OnFailure::Skip), false)]
     {
-        let bad = Submission { on_failure: said, ..operation(group, "|bad") };
+        let bad = operation(group, "|bad").with_on_failure(said);
         let bad = engine.submit(bad).await.unwrap().id;
         assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Failed);
         let is_held = |page: tidegate::GroupPage| page.groups.iter().any(|(view, _)| &*view.name == group);

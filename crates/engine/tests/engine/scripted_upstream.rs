@@ -122,8 +122,14 @@ pub(crate) async fn open_with(
     limits: &[(&str, LimitShape)],
 ) -> Engine {
     let executors = Executors::from([("test".into(), Arc::clone(upstream) as Arc<dyn Upstream>)]);
-    let limits = limits.iter().map(|(name, shape)| ((*name).into(), *shape)).collect();
-    Engine::open(Arc::clone(store), options, executors, limits).await.unwrap()
+    let limits = limits.iter().map(|(name, shape)| (Arc::from(*name), *shape));
+    Engine::builder(Arc::clone(store))
+        .options(options)
+        .executors(executors)
+        .limits(limits)
+        .open()
+        .await
+        .unwrap()
 }
 
 pub(crate) fn operation(group: &str, payload: &str) -> Submission {

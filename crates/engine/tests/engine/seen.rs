@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Change, Filter, GroupFilter, Submission};
+use tidegate::{Change, Filter, GroupFilter};
 use tidegate_core::{State, Verdict};
 
 use crate::scripted_upstream::*;
@@ -31,13 +31,8 @@ async fn lists_page_through_everything_once() {
     ] {
         let (mut seen, mut before) = (Vec::new(), None);
         loop {
-            let filter = Filter {
-                states: states.to_vec(),
-                group: group.map(Into::into),
-                before,
-                limit: 7,
-                ..Filter::default()
-            };
+            let mut filter = Filter::default().with_states(states.to_vec()).with_before(before).with_limit(7);
+            filter.group = group.map(Into::into);
             let page = engine.list(filter).await.unwrap();
             assert!(page.operations.len() <= 7);
             seen.extend(page.operations.into_iter().map(|view| view.id));
@@ -69,13 +64,13 @@ async fn ops_23_unknown_outcomes_are_listed_below_a_long_backlog() {
         let some = (0..100).map(|n| operation("deep", &format!("|{n}"))).collect();
         assert!(engine.submit_all(some).await.iter().all(Result::is_ok));
     }
-    let unknown = Filter { states: vec![State::Unknown], limit: 3, ..Filter::default() };
+    let unknown = Filter::default().with_states(vec![State::Unknown]).with_limit(3);
     let first = engine.list(unknown.clone()).await.unwrap();
-    let second = engine.list(Filter { before: first.next, ..unknown.clone() }).await.unwrap();
+    let second = engine.list(unknown.clone().with_before(first.next)).await.unwrap();
     let groups: Vec<_> = first.operations.iter().chain(&second.operations).map(|view| &*view.group).collect();
     assert_eq!(groups, ["lost4", "lost3", "lost2", "lost1", "lost0"]);
     assert_eq!(second.next, None);
-    let of_one = Filter { group: Some("lost1".into()), ..unknown };
+    let of_one = unknown.with_group("lost1");
     assert_eq!(engine.list(of_one).await.unwrap().operations.len(), 1);
     let held = engine.groups(GroupFilter::Held, None, 3).await.unwrap();
     assert_eq!((held.groups.len(), held.next.as_deref()), (3, Some("lost2")));
@@ -92,9 +87,8 @@ async fn filters_find_what_is_rare() {
     let (mut rare, mut times) = (Vec::new(), Vec::new());
     for n in 0..300 {
         let of: &str = if n % 100 == 7 { "rare" } else { "often" };
-        let key = (n % 50 == 0).then(|| format!("key-{n}").into());
-        let one =
-            Submission { upstream: Some(of.into()), dedupe_key: key, ..operation("g", &format!("|{n}")) };
+        let mut one = operation("g", &format!("|{n}")).with_upstream(of);
+        one.dedupe_key = (n % 50 == 0).then(|| format!("key-{n}").into());
         let id = engine.submit(one).await.unwrap().id;
         if of == "rare" {
             rare.insert(0, id);
@@ -107,7 +101,7 @@ async fn filters_find_what_is_rare() {
         async move {
             let (mut seen, mut before) = (Vec::new(), None);
             for _ in 0..200 {
-                let page = engine.list(Filter { before, limit: 2, ..filter.clone() }).await.unwrap();
+                let page = engine.list(filter.clone().with_before(before).with_limit(2)).await.unwrap();
                 assert!(page.operations.len() <= 2);
                 seen.extend(page.operations);
                 before = page.next;
@@ -119,23 +113,23 @@ async fn filters_find_what_is_rare() {
             seen
         }
     };
-    let found = list(Filter { upstream: Some("rare".into()), ..Filter::default() }).await;
+    let found = list(Filter::default().with_upstream("rare")).await;
     assert_eq!(found.iter().map(|view| view.id).collect::<Vec<_>>(), rare);
     let (after, before) = (Some(times[100]), Some(times[110]));
-    let between = Filter { created_after: after, created_before: before, ..Filter::default() };
+    let between = Filter::default().with_created_after(after).with_created_before(before);
     let found = list(between.clone()).await;
     let found: Vec<_> = found.into_iter().map(|view| view.created_at).collect();
     assert_eq!(found, times[100..110].iter().rev().copied().collect::<Vec<_>>());
-    let both = Filter { upstream: Some("rare".into()), ..between };
+    let both = between.with_upstream("rare");
     assert_eq!(list(both).await.iter().map(|view| view.id).collect::<Vec<_>>(), [rare[1]]);
     let ended =
-        Filter { states: vec![State::Failed, State::Succeeded], created_after: after, ..Filter::default() };
+        Filter::default().with_states(vec![State::Failed, State::Succeeded]).with_created_after(after);
     assert_eq!(list(ended).await.len(), 200);
-    let keyed = |key: &str| Filter { dedupe_key: Some(key.into()), ..Filter::default() };
+    let keyed = |key: &str| Filter::default().with_dedupe_key(key);
     let found = list(keyed("key-150")).await;
     assert_eq!(found.iter().map(|view| view.created_at).collect::<Vec<_>>(), [times[150]]);
     assert_eq!(found[0].result, None);
-    assert!(list(Filter { states: vec![State::Failed], ..keyed("key-150") }).await.is_empty());
+    assert!(list(keyed("key-150").with_states(vec![State::Failed])).await.is_empty());
     assert!(list(keyed("key-151")).await.is_empty());
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{ErrorCode, Options, Submission};
+use tidegate::{ErrorCode, Options};
 use tidegate_core::{Fault, FaultClass, OnUnknown, State, Verdict};
 use tokio::time::Instant;
 
@@ -36,7 +36,7 @@ async fn ops_2_kinds_are_registered() {
 #[tokio::test(start_paused = true)]
 async fn ops_4_order_inside_and_ops_5_side_by_side() {
     let (store, upstream) = (memory(), all_done(100));
-    let engine = open_with(&store, &upstream, Options { workers: 3, ..Options::default() }, &[]).await;
+    let engine = open_with(&store, &upstream, Options::default().with_workers(3), &[]).await;
     let mut last = Vec::new();
     for n in 0..10 {
         for group in ["a", "b", "c", "d"] {
@@ -62,7 +62,7 @@ async fn ops_4_order_inside_and_ops_5_side_by_side() {
 async fn ops_7_one_key_one_operation() {
     let (store, upstream) = (memory(), all_done(100));
     let engine = open(&store, &upstream).await;
-    let keyed = |text: &str| tidegate::Submission { dedupe_key: Some("k".into()), ..operation("g", text) };
+    let keyed = |text: &str| operation("g", text).with_dedupe_key("k");
     let first = engine.submit(keyed("x")).await.unwrap();
     let second = engine.submit(keyed("x")).await.unwrap();
     assert_eq!((second.id, second.deduplicated), (first.id, true));
@@ -104,7 +104,7 @@ async fn lim_20_a_429_is_obeyed() {
 #[tokio::test(start_paused = true)]
 async fn lim_11_calls_leave_as_the_limit_allows() {
     let (store, upstream) = (memory(), all_done(1));
-    let options = Options { workers: 2, ..Options::default() };
+    let options = Options::default().with_workers(2);
     let engine = open_with(&store, &upstream, options, &[("api", drip(5, 10))]).await;
     let start = Instant::now();
     let mut ids = Vec::new();
@@ -135,7 +135,7 @@ async fn ops_12_a_budget_ends_it_with_the_last_cause() {
     });
     let store = memory();
     let engine = open(&store, &upstream).await;
-    let few = tidegate::Submission { max_attempts: Some(4), ..operation("g", "x") };
+    let few = operation("g", "x").with_max_attempts(4);
     let id = engine.submit(few).await.unwrap().id;
     let view = engine.wait(id, LONG).await.unwrap();
     assert_eq!((view.state, view.attempt), (State::Failed, 4));
@@ -157,7 +157,7 @@ async fn ops_23_unknown_outcomes_follow_their_rule() {
     let store = memory();
     let engine = open(&store, &upstream).await;
     for (rule, look) in [(OnUnknown::Repeat, false), (OnUnknown::Reconcile, true)] {
-        let submission = tidegate::Submission { on_unknown: Some(rule), ..operation("g", "x") };
+        let submission = operation("g", "x").with_on_unknown(rule);
         let id = engine.submit(submission).await.unwrap().id;
         assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
         assert_eq!(upstream.arrivals.lock().unwrap().last().unwrap().reconcile_first, look);
@@ -171,11 +171,11 @@ async fn lim_27_too_late_is_told_at_once() {
     let engine = open_with(&store, &upstream, Options::default(), &[("api", drip(1, 1))]).await;
     engine.submit(operation("g", "api|1")).await.unwrap();
     engine.submit(operation("g", "api|2")).await.unwrap();
-    let late = tidegate::Submission { deadline: Some(Duration::from_millis(500)), ..operation("g", "api|3") };
+    let late = operation("g", "api|3").with_deadline(Duration::from_millis(500));
     let error = engine.submit(late).await.unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::TooLate, Some("deadline_ms")));
     assert!(error.earliest.is_some());
-    let costly = tidegate::Submission { group: "h".into(), ..operation("g", "nothing|4") };
+    let costly = operation("h", "nothing|4");
     assert_eq!(engine.submit(costly).await.unwrap_err().code, ErrorCode::UnknownLimit);
 }
 
@@ -185,8 +185,7 @@ async fn lim_27_too_late_is_told_at_once() {
 async fn ops_7_a_request_is_compared_by_its_value() {
     let (store, upstream) = (memory(), all_done(10));
     let engine = open(&store, &upstream).await;
-    let keyed =
-        |group: &str, payload: &str| Submission { dedupe_key: Some("k".into()), ..operation(group, payload) };
+    let keyed = |group: &str, payload: &str| operation(group, payload).with_dedupe_key("k");
     let first = engine.submit(keyed("g", r#"{"a":1,"b":{"c":[1.0,"é"]}}"#)).await.unwrap();
     let other = keyed("g", r#"{ "b": {"c": [1, "\u00e9"]}, "a": 1 }"#);
     let again = engine.submit(other.clone()).await.unwrap();

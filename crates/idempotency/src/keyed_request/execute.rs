@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use http::{Response, StatusCode};
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
-use tidegate_core::outcome::{AttemptEnd, OutcomeClass, classify};
+use tidegate_core::{AttemptEnd, OutcomeClass};
 
 use super::{KeyedRequest, replay};
 use crate::body::{CollectedBody, LayerBody, ResponseFrame, channel_body};
@@ -90,7 +90,7 @@ impl ClaimSettler {
         let said = response.extensions_mut().remove::<OutcomeClass>();
         let status = response.status();
         let by_status =
-            || classify(AttemptEnd::Answered { status: status.as_u16(), is_complete: true }, false);
+            || OutcomeClass::of(AttemptEnd::Answered { status: status.as_u16(), is_complete: true });
         let is_kept = self.claim.policy.is_kept(status);
         match said.unwrap_or_else(by_status) {
             // Where failures are saved, a gateway's own failure is saved like any other, and not

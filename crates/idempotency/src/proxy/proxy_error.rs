@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 use hyper_util::client::legacy;
 use serde_json::Value;
-use tidegate_core::outcome::{AttemptEnd, classify};
+use tidegate_core::{AttemptEnd, OutcomeClass};
 
 use super::connect::{ConnectError, ConnectErrorKind};
 use crate::body::{CollectedBody, LayerBody};
@@ -139,7 +139,7 @@ impl ProxyError {
         let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
         *response.status_mut() = self.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        response.extensions_mut().insert(classify(self.attempt_end(), false));
+        response.extensions_mut().insert(OutcomeClass::of(self.attempt_end()));
         metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
         response
     }

@@ -78,7 +78,7 @@ async fn idm_11_a_client_that_drips_is_refused() {
     let steady = (0..60).map(|_| (secs(1), 1_100)).collect();
     assert_eq!(world.send_body(dripping("k", steady)).await.status, 201);
     assert_eq!(world.handler.runs(), 1);
-    let patient = with_room(100 << 10, Policy { body_rate_min: 0, ..Policy::default() });
+    let patient = with_room(100 << 10, Policy::default().with_body_rate_min(0));
     assert_eq!(patient.send_body(dripping("k", drips(1).collect())).await.status, 201);
 }
 

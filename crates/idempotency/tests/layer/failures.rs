@@ -19,7 +19,7 @@ async fn a_failed_answer_frees_the_key() {
 /// IDM-3: the classes that are saved are configurable; responses that say "not now" never are.
 #[tokio::test(start_paused = true)]
 async fn failed_answers_can_be_kept() {
-    let keep = Policy { keep_client_errors: true, keep_server_errors: true, ..Policy::default() };
+    let keep = Policy::default().with_keep_client_errors(true).with_keep_server_errors(true);
     for status in [&[422_u16][..], &[500], &[502], &[404]] {
         let world = World::new(Handler::with_statuses(Box::leak(status.into())), keep.clone());
         world.post("k", "a").await;
@@ -54,7 +54,7 @@ async fn a_handler_that_fails_or_panics_frees_the_key() {
 /// IDM-18: if configured, an unknown outcome holds the key until it expires.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_can_be_held() {
-    let hold = Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() };
+    let hold = Policy::default().with_on_unknown(UnknownOutcomePolicy::Hold);
     let failing: [fn(usize) -> Handler; 3] = [
         |_| Handler::new(|_| async { Err(HandlerError) }),
         |_| Handler::new(|_| async { panic!("the handler's own panic") }),
@@ -89,7 +89,7 @@ async fn what_was_never_sent_frees_the_key() {
         }
         Ok(text(StatusCode::CREATED, "made"))
     });
-    let world = World::new(handler, Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() });
+    let world = World::new(handler, Policy::default().with_on_unknown(UnknownOutcomePolicy::Hold));
     assert_eq!(world.post("k", "a").await.status, 502);
     assert_eq!(world.post("k", "a").await.text(), "made");
 }

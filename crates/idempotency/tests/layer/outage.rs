@@ -26,7 +26,7 @@ async fn without_a_store_nothing_is_done() {
 async fn by_choice_a_request_passes_unprotected() {
     let world = World::new(
         Handler::creating(),
-        Policy { store_unavailable: StoreUnavailablePolicy::PassOn, ..Policy::default() },
+        Policy::default().with_store_unavailable(StoreUnavailablePolicy::PassOn),
     );
     world.store.set_down(true);
     for nth in 1..=2 {
@@ -60,10 +60,8 @@ async fn a_lost_reply_to_the_claim_costs_nothing() {
 /// outcomes are held.
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_was_made_unheard_is_taken_back() {
-    let world = World::new(
-        Handler::creating(),
-        Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() },
-    );
+    let world =
+        World::new(Handler::creating(), Policy::default().with_on_unknown(UnknownOutcomePolicy::Hold));
     let deaf = FaultPlan::none().at(StoreMethod::ClaimRecord, 1, InjectedFault::LoseReply).at(
         StoreMethod::ClaimRecord,
         2,

@@ -30,7 +30,7 @@ async fn a_long_handler_keeps_its_key() {
 /// IDM-7: a handler that never ends does not keep its key for ever.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_hangs_loses_its_key_in_the_end() {
-    let policy = Policy { run_max: secs(600), ..Policy::default() };
+    let policy = Policy::default().with_run_max(secs(600));
     let handler = Handler::new(|nth| async move {
         if nth == 1 {
             std::future::pending::<()>().await;
@@ -89,7 +89,7 @@ async fn an_owner_that_sleeps_past_its_lease_does_not_free_the_key() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_owners_key_is_held_where_that_was_chosen() {
     let store = crate::world::store();
-    let hold = Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() };
+    let hold = Policy::default().with_on_unknown(UnknownOutcomePolicy::Hold);
     let dead = World::on(Arc::clone(&store), Handler::slow(secs(100)), hold.clone());
     let next = World::on(Arc::clone(&store), Handler::creating(), hold);
     store.set_plan(silent());

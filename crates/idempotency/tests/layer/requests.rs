@@ -64,7 +64,7 @@ async fn another_body_in_flight_is_a_conflict_too() {
 /// conflict. Never a replay.
 #[tokio::test(start_paused = true)]
 async fn the_route_is_part_of_the_key_and_the_query_of_what_is_compared() {
-    let policy = Policy { methods: vec![Method::POST, Method::PATCH], ..Policy::default() };
+    let policy = Policy::default().with_methods(vec![Method::POST, Method::PATCH]);
     let world = World::new(Handler::creating(), policy);
     world.post("k", "a").await;
     let mut elsewhere = post("k", "a");
@@ -124,7 +124,7 @@ async fn keys_are_read_as_they_should_be() {
 /// otherwise the refusal names the setting.
 #[tokio::test(start_paused = true)]
 async fn printable_keys_are_taken_by_choice() {
-    let any = Policy { key_alphabet: KeyAlphabet::Printable, ..Policy::default() };
+    let any = Policy::default().with_key_alphabet(KeyAlphabet::Printable);
     let world = World::new(Handler::creating(), any);
     for key in ["order:7", "YWJj+/==", "a b"] {
         assert_eq!(world.post(key, "a").await.status, 201, "{key}");
@@ -135,7 +135,7 @@ async fn printable_keys_are_taken_by_choice() {
     assert_eq!((refused.status, refused.code()), (400, "INVALID_IDEMPOTENCY_KEY"));
     let hint = refused.headers["idempotency-hint"].to_str().unwrap();
     assert!(hint.contains("key_alphabet = \"printable\""), "{hint}");
-    let ietf = World::new(Handler::creating(), Policy { dialect: RefusalDialect::Ietf, ..Policy::default() });
+    let ietf = World::new(Handler::creating(), Policy::default().with_dialect(RefusalDialect::Ietf));
     ietf.post("\"order:7\";v=1", "a").await;
     assert!(ietf.post("\"order:7\"", "a").await.is_replay());
 }
@@ -144,7 +144,7 @@ async fn printable_keys_are_taken_by_choice() {
 #[tokio::test(start_paused = true)]
 async fn a_conflict_says_what_differs() {
     let by_value =
-        Policy { fingerprint: BodyComparison::Json, dialect: RefusalDialect::Ietf, ..Policy::default() };
+        Policy::default().with_fingerprint(BodyComparison::Json).with_dialect(RefusalDialect::Ietf);
     let world = World::new(Handler::creating(), by_value);
     world.post("k", r#"{"sku":1,"count":2}"#).await;
     assert!(world.post("k", r#"{ "count": 2, "sku": 1 }"#).await.is_replay());
@@ -166,8 +166,7 @@ async fn a_conflict_says_what_differs() {
 /// IDM-16: the other dialect, through the layer.
 #[tokio::test(start_paused = true)]
 async fn the_ietf_dialect_answers_422() {
-    let world =
-        World::new(Handler::creating(), Policy { dialect: RefusalDialect::Ietf, ..Policy::default() });
+    let world = World::new(Handler::creating(), Policy::default().with_dialect(RefusalDialect::Ietf));
     world.post("k", "a").await;
     let answer = world.post("k", "b").await;
     assert_eq!((answer.status, answer.code()), (422, "IDEMPOTENCY_KEY_CONFLICT"));
@@ -179,7 +178,7 @@ async fn the_ietf_dialect_answers_422() {
 /// A route may require a key.
 #[tokio::test(start_paused = true)]
 async fn a_key_can_be_required() {
-    let world = World::new(Handler::creating(), Policy { required: true, ..Policy::default() });
+    let world = World::new(Handler::creating(), Policy::default().with_required(true));
     let answer = world.send(Request::post("/x").body(Full::from("a")).unwrap()).await;
     assert_eq!((answer.status, answer.code()), (400, "IDEMPOTENCY_KEY_REQUIRED"));
     assert_eq!(world.handler.runs(), 0);

@@ -25,7 +25,7 @@ fn streamed(pieces: Vec<Piece>) -> LayerBody {
 }
 
 fn small() -> Policy {
-    Policy { request_max: 8, answer_max: 8, ..Policy::default() }
+    Policy::default().with_request_max(8).with_answer_max(8)
 }
 
 fn request(pieces: Vec<Piece>) -> Request<LayerBody> {

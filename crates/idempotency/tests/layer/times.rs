@@ -26,7 +26,7 @@ async fn an_answer_is_kept_for_an_hour_from_its_creation() {
 async fn the_time_is_set_for_each_layer() {
     let store = crate::world::store();
     let handler = Handler::creating();
-    let short = World::on(Arc::clone(&store), handler.clone(), Policy { ttl: secs(10), ..Policy::default() });
+    let short = World::on(Arc::clone(&store), handler.clone(), Policy::default().with_ttl(secs(10)));
     short.post("k", "a").await;
     tokio::time::sleep(secs(10) + ms(1)).await;
     assert_eq!(short.post("k", "a").await.text(), "made 2");
@@ -36,7 +36,7 @@ async fn the_time_is_set_for_each_layer() {
 #[tokio::test(start_paused = true)]
 async fn expired_answers_are_cleaned_up_every_ten_minutes() {
     let store = crate::world::store();
-    let policy = Policy { ttl: secs(60), ..Policy::default() };
+    let policy = Policy::default().with_ttl(secs(60));
     let world = World::on(Arc::clone(&store), Handler::creating(), policy.clone());
     for key in ["a", "b", "c"] {
         world.post(key, "x").await;

@@ -6,7 +6,7 @@ use tidegate_idempotency::{InFlightPolicy, Policy};
 use crate::world::{Answer, Handler, World, ms, secs, text};
 
 fn waiting(at_most: std::time::Duration) -> Policy {
-    Policy { in_flight: InFlightPolicy::Wait(at_most), ..Policy::default() }
+    Policy::default().with_in_flight(InFlightPolicy::Wait(at_most))
 }
 
 async fn at_once(world: &World, count: usize) -> Vec<Answer> {

@@ -60,8 +60,7 @@ async fn idm_17_a_client_that_hangs_up_stops_nothing() {
         }
     })
     .await;
-    let policy =
-        Policy { in_flight: tidegate_idempotency::InFlightPolicy::Wait(PATIENCE), ..Policy::default() };
+    let policy = Policy::default().with_in_flight(tidegate_idempotency::InFlightPolicy::Wait(PATIENCE));
     let world = World::new(at(addr), policy).await;
     let mut client = TcpStream::connect(world.addr).await.unwrap();
     let request = "POST /items HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 2\r\n\r\n{}";

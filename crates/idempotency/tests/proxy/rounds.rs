@@ -27,7 +27,7 @@ async fn idm_12_a_loop_ends_after_one_round() {
         }
     })
     .await;
-    let world = World::new(at(relay), Policy { keep_server_errors: true, ..holding() }).await;
+    let world = World::new(at(relay), holding().with_keep_server_errors(true)).await;
     proxy.set(world.addr).unwrap();
     for _ in 0..2 {
         let came = world.post("k", "{}").await;

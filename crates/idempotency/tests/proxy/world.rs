@@ -49,7 +49,7 @@ pub(crate) fn at(addr: SocketAddr) -> ProxyUpstream {
 }
 
 pub(crate) fn holding() -> Policy {
-    Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() }
+    Policy::default().with_on_unknown(UnknownOutcomePolicy::Hold)
 }
 
 impl World {

@@ -41,7 +41,7 @@ async fn together(stores: &[Arc<dyn Store>], work: &HandlerBehavior, policy: &Po
 
 /// IDM-8: of a hundred concurrent requests over four processes exactly one is handled.
 async fn one_of_many_runs(stores: &[Arc<dyn Store>]) {
-    let policy = Policy { store_patience: Duration::from_secs(20), ..Policy::default() };
+    let policy = Policy::default().with_store_patience(Duration::from_secs(20));
     for round in 0..5 {
         let work = HandlerBehavior::new(Duration::from_millis(300), "made");
         let statuses = together(stores, &work, &policy, &format!("many-{round}")).await;
@@ -53,7 +53,7 @@ async fn one_of_many_runs(stores: &[Arc<dyn Store>]) {
 /// IDM-15: the waiters get the one response, in whichever process they wait.
 async fn those_who_wait_get_its_answer(stores: &[Arc<dyn Store>]) {
     let wait = InFlightPolicy::Wait(Duration::from_secs(60));
-    let policy = Policy { in_flight: wait, store_patience: Duration::from_secs(20), ..Policy::default() };
+    let policy = Policy::default().with_in_flight(wait).with_store_patience(Duration::from_secs(20));
     let work = HandlerBehavior::new(Duration::from_millis(200), "made");
     let statuses = together(stores, &work, &policy, "waiting").await;
     assert_eq!((work.runs(), statuses), (1, vec![200; AT_ONCE]));

@@ -2,7 +2,6 @@
 
 use axum::Extension;
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use tidegate::OperationView;
@@ -10,7 +9,7 @@ use tidegate_core::model::Resolution;
 
 use super::{HandlerResult, parse_id};
 use crate::edge::auth::Caller;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::state::SharedPartition;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
@@ -41,10 +40,10 @@ pub(super) async fn resolve(
     State(app): State<SharedPartition>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     let id = parse_id(&text)?;
-    let body = content::read(body, content::SMALL_MAX, app.server.read_timeout).await?;
+    let body = body.read().await?;
     let Fields { values: [raw], mut problems } = read(&body, &["as"])?;
     let resolution = Field { name: "as", raw }.word(&RESOLUTIONS);
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -16,7 +15,7 @@ use tidegate_discord::deploy::{self, DeployRequest, PlanPreview, group};
 use tidegate_discord::template;
 
 use super::HandlerResult;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::query::Query;
 use crate::state::{ServerState, SharedPartition};
 use crate::wire::cursor;
@@ -29,8 +28,8 @@ use crate::wire::problems::PROBLEMS_MAX;
 /// How many deployments pages reach.
 const LOOKED_AT_MAX: usize = 50_000;
 
-pub(super) async fn begin(State(app): State<SharedPartition>, body: Body) -> HandlerResult {
-    let body = content::read(body, content::ONE_MAX, app.server.read_timeout).await?;
+pub(super) async fn begin(State(app): State<SharedPartition>, body: RequestBody) -> HandlerResult {
+    let body = body.read().await?;
     let asked = deployment_request::read(&body)?;
     drop(body);
     check_upstream(&app.server, &asked.wanted)?;
@@ -94,7 +93,8 @@ fn template_problems_response(problems: &template::TemplateProblems) -> Response
     });
     let message = format!("The template cannot be used: {first}{more}");
     let also = also.take(PROBLEMS_MAX - 1).collect();
-    let error = Error { also, ..Error::new(ErrorCode::BadTemplate, message).field("template") };
+    let mut error = Error::new(ErrorCode::BadTemplate, message).field("template");
+    error.also = also;
     response_with_context(error, ErrorContext { problems: Some(list.into()), ..ErrorContext::default() })
 }
 

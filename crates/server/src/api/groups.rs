@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
@@ -11,7 +10,7 @@ use tidegate_core::bounds::NOTE_LEN_MAX;
 
 use super::HandlerResult;
 use crate::edge::auth::Caller;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
 use crate::state::SharedPartition;
 use crate::wire::cursor;
@@ -76,9 +75,9 @@ pub(super) async fn pause(
     State(app): State<SharedPartition>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
-    let body = content::read(body, content::SMALL_MAX, app.server.read_timeout).await?;
+    let body = body.read().await?;
     let Fields { values: [by, reason, create], mut problems } =
         if body.is_empty() { Fields::empty() } else { read(&body, &["by", "reason", "create"])? };
     let by = problems.check(read_note("by", Field { name: "by", raw: by }));
@@ -102,7 +101,7 @@ async fn require_known_group(app: &SharedPartition, name: &str) -> Result<()> {
         Err(error) if error.code == ErrorCode::NoGroup => {}
         known => return known.map(drop),
     }
-    let mut filter = Filter { group: Some(name.into()), limit: 1, ..Filter::default() };
+    let mut filter = Filter::default().with_group(name).with_limit(1);
     for _ in 0..PAGES_MAX {
         let page = app.engine.list(filter.clone()).await?;
         if !page.operations.is_empty() {

@@ -1,10 +1,7 @@
 //! Idempotency keys for operators: list, show without bodies, release, expire, complete. It needs
 //! the keys and the caller's name, and nothing else of a server.
 
-use std::time::Duration;
-
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -15,15 +12,13 @@ use tidegate_store::{Clock, WallClock};
 
 use super::HandlerResult;
 use crate::edge::auth::Caller;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
 use crate::wire::cursor;
 use crate::wire::error::ambiguous_response;
 use crate::wire::key::{FreedKeyOut, KeyNameOut, KeyOut, KeysOut, STATES, read_answer, state};
 use crate::wire::object::truncate_name;
 
-/// How long the response that an operator records may take to arrive.
-const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// How many pages are read for one page of keys in one state.
 const READS_MAX: usize = 20;
 /// How many keys with the same text are searched at once.
@@ -100,13 +95,13 @@ pub(super) async fn complete(
     Extension(Caller(who)): Extension<Caller>,
     Path(text): Path<String>,
     query: Query,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     let name = match find_key(&keys, &text, query).await? {
         KeyMatch::One(name) => name,
         KeyMatch::Several(names) => return Ok(ambiguous_key(&names)),
     };
-    let body = content::read(body, content::SMALL_MAX, BODY_PATIENCE).await?;
+    let body = body.read().await?;
     let answer = read_answer(&body)?;
     let now = WallClock.now();
     let stands = match keys.complete(&name, answer, now, &who).await.map_err(Error::from)? {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -18,7 +17,7 @@ use tidegate_store::NamedPage;
 
 use super::HandlerResult;
 use super::buckets::check_name;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::query::Query;
 use crate::state::ServerState;
 use crate::wire::cursor;
@@ -55,10 +54,10 @@ impl LeaseGrantOut {
 pub(super) async fn acquire(
     State(house): State<Arc<ServerState>>,
     Path(name): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     check_name(&name)?;
-    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+    let body = body.read().await?;
     let Fields { values: [ttl], mut problems } =
         if body.is_empty() { Fields::empty() } else { read(&body, &["ttl_ms"])? };
     let ttl = problems.check(parse_ttl(ttl));
@@ -74,10 +73,10 @@ pub(super) async fn acquire(
 pub(super) async fn renew(
     State(house): State<Arc<ServerState>>,
     Path(name): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     check_name(&name)?;
-    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+    let body = body.read().await?;
     let Fields { values: [token, ttl], mut problems } = read(&body, &["token", "ttl_ms"])?;
     let (fence, ttl) = (problems.check(parse_fence(token)), problems.check(parse_ttl(ttl)));
     problems.finish()?;
@@ -88,14 +87,14 @@ pub(super) async fn renew(
 pub(super) async fn release(
     State(house): State<Arc<ServerState>>,
     Path(name): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     #[derive(Serialize)]
     struct ReleasedLeaseOut {
         released: bool,
     }
     check_name(&name)?;
-    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+    let body = body.read().await?;
     let Fields { values: [token], mut problems } = read(&body, &["token"])?;
     let fence = problems.check(parse_fence(token));
     problems.finish()?;

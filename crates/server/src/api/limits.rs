@@ -1,13 +1,12 @@
 //! Limits: their state, and changing their figures.
 
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 
 use super::HandlerResult;
 use crate::edge::auth::Caller;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::query::{PAGE_MAX, Query};
 use crate::state::SharedPartition;
 use crate::wire::cursor;
@@ -57,9 +56,9 @@ pub(super) async fn change(
     State(app): State<SharedPartition>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
-    let body = content::read(body, content::SMALL_MAX, app.server.read_timeout).await?;
+    let body = body.read().await?;
     let wish = parse_limit_request(&body)?;
     let view = match wish {
         LimitRequest::Set(shape) => app.engine.set_limit(&name, shape).await?,

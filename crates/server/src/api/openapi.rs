@@ -89,8 +89,8 @@ mod tests {
     use axum::routing::MethodFilter;
 
     use super::*;
-    use crate::api::route::{Access, PROXIED_METHODS};
-    use crate::api::{PROXY, key_routes, public_routes, routes, store_routes};
+    use crate::api::route::{Access, PROXIED_METHODS, RouteSpec};
+    use crate::api::routes::{PROXY, routes};
 
     /// Every described call with its scope: `GET /v1/limits read`.
     fn described() -> BTreeSet<String> {
@@ -112,7 +112,7 @@ mod tests {
         calls.extend(methods.map(|method| format!("{method} /proxy/{{upstream}}/{{path}} write")));
     }
 
-    fn calls<S>(route: &crate::api::route::Route<S>) -> Vec<String> {
+    fn calls(route: &RouteSpec) -> Vec<String> {
         let methods = [
             ("GET", MethodFilter::GET),
             ("POST", MethodFilter::POST),
@@ -127,19 +127,16 @@ mod tests {
         let path = route.path.replace("{*", "{");
         // In the table of routes, the part after the name belongs to the name's parameter.
         let behind: &[&str] = match (method, path.as_str()) {
-            ("POST", "/v1/limits/{name}") => &["/reserve"],
-            ("POST", "/v1/buckets/{name}") => &["/reserve", "/settle"],
+            ("POST", "/v1/limits/{name}" | "/v1/buckets/{name}") => &["/reserve", "/settle"],
             _ => &[""],
         };
         behind.iter().map(|word| format!("{method} {path}{word} {scope}")).collect()
     }
 
     fn served() -> BTreeSet<String> {
-        let routes = routes().into_iter().filter(|route| !PROXY.contains(&route.path));
-        let served = routes.chain(public_routes()).flat_map(|route| calls(&route));
-        let served = served.chain(store_routes().into_iter().flat_map(|route| calls(&route)));
-        let served = served.chain(key_routes().into_iter().flat_map(|route| calls(&route)));
-        let mut calls: BTreeSet<String> = served.collect();
+        let routes = routes().into_iter().map(|route| route.spec);
+        let public = routes.filter(|route| route.access != Access::Nodes && !PROXY.contains(&route.path));
+        let mut calls: BTreeSet<String> = public.flat_map(|route| calls(&route)).collect();
         passed_on(&mut calls);
         calls
     }

@@ -60,17 +60,13 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
 pub(crate) fn read_filter(query: &mut Query) -> Filter {
     let [group, kind, upstream, dedupe_key] =
         ["group", "kind", "upstream", "dedupe_key"].map(|name| query.take(name).map(Into::into));
-    Filter {
-        states: query.read("state", parse_states).unwrap_or_default(),
-        created_after: query.time("created_after"),
-        created_before: query.time("created_before"),
-        group,
-        kind,
-        upstream,
-        dedupe_key,
-        before: None,
-        limit: query.limit(),
-    }
+    let mut filter = Filter::default()
+        .with_states(query.read("state", parse_states).unwrap_or_default())
+        .with_created_after(query.time("created_after"))
+        .with_created_before(query.time("created_before"))
+        .with_limit(query.limit());
+    (filter.group, filter.kind, filter.upstream, filter.dedupe_key) = (group, kind, upstream, dedupe_key);
+    filter
 }
 
 /// Parses comma-separated states, each once and in their own order.

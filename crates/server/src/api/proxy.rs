@@ -2,8 +2,8 @@
 //! response. A client that disconnects leaves nothing in the queue; a call in flight continues.
 
 use axum::Extension;
-use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use tidegate::{Error, ErrorCode, OperationView, Result, Submission};
 use tidegate_core::{OperationId, State as OperationState};
@@ -11,9 +11,9 @@ use tidegate_upstream::http::ResponseWaiter;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::edge::content::{self, IncomingBody};
+use crate::edge::content::{IncomingBody, RequestBody};
 use crate::edge::request_id::RequestId;
-use crate::pacing::request::{BODY_MAX, ProxyRequest, end_to_end_headers};
+use crate::pacing::request::{ProxyRequest, end_to_end_headers};
 use crate::pacing::{body, response};
 use crate::state::SharedPartition;
 use crate::telemetry;
@@ -22,19 +22,21 @@ use crate::wire::error::ApiError;
 pub(super) async fn proxy_request(
     State(app): State<SharedPartition>,
     Extension(RequestId(request_id)): Extension<RequestId>,
-    request: Request,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: RequestBody,
 ) -> Response {
     if app.server.stopping.is_cancelled() {
         return response::refusal_response(stopping());
     }
-    let (parts, body) = request.into_parts();
-    let arriving = match content::read_or_stream(body, BODY_MAX, app.server.read_timeout).await {
+    let arriving = match body.read_or_stream().await {
         Ok(arriving) => arriving,
         Err(error) => return response::refusal_response(error),
     };
-    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-    let headers = end_to_end_headers(parts.headers, !app.server.tokens.is_empty());
-    let asked = ProxyRequest { method: &parts.method, target, headers, body: None, request_id };
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    let headers = end_to_end_headers(headers, !app.server.tokens.is_empty());
+    let asked = ProxyRequest { method: &method, target, headers, body: None, request_id };
     let (submission, expected) = match build_submission(&app, asked, arriving).await {
         Ok(ready) => ready,
         Err(error) => {
@@ -42,7 +44,6 @@ pub(super) async fn proxy_request(
             return response::refusal_response(error);
         }
     };
-    let method = parts.method;
     let (tell, told) = oneshot::channel();
     // In its own task, so that it knows its operation even if the client disconnects right now.
     tokio::spawn(submit_and_wait(app, method, submission, expected, tell));

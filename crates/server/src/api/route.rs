@@ -1,11 +1,17 @@
-//! One row of the table of routes: its path, method, handler, and who may call it. The table is the
-//! only definition: the guard uses it, and a test compares the description of the API with it.
+//! The record of a route: everything that a router, the guard and the description of the API need
+//! to know about it. A record has no defaults, so a part that is forgotten does not compile.
 
+use std::sync::Arc;
+
+use axum::Extension;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use tidegate_idempotency::KeyAdmin;
 
 use crate::config::TokenScope;
-use crate::state::SharedPartition;
+use crate::edge::content::BodyBound;
+use crate::routing::{RoutingRule, RoutingState};
+use crate::state::{ServerState, SharedPartition};
 
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,74 +39,157 @@ pub(crate) enum AllowedOrigin {
     Linked,
 }
 
-/// One route.
-pub(crate) struct Route<S = SharedPartition> {
+/// What becomes of the query of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryPolicy {
+    /// The handler reads it.
+    AnyQuery,
+    /// The guard refuses it before the handler sees the request.
+    NoQuery,
+}
+
+/// Whether a request may be forwarded again when it is unknown whether it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idempotence {
+    /// Always: the second one changes nothing.
+    Always,
+    /// It depends on the request, for example on its dedupe key.
+    ByRequest,
+    /// Never.
+    Never,
+}
+
+/// What is known of a route apart from its handler.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RouteSpec {
+    pub method: MethodFilter,
     pub path: &'static str,
     pub access: Access,
     pub allowed_origin: AllowedOrigin,
-    pub call: MethodRouter<S>,
-    pub method: MethodFilter,
-    /// Whether its handler reads the query and refuses unknown parameters.
-    pub takes_query: bool,
+    pub query: QueryPolicy,
+    pub body: BodyBound,
+    pub idempotence: Idempotence,
 }
 
-impl<S: Clone + Send + Sync + 'static> Route<S> {
-    fn new<H: Handler<T, S>, T: 'static>(
-        method: MethodFilter,
-        access: Access,
-        path: &'static str,
-        handler: H,
-    ) -> Self {
-        let (visitors, call) = (AllowedOrigin::Own, on(method, handler));
-        Self { path, access, allowed_origin: visitors, call, method, takes_query: true }
-    }
+/// Which part of a server serves a route, alone and in a cluster.
+pub(crate) enum RouteService {
+    /// Any node, without any state.
+    Stateless(MethodRouter),
+    /// Any node, from the store or its own configuration.
+    Store(MethodRouter<Arc<ServerState>>),
+    /// Any node, from the idempotency keys in the store.
+    Keys(MethodRouter<KeyAdmin>),
+    /// The engine of a partition; in a cluster, the rule finds the partition.
+    Partition(RoutingRule, MethodRouter<SharedPartition>),
+    /// Each node by itself: a single node from its engine, one of a cluster for its partitions.
+    EachNode { single: MethodRouter<SharedPartition>, clustered: MethodRouter<Arc<RoutingState>> },
+    /// Each node of a cluster, to the other nodes.
+    Peers(MethodRouter<Arc<RoutingState>>),
+}
 
-    /// Returns the same route, which refuses a query before the handler sees it.
-    pub(crate) fn without_query(self) -> Self {
-        Self { takes_query: false, ..self }
-    }
+/// A route.
+pub(crate) struct Route {
+    pub spec: RouteSpec,
+    pub service: RouteService,
+}
 
-    /// Returns the same route with another handler.
-    pub(crate) fn with_handler<H: Handler<T, S2>, T: 'static, S2: Clone + Send + Sync + 'static>(
+impl RouteSpec {
+    /// Attaches a handler, which gets the bound of its body from here.
+    pub(crate) fn handle<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
         self,
         handler: H,
-    ) -> Route<S2> {
-        let Self { path, access, allowed_origin: visitors, method, takes_query, .. } = self;
-        Route { path, access, allowed_origin: visitors, call: on(method, handler), method, takes_query }
+    ) -> MethodRouter<S> {
+        on(self.method, handler).layer(Extension(self.body))
+    }
+
+    /// Attaches a handler and its state.
+    pub(crate) fn serve<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
+        self,
+        handler: H,
+        state: &S,
+    ) -> (Self, MethodRouter) {
+        (self, self.handle(handler).with_state(state.clone()))
+    }
+
+    pub(super) fn stateless<H: Handler<T, ()>, T: 'static>(self, handler: H) -> Route {
+        Route { spec: self, service: RouteService::Stateless(self.handle(handler)) }
+    }
+
+    pub(super) fn store<H: Handler<T, Arc<ServerState>>, T: 'static>(self, handler: H) -> Route {
+        Route { spec: self, service: RouteService::Store(self.handle(handler)) }
+    }
+
+    pub(super) fn keys<H: Handler<T, KeyAdmin>, T: 'static>(self, handler: H) -> Route {
+        Route { spec: self, service: RouteService::Keys(self.handle(handler)) }
+    }
+
+    pub(super) fn partition<H: Handler<T, SharedPartition>, T: 'static>(
+        self,
+        rule: RoutingRule,
+        handler: H,
+    ) -> Route {
+        Route { spec: self, service: RouteService::Partition(rule, self.handle(handler)) }
+    }
+
+    pub(super) fn each_node<
+        H1: Handler<T1, SharedPartition>,
+        H2: Handler<T2, Arc<RoutingState>>,
+        T1: 'static,
+        T2: 'static,
+    >(
+        self,
+        single: H1,
+        clustered: H2,
+    ) -> Route {
+        let (single, clustered) = (self.handle(single), self.handle(clustered));
+        Route { spec: self, service: RouteService::EachNode { single, clustered } }
+    }
+
+    pub(super) fn peers<H: Handler<T, Arc<RoutingState>>, T: 'static>(self, handler: H) -> Route {
+        Route { spec: self, service: RouteService::Peers(self.handle(handler)) }
     }
 }
 
-pub(crate) fn get<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
-    access: impl Into<Access>,
-    path: &'static str,
-    handler: H,
-) -> Route<S> {
-    Route::new(MethodFilter::GET, access.into(), path, handler)
+/// Reads something: it has no body, and can be repeated.
+pub(crate) fn get(path: &'static str, access: impl Into<Access>, query: QueryPolicy) -> RouteSpec {
+    RouteSpec {
+        method: MethodFilter::GET,
+        path,
+        access: access.into(),
+        allowed_origin: AllowedOrigin::Own,
+        query,
+        body: BodyBound::NoBody,
+        idempotence: Idempotence::Always,
+    }
 }
 
 /// An HTML page, which other sites may link to.
-pub(crate) fn page<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
-    access: impl Into<Access>,
-    path: &'static str,
-    handler: H,
-) -> Route<S> {
-    Route { allowed_origin: AllowedOrigin::Linked, ..get(access, path, handler) }
+pub(super) fn page(path: &'static str, access: impl Into<Access>) -> RouteSpec {
+    RouteSpec { allowed_origin: AllowedOrigin::Linked, ..get(path, access, QueryPolicy::AnyQuery) }
 }
 
-pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
-    scope: TokenScope,
+pub(super) fn post(
     path: &'static str,
-    handler: H,
-) -> Route<S> {
-    Route::new(MethodFilter::POST, scope.into(), path, handler)
+    scope: TokenScope,
+    query: QueryPolicy,
+    body: BodyBound,
+    idempotence: Idempotence,
+) -> RouteSpec {
+    RouteSpec { method: MethodFilter::POST, body, idempotence, ..get(path, scope, query) }
 }
 
-pub(crate) fn delete<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
-    scope: TokenScope,
+/// Sets something to what the body says, so it can be repeated.
+pub(super) fn put(path: &'static str, scope: TokenScope, query: QueryPolicy, body: BodyBound) -> RouteSpec {
+    RouteSpec { method: MethodFilter::PUT, body, ..get(path, scope, query) }
+}
+
+pub(super) fn delete(
     path: &'static str,
-    handler: H,
-) -> Route<S> {
-    Route::new(MethodFilter::DELETE, scope.into(), path, handler)
+    scope: TokenScope,
+    query: QueryPolicy,
+    idempotence: Idempotence,
+) -> RouteSpec {
+    RouteSpec { method: MethodFilter::DELETE, idempotence, ..get(path, scope, query) }
 }
 
 /// The methods that can be proxied.
@@ -115,19 +204,12 @@ pub(crate) const PROXIED_METHODS: [MethodFilter; 7] = [
 ];
 
 /// A route for all methods that can be proxied.
-pub(crate) fn any<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
+pub(super) fn proxied(
+    path: &'static str,
     access: impl Into<Access>,
-    path: &'static str,
-    handler: H,
-) -> Route<S> {
-    let every = PROXIED_METHODS.into_iter().fold(MethodFilter::GET, MethodFilter::or);
-    Route::new(every, access.into(), path, handler)
-}
-
-pub(crate) fn put<H: Handler<T, SharedPartition>, T: 'static>(
-    scope: TokenScope,
-    path: &'static str,
-    handler: H,
-) -> Route {
-    Route::new(MethodFilter::PUT, scope.into(), path, handler)
+    body: BodyBound,
+    idempotence: Idempotence,
+) -> RouteSpec {
+    let method = PROXIED_METHODS.into_iter().fold(MethodFilter::GET, MethodFilter::or);
+    RouteSpec { method, body, idempotence, ..get(path, access, QueryPolicy::AnyQuery) }
 }

@@ -1,6 +1,5 @@
 //! Submits one operation, or a batch of which exactly the valid ones are accepted.
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -11,7 +10,7 @@ use tidegate_core::bounds::BATCH_ACCEPT_MAX;
 use tokio::time::Instant;
 
 use super::HandlerResult;
-use crate::edge::content;
+use crate::edge::content::RequestBody;
 use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
 use crate::edge::request_id::RequestId;
@@ -26,12 +25,12 @@ pub(super) async fn submit_one(
     Extension(RequestId(request_id)): Extension<RequestId>,
     headers: HeaderMap,
     mut query: Query,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     let started = Instant::now();
     let wait = WaitPreference::read(&mut query, &headers);
     query.finish()?;
-    let body = content::read(body, content::ONE_MAX, app.server.read_timeout).await?;
+    let body = body.read().await?;
     let submission = submission::parse_one(&body, &request_id).inspect_err(telemetry::record_refused)?;
     drop(body);
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
@@ -39,17 +38,17 @@ pub(super) async fn submit_one(
     let receipt = receipt.inspect_err(telemetry::record_refused)?;
     telemetry::record_accepted(started, receipt.deduplicated);
     if let Some(wait) = wait {
-        return wait_for_end(&app, receipt, wait).await;
+        return wait_for_outcome(&app, receipt, wait).await;
     }
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
 }
 
-/// Waits for the operation to end, or for the timeout, and returns it. It is accepted in either
-/// case.
-async fn wait_for_end(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
+/// Waits for the outcome of the operation, or for the timeout, and returns it. It is accepted in
+/// either case.
+async fn wait_for_outcome(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
     let view = tokio::select! {
-        view = app.engine.wait(receipt.id, wait.most) => view?,
+        view = app.engine.wait_for_outcome(receipt.id, wait.most) => view?,
         () = app.server.stopping.cancelled() => app.engine.get(receipt.id).await?,
     };
     let operation = OperationOut::whole(&view);
@@ -68,10 +67,10 @@ pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> Status
 pub(super) async fn submit_batch(
     State(app): State<SharedPartition>,
     Extension(RequestId(request_id)): Extension<RequestId>,
-    body: Body,
+    body: RequestBody,
 ) -> HandlerResult {
     let started = Instant::now();
-    let body = content::read(body, content::BATCH_MAX, app.server.read_timeout).await?;
+    let body = body.read().await?;
     let read = submission::parse_batch(&body, BATCH_ACCEPT_MAX, &request_id)?;
     drop(body);
     let mut places = Vec::with_capacity(read.len());

@@ -12,7 +12,7 @@ use super::policy_route::{self, PolicyRoute};
 use super::problem::ConfigProblem;
 use super::seal_keys::{self, SealKeys};
 use super::section::Section;
-use crate::edge::content::BATCH_MAX;
+use crate::edge::content::BodyBound;
 
 const DAY_S: u64 = 24 * 3_600;
 
@@ -39,7 +39,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Op
     let problems = &mut reading.problems;
     let mut section = root.section("idempotency", problems);
     let usual = PolicyChoices {
-        policy: Policy { request_max: BATCH_MAX, ..Policy::default() },
+        policy: Policy::default().with_request_max(BodyBound::Batch.len_max()),
         wait: Duration::from_secs(5),
     };
     let usual = read_choices(&mut section, &usual, problems);

@@ -141,7 +141,7 @@ fn read_all(
     let drain = read_bounded(&mut section, "drain", 0, 86_400, problems);
     let mut usual = policy::read(&mut section, &policy::PolicyChoices::default(), problems);
     if let Some(ttl) = over.ttl {
-        match (Policy { ttl, ..Policy::default() }).check() {
+        match (Policy::default().with_ttl(ttl)).check() {
             Ok(()) => usual.policy.ttl = ttl,
             Err(wrong) => problems.push(ConfigProblem {
                 at: SourceLocation::outside_file("--ttl"),

@@ -143,9 +143,7 @@ pub(super) fn check_store(found: LocatedValue<String>, problems: &mut Vec<Config
     let message = match scheme {
         "file" if found.value.len() > "file:".len() => return Some(found.value),
         "memory" if found.value == "memory:" => return Some(found.value),
-        "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "postgres" | "postgresql" => {
-            return Some(found.value);
-        }
+        _ if is_shared(&found.value) => return Some(found.value),
         // The message quotes only the part before a colon, and only if it is a valid scheme: the
         // rest may contain a password.
         _ if found.value.contains(':') && is_scheme(scheme) => {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use tidegate_core::ServerErrors;
 use tidegate_core::bounds::{RESULT_LEN_MAX, TOKENS_MAX};
 use tidegate_upstream::http::{LimitConfig, LimitKind, TokenHeader};
 use tidegate_upstream::{HttpUpstreams, Secret, http::UpstreamConfig};
@@ -42,6 +43,7 @@ pub(super) fn read(
     let timeout = section.integer("timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let connect = section.integer("connect_timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let most = section.integer("response_max_bytes", 1..=RESULT_LEN_MAX as u64, problems);
+    let server_errors = section.text("server_errors", problems);
     let spread_by = section.text("spread", problems);
     let limits = section.sections("limit", problems);
     reject_duplicates(&limits, problems);
@@ -68,6 +70,12 @@ pub(super) fn read(
     config.connect_timeout = connect.map_or(config.connect_timeout, Duration::from_millis);
     config.response_max_bytes =
         most.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.response_max_bytes);
+    if let Some(word) = server_errors {
+        config.server_errors = ServerErrors::parse(&word.value);
+        if config.server_errors.is_none() {
+            reading.problems.push(word.problem("It must be \"retry\" or \"unknown\"."));
+        }
+    }
     if let Some(by) = spread_by {
         if by.value != "group" {
             reading.problems.push(by.problem("It must be \"group\", or left out."));
@@ -97,14 +105,15 @@ fn example() -> UpstreamConfig {
 /// Validates with the dialect itself, so that no rule is written twice, and one part at a time, so
 /// that all problems are reported.
 fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems: &mut Vec<ConfigProblem>) {
-    let named = UpstreamConfig { name: config.name.clone(), ..example() };
+    let mut named = example();
+    named.name.clone_from(&config.name);
     // The header is validated even if its token is missing.
     let token = config.token.clone().unwrap_or_else(|| Secret::new("example".to_owned()));
     let token_header = config.token_header.clone();
-    let credential = UpstreamConfig { token: Some(token), token_header, ..example() };
-    let stored = UpstreamConfig { stored_headers: config.stored_headers.clone(), ..example() };
+    let credential = example().with_token(token).with_token_header(token_header);
+    let stored = example().with_stored_headers(config.stored_headers.clone());
     let limits = (0..limits).map(|index| placeholder_limit(index.to_string())).collect();
-    let limited = UpstreamConfig { limits, ..example() };
+    let limited = example().with_limits(limits);
     let place_of_credential = if section.has("token_header") { "token_header" } else { "token_env" };
     let parts =
         [("name", named), (place_of_credential, credential), ("stored_headers", stored), ("limit", limited)];
@@ -113,15 +122,15 @@ fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems
             problems.push(section.problem_at(key, refusal.message));
         }
     }
-    let base_url = config.base_url.clone();
-    if let Err(refusal) = HttpUpstreams::new(vec![UpstreamConfig { base_url, ..example() }]) {
+    let based = UpstreamConfig::new("example", config.base_url.as_str());
+    if let Err(refusal) = HttpUpstreams::new(vec![based]) {
         problems.push(section.problem_at("base_url", refusal.message));
     }
 }
 
 /// A limit that is valid except perhaps for its name.
-const fn placeholder_limit(name: String) -> LimitConfig {
-    LimitConfig { name, kind: LimitKind::AtOnce { at_once: 1 } }
+fn placeholder_limit(name: String) -> LimitConfig {
+    LimitConfig::new(name, LimitKind::AtOnce { at_once: 1 })
 }
 
 fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<LimitConfig> {
@@ -133,7 +142,7 @@ fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Optio
     let at_once = section.integer("at_once", 1..=u64::from(u32::MAX), problems);
     match &name {
         Some(name) => {
-            let named = UpstreamConfig { limits: vec![placeholder_limit(name.value.clone())], ..example() };
+            let named = example().with_limits(vec![placeholder_limit(name.value.clone())]);
             problems.extend(named.validate().err().map(|refusal| name.problem(refusal.message)));
         }
         None if section.has("name") => {}
@@ -154,5 +163,5 @@ fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Optio
         _ => None,
     };
     section.finish(problems);
-    Some(LimitConfig { name: name?.value, kind: kind? })
+    Some(LimitConfig::new(name?.value, kind?))
 }

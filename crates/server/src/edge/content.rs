@@ -1,19 +1,99 @@
 //! Reads the body of a request, within a size and a time. A body that arrives in one piece is never
 //! copied.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
+use axum::extract::{FromRequest, Request};
 use futures_util::StreamExt;
 use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
+use tidegate_idempotency::KeyAdmin;
 
-/// The largest body of one operation: a whole payload and its envelope.
-pub(crate) const ONE_MAX: usize = PAYLOAD_LEN_MAX + 64 * 1024;
-/// The largest body of a batch.
-pub(crate) const BATCH_MAX: usize = 32 * 1024 * 1024;
-/// The largest body of everything else.
-pub(crate) const SMALL_MAX: usize = 64 * 1024;
+use crate::state::{PartitionState, ServerState};
+use crate::wire::error::ApiError;
+
+/// The largest body that a route accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyBound {
+    /// None is read.
+    NoBody,
+    /// A command and its parameters.
+    Small,
+    /// One operation: a whole payload and its envelope.
+    Operation,
+    /// Many operations.
+    Batch,
+    /// A call to an upstream: what is buffered before the call is accepted. A longer body is
+    /// streamed.
+    Proxied,
+}
+
+impl BodyBound {
+    pub(crate) const fn len_max(self) -> usize {
+        match self {
+            Self::NoBody => 0,
+            Self::Small => 64 * 1024,
+            Self::Operation => PAYLOAD_LEN_MAX + 64 * 1024,
+            Self::Batch => 32 * 1024 * 1024,
+            Self::Proxied => PAYLOAD_LEN_MAX,
+        }
+    }
+}
+
+/// The body of a request, not read yet, with the bound of its route.
+pub(crate) struct RequestBody {
+    body: Body,
+    len_max: usize,
+    timeout: Duration,
+}
+
+impl RequestBody {
+    pub(crate) async fn read(self) -> Result<Bytes> {
+        read(self.body, self.len_max, self.timeout).await
+    }
+
+    /// Reads the body, or the beginning of one that is longer than the bound.
+    pub(crate) async fn read_or_stream(self) -> Result<IncomingBody> {
+        read_or_stream(self.body, self.len_max, self.timeout).await
+    }
+}
+
+/// The state of a handler, which knows how long a body may take to arrive.
+pub(crate) trait BodyTimeout {
+    fn body_timeout(&self) -> Duration;
+}
+
+impl BodyTimeout for Arc<ServerState> {
+    fn body_timeout(&self) -> Duration {
+        self.read_timeout
+    }
+}
+
+impl BodyTimeout for Arc<PartitionState> {
+    fn body_timeout(&self) -> Duration {
+        self.server.read_timeout
+    }
+}
+
+impl BodyTimeout for KeyAdmin {
+    fn body_timeout(&self) -> Duration {
+        KEYS_TIMEOUT
+    }
+}
+
+impl<S: BodyTimeout + Sync> FromRequest<S> for RequestBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> std::result::Result<Self, ApiError> {
+        let bound = request.extensions().get::<BodyBound>().copied().unwrap_or(BodyBound::NoBody);
+        Ok(Self { body: request.into_body(), len_max: bound.len_max(), timeout: state.body_timeout() })
+    }
+}
+
+/// How long the response that an operator records for a key may take to arrive.
+const KEYS_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of a too large body is read and discarded, so that the caller receives the error.
 pub(crate) const DISCARDED_MAX: usize = 64 * 1024 * 1024;
 

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::MethodFilter;
+use axum::routing::{MethodFilter, MethodRouter};
 use tidegate::{Error, ErrorCode, Result};
 use tidegate_idempotency::HEADER;
 
@@ -19,7 +19,7 @@ use super::auth::{self, Caller, PeerAddr};
 use super::node_secret::NodeSecret;
 use super::query::Query;
 use super::{idempotency, origin, request_id};
-use crate::api::route::{Access, AllowedOrigin, Route};
+use crate::api::route::{Access, AllowedOrigin, QueryPolicy, RouteSpec};
 use crate::api::{no_method, no_route};
 use crate::config::TokenScope;
 use crate::listen::ReservedConnection;
@@ -84,27 +84,20 @@ impl GuardedRouterBuilder {
         Self { rules: Arc::new(AccessRules { callers, node_secret }), router: Router::new() }
     }
 
-    /// Adds routes, each with the checks that its record declares. A POST may have an idempotency
-    /// key, which is handled after its caller was admitted.
-    pub(crate) fn add_routes<S: Clone + Send + Sync + 'static>(
-        self,
-        routes: impl IntoIterator<Item = Route<S>>,
-        state: &S,
-    ) -> Self {
+    /// Adds a route with the checks that its record declares. A POST may have an idempotency key,
+    /// which is handled after its caller was admitted.
+    pub(crate) fn add_route(self, spec: RouteSpec, call: MethodRouter) -> Self {
         let Self { rules, router } = self;
-        let router = routes.into_iter().fold(router, |router, route| {
-            let takes_keys = route.method == MethodFilter::POST && matches!(route.access, Access::Scoped(_));
-            let check = RouteCheck {
-                rules: Arc::clone(&rules),
-                access: route.access,
-                allowed_origin: route.allowed_origin,
-                keyed_max: takes_keys.then(|| idempotency::body_max(route.path)),
-                takes_query: route.takes_query,
-            };
-            let served = Router::new().route(route.path, route.call);
-            router
-                .merge(served.route_layer(from_fn_with_state(check, check_request)).with_state(state.clone()))
-        });
+        let takes_keys = spec.method == MethodFilter::POST && matches!(spec.access, Access::Scoped(_));
+        let check = RouteCheck {
+            rules: Arc::clone(&rules),
+            access: spec.access,
+            allowed_origin: spec.allowed_origin,
+            keyed_max: takes_keys.then(|| spec.body.len_max()),
+            query: spec.query,
+        };
+        let served = Router::new().route(spec.path, call);
+        let router = router.merge(served.route_layer(from_fn_with_state(check, check_request)));
         Self { rules, router }
     }
 
@@ -120,7 +113,7 @@ impl GuardedRouterBuilder {
             access: Access::Open,
             allowed_origin: AllowedOrigin::Linked,
             keyed_max: None,
-            takes_query: true,
+            query: QueryPolicy::AnyQuery,
         };
         let layer = from_fn_with_state(check, check_request);
         let router = router
@@ -144,8 +137,7 @@ struct RouteCheck {
     allowed_origin: AllowedOrigin,
     /// The largest body of a request with an idempotency key, if the route accepts keys.
     keyed_max: Option<usize>,
-    /// Whether the handler reads the query.
-    takes_query: bool,
+    query: QueryPolicy,
 }
 
 async fn check_request(State(check): State<RouteCheck>, request: Request, next: Next) -> Response {
@@ -154,7 +146,7 @@ async fn check_request(State(check): State<RouteCheck>, request: Request, next: 
         Ok(caller) => drop(head.extensions.insert(caller)),
         Err(error) => return ApiError(error).into_response(),
     }
-    if !check.takes_query
+    if check.query == QueryPolicy::NoQuery
         && let Err(error) = Query::parse(head.uri.query().unwrap_or_default()).finish()
     {
         return ApiError(error).into_response();

@@ -44,15 +44,6 @@ pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<Idempot
     Ok(PathMap::new(layer(&config.idempotency.policy)?, others))
 }
 
-/// The largest body that a route accepts with a key.
-pub(crate) fn body_max(path: &str) -> usize {
-    match path {
-        "/v1/operations" | "/v1/deployments" => content::ONE_MAX,
-        "/v1/operations/batch" => content::BATCH_MAX,
-        _ => content::SMALL_MAX,
-    }
-}
-
 /// Runs a request with a key once. Its caller was admitted before.
 pub(crate) async fn run(house: &ServerState, body_max: usize, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tidegate::{Error, ErrorCode, Result, Submission};
-use tidegate_core::bounds::{PAYLOAD_LEN_MAX, PRIORITY_MAX};
+use tidegate_core::bounds::PRIORITY_MAX;
 use tidegate_core::{OnFailure, OnUnknown};
 use tidegate_encoding::AcceptEncoding;
 use tidegate_idempotency::strip_hop_by_hop;
@@ -89,21 +89,19 @@ impl ProxyRequest<'_> {
         let may_be_repeated =
             self.body.is_some() && served.dialect.on_unknown(&envelope.request) == OnUnknown::Repeat;
         let payload = envelope.encode().map_err(|refusal| too_large(&refusal))?;
-        let submission = Submission {
-            priority,
+        let submission = Submission::new("http", group, payload)
+            .with_upstream(name)
+            .with_request_id(self.request_id)
+            .with_priority(priority)
             // One attempt if it must not happen twice, so that an unknown outcome ends it and
             // delays no one.
-            max_attempts: Some(if may_be_repeated { pacing.config.max_attempts } else { 1 }),
-            on_unknown: Some(OnUnknown::Repeat),
+            .with_max_attempts(if may_be_repeated { pacing.config.max_attempts } else { 1 })
+            .with_on_unknown(OnUnknown::Repeat)
             // The client sees the failure, and its next call does not wait for an operator.
-            on_failure: Some(OnFailure::Skip),
+            .with_on_failure(OnFailure::Skip)
             // An operation that outlives this process and its waiting client must not start any
             // more.
-            deadline: Some(pacing.config.wait + served.timeout),
-            request_id: Some(self.request_id),
-            upstream: Some(name),
-            ..Submission::new("http", group, payload)
-        };
+            .with_deadline(pacing.config.wait + served.timeout);
         Ok((submission, expected))
     }
 }
@@ -158,9 +156,6 @@ fn unknown_upstream(upstream: &str) -> Error {
 fn too_large(refusal: &FieldRefusal) -> Error {
     Error::new(ErrorCode::TooLarge, refusal.message.clone()).field("body")
 }
-
-/// The largest body that is buffered before its call is accepted; larger ones are streamed.
-pub(crate) const BODY_MAX: usize = PAYLOAD_LEN_MAX;
 
 #[cfg(test)]
 mod tests {

@@ -223,7 +223,11 @@ mod tests {
     #[test]
     fn lim_28_ops_23_what_may_have_been_accepted_is_not_to_be_repeated() {
         let away = || Error::new(ErrorCode::StoreUnavailable, "away");
-        let unsure = || Error { unsure: true, ..away() };
+        let unsure = || {
+            let mut error = away();
+            error.unsure = true;
+            error
+        };
         let told = |method: &Method, error| {
             let response = submit_error_response(method, error);
             (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER))

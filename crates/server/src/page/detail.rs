@@ -16,7 +16,7 @@ use crate::state::{PartitionState, SharedPartition};
 use crate::wire::response::group_state;
 use crate::wire::time::Timestamp;
 
-pub(super) async fn operation(State(app): State<SharedPartition>, Path(text): Path<String>) -> Response {
+pub(crate) async fn operation(State(app): State<SharedPartition>, Path(text): Path<String>) -> Response {
     match read_operation(&app, &text).await {
         Ok((view, why)) => {
             document(&view.id.to_string(), false, &show_operation(&view, &why, app.server.clock.now()))
@@ -53,7 +53,7 @@ fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
     }
 }
 
-pub(super) async fn group(State(app): State<SharedPartition>, Path(name): Path<String>) -> Response {
+pub(crate) async fn group(State(app): State<SharedPartition>, Path(name): Path<String>) -> Response {
     match app.engine.group(&name).await {
         Ok((view, why, line)) => {
             let content = show_group(&view, why.as_ref(), &line, app.server.clock.now());

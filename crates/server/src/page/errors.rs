@@ -22,7 +22,7 @@ const PAGES: &[(&str, &str)] = &pages! {
     TG0025 TG0026 TG0027 TG0028 TG0029
 };
 
-pub(super) async fn show(Path(code): Path<String>) -> Response {
+pub(crate) async fn show(Path(code): Path<String>) -> Response {
     match PAGES.iter().find(|(known, _)| *known == code) {
         Some((code, text)) => document(code, false, &content(text)).into_response(),
         None => {

@@ -18,7 +18,7 @@ const LOOKED_AT: usize = 1_000;
 /// How many of those are shown.
 const ROWS: usize = 200;
 
-pub(super) async fn show(State(keys): State<KeyAdmin>) -> Response {
+pub(crate) async fn show(State(keys): State<KeyAdmin>) -> Response {
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => document("Keys", false, &content(page, WallClock.now())).into_response(),
         Err(error) => error_page(&Error::from(error)),

@@ -20,10 +20,13 @@ use crate::state::SharedPartition;
 const AT_MOST_EVERY: Duration = Duration::from_millis(500);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-pub(super) async fn ticks(State(app): State<SharedPartition>) -> Response {
-    let listener =
-        ChangeListener { live: app.engine.events(None).live, stopping: app.server.stopping.clone() };
-    let ticks = unfold(listener, |mut listener| async move {
+pub(crate) async fn ticks(State(app): State<SharedPartition>) -> Response {
+    tick_stream(app.engine.events(None).live, app.server.stopping.clone())
+}
+
+/// A tick for the changes in `live`, until the server shuts down.
+pub(super) fn tick_stream(live: Receiver<Arc<Event>>, stopping: CancellationToken) -> Response {
+    let ticks = unfold(ChangeListener { live, stopping }, |mut listener| async move {
         listener.change().await?;
         Some((Ok::<_, Infallible>(Message::default().event("tick").data("{}")), listener))
     });

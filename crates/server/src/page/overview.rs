@@ -34,14 +34,14 @@ struct OverviewData {
     only: Option<OperationState>,
 }
 
-pub(super) async fn show(State(app): State<SharedPartition>, query: Query) -> Response {
+pub(crate) async fn show(State(app): State<SharedPartition>, query: Query) -> Response {
     match read_overview(&app, query).await {
         Ok(snapshot) => document("Overview", true, &content(&snapshot)).into_response(),
         Err(error) => error_page(&error),
     }
 }
 
-pub(super) async fn regions(State(app): State<SharedPartition>, query: Query) -> Response {
+pub(crate) async fn regions(State(app): State<SharedPartition>, query: Query) -> Response {
     match read_overview(&app, query).await {
         Ok(snapshot) => content(&snapshot).into_response(),
         Err(error) => error_page(&error),
@@ -50,7 +50,7 @@ pub(super) async fn regions(State(app): State<SharedPartition>, query: Query) ->
 
 async fn read_overview(app: &PartitionState, mut query: Query) -> Result<OverviewData> {
     let only = query.take("state").and_then(|word| OperationState::parse(&word));
-    let filter = Filter { states: only.into_iter().collect(), limit: ROWS, ..Filter::default() };
+    let filter = Filter::default().with_states(only).with_limit(ROWS);
     let (counts, stopped, groups, limits, operations, deployments) = tokio::try_join!(
         app.engine.counts(),
         app.engine.groups(GroupFilter::Stopped, None, ROWS),

@@ -12,7 +12,7 @@ use crate::api::openapi::DOCUMENT;
 /// The page, which never changes while the server runs.
 static PAGE: LazyLock<String> = LazyLock::new(|| document("API", false, &content(&DOCUMENT)).into_string());
 
-pub(super) async fn show() -> Html<&'static str> {
+pub(crate) async fn show() -> Html<&'static str> {
     Html(PAGE.as_str())
 }
 

@@ -15,8 +15,9 @@ use tidegate_idempotency::KeyAdmin;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::key_routes;
+use crate::api::key_calls;
 use crate::api::route::Access::Open;
+use crate::api::route::QueryPolicy::AnyQuery;
 use crate::api::route::get;
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 
@@ -37,18 +38,17 @@ pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRout
     let mut paths = vec!["/healthz", "/readyz", "/metrics"];
     paths.extend(keys.is_some().then_some("/v1/keys"));
     let here = Json(json!({ "service": "tidegate proxy", "paths": paths }));
-    let looked_at = [
-        get(Open, "/", async move || here),
-        get(Open, "/healthz", async || Json(json!({ "status": "ok" }))),
-        get(Open, "/readyz", ready),
-        get(Open, "/metrics", metrics),
-    ];
     let callers = if keys.is_some() { CallerPolicy::ThisMachine } else { CallerPolicy::Everybody };
-    let door = GuardedRouterBuilder::new(callers, None).add_routes(looked_at, admin);
-    match keys {
-        Some(keys) => door.add_routes(key_routes(), keys).build(),
-        None => door.build(),
-    }
+    let spec = |path| get(path, Open, AnyQuery);
+    let open = [
+        spec("/").serve(async move || here, admin),
+        spec("/healthz").serve(async || Json(json!({ "status": "ok" })), admin),
+        spec("/readyz").serve(ready, admin),
+        spec("/metrics").serve(metrics, admin),
+    ];
+    let builder = GuardedRouterBuilder::new(callers, None);
+    let keys = keys.into_iter().flat_map(|keys| key_calls(keys.clone()));
+    open.into_iter().chain(keys).fold(builder, |builder, (spec, call)| builder.add_route(spec, call)).build()
 }
 
 async fn ready(State(admin): State<AdminState>) -> Response {

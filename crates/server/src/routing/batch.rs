@@ -57,14 +57,15 @@ pub(super) async fn route_batch(front: &RoutingState, call: RoutedCall) -> Respo
     if parts.len() == 1
         && let Some((partition, part)) = parts.iter().next()
     {
-        return relay::forward_to_partition(front, *partition, &call, part.retry()).await;
+        return relay::forward_to_partition(front, *partition, &call, call.retry(|| part.may_be_repeated))
+            .await;
     }
     let count = members.len();
     let answers = parts.into_iter().map(|(partition, part)| {
         let call = RoutedCall { body: part.to_body(), ..call.clone() };
         async move {
-            let again = part.retry();
-            let PartitionBatch { places, .. } = part;
+            let PartitionBatch { places, may_be_repeated, .. } = part;
+            let again = call.retry(|| may_be_repeated);
             (places, relay::forward_to_partition(front, partition, &call, again).await)
         }
     });
@@ -76,10 +77,6 @@ impl PartitionBatch {
         let mut body = self.body.clone();
         body.extend_from_slice(b"]}");
         body.into()
-    }
-
-    const fn retry(&self) -> ForwardRetry {
-        if self.may_be_repeated { ForwardRetry::Allowed } else { ForwardRetry::Forbidden }
     }
 }
 

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tidegate_core::id::Partition;
 
-use super::relay::{self, ANSWER_LEN_MAX, ForwardRetry};
+use super::relay::{self, ANSWER_LEN_MAX};
 use super::{RoutedCall, RoutingState};
 use crate::api;
 use crate::edge::query::Query;
@@ -31,7 +31,7 @@ pub(super) async fn ask_partitions(
 ) -> Result<Vec<PartitionAnswer>, Response> {
     let asked = targets.into_iter().map(|(partition, target)| async move {
         let response =
-            relay::forward_to_partition(front, partition, &call.with_target(target), ForwardRetry::Allowed)
+            relay::forward_to_partition(front, partition, &call.with_target(target), call.retry(|| false))
                 .await;
         if response.status() != StatusCode::OK {
             return Err(response);
@@ -94,7 +94,7 @@ pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
 pub(super) async fn group(front: &RoutingState, call: RoutedCall) -> Response {
     let changes = call.method != Method::GET;
     let asked = (0..front.cluster.partitions())
-        .map(|partition| relay::forward_to_partition(front, partition, &call, ForwardRetry::Allowed));
+        .map(|partition| relay::forward_to_partition(front, partition, &call, call.retry(|| false)));
     let (mut best, mut refused, mut unknown) = (None::<(u64, Response)>, None, None);
     for response in join_all(asked).await {
         // A partition that does not know the group has nothing to do; any other error counts.

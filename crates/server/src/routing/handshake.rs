@@ -20,7 +20,7 @@ use super::RoutingState;
 use super::peer_client::PeerClient;
 
 /// The path of the handshake.
-pub(super) const PATH: &str = "/internal/hello";
+pub(crate) const PATH: &str = "/internal/hello";
 /// The response timeout. A slow node is fine, but a node that hangs must not delay others.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// How many bytes of a hash are sent: enough to tell configurations apart.
@@ -77,7 +77,7 @@ fn limits_hash(upstream: &UpstreamConfig) -> String {
 }
 
 /// Responds to the handshake of another node.
-pub(super) async fn answer(State(front): State<Arc<RoutingState>>) -> Response {
+pub(crate) async fn answer(State(front): State<Arc<RoutingState>>) -> Response {
     Json(&*front.handshake).into_response()
 }
 

@@ -84,7 +84,7 @@ impl LocalPartitions {
     }
 
     /// Subscribes to the events of all local partitions.
-    pub(super) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+    pub(crate) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.events.subscribe()
     }
 
@@ -175,10 +175,16 @@ impl PartitionHost for LocalPartitionHost {
         Box::pin(async move {
             let PartitionSetup { server: house, options, executors, .. } = &rooms.setup;
             let in_flight = rooms.in_flight(partition);
-            let options = Options { partition, in_flight, ..options.clone() };
+            let options = options.clone().with_partition(partition).with_in_flight(in_flight);
             let limits = rooms.limits_of(partition);
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
-            let engine = Engine::open_archived(store, archiving, options, executors.clone(), limits).await;
+            let engine = Engine::builder(store)
+                .options(options)
+                .executors(executors.clone())
+                .limits(limits)
+                .archive(archiving)
+                .open()
+                .await;
             let declined =
                 |error: tidegate::Error| AcquireError { why: error.message, unreadable: error.unreadable };
             let engine = engine.map_err(declined)?;

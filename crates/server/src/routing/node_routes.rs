@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use maud::html;
 use serde_json::{Value, json};
 use tidegate::{Error, ErrorCode, Subscription};
 use tidegate_cluster::ClusterView;
@@ -17,19 +16,18 @@ use tidegate_core::id::Partition;
 use super::RoutingState;
 use crate::api::events::{self, EngineLookup, EventFilter};
 use crate::edge::query::Query;
-use crate::page;
 use crate::telemetry;
 use crate::wire::error::ApiError;
 use crate::wire::time::Timestamp;
 
-pub(super) async fn metrics(State(front): State<Arc<RoutingState>>) -> Response {
+pub(crate) async fn metrics(State(front): State<Arc<RoutingState>>) -> Response {
     telemetry::refresh(&front.server, &front.partitions.engines()).await;
     let text = front.server.metrics.render();
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 /// Ready means that the store is writable, this node has joined, and the others can reach it.
-pub(super) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
+pub(crate) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
     if front.server.stopping.is_cancelled() {
         return ApiError(Error::new(ErrorCode::Stopping, "The server is shutting down.")).into_response();
     }
@@ -51,7 +49,7 @@ pub(super) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
 
 /// Streams the events of this node's partitions from now on. A client that reconnects is told to
 /// reload.
-pub(super) async fn events(
+pub(crate) async fn events(
     State(front): State<Arc<RoutingState>>,
     headers: HeaderMap,
     mut query: Query,
@@ -68,7 +66,7 @@ pub(super) async fn events(
     events::respond(from, wanted, find, &front.server)
 }
 
-pub(super) async fn cluster(State(front): State<Arc<RoutingState>>) -> Json<Value> {
+pub(crate) async fn cluster(State(front): State<Arc<RoutingState>>) -> Json<Value> {
     Json(cluster_view_json(&front.cluster.view()))
 }
 
@@ -94,32 +92,4 @@ pub(crate) fn cluster_view_json(view: &ClusterView) -> Value {
         })
         .collect();
     json!({ "node": view.this_node, "nodes": nodes, "partitions": partitions })
-}
-
-pub(super) async fn page(State(front): State<Arc<RoutingState>>) -> Response {
-    let view = front.cluster.view();
-    let counts = front.partitions.counts().await.unwrap_or_default();
-    let deployments = page::deployments::list_recent(&front.server).await.unwrap_or_default();
-    let content = html! {
-        h1 { "Node " (view.this_node) }
-        p { (counts.queued) " queued, " (counts.waiting) " waiting, " (counts.running) " running, " (counts.unknown) " unknown in the partitions of this node." }
-        table {
-            thead { tr { th { "Node" } th { "Address" } th { "Partitions" } } }
-            tbody {
-                @for node in &view.nodes {
-                    tr {
-                        td { (node.name) }
-                        td { a href={ "http://" (node.address) "/" } { (node.address) } }
-                        td {
-                            @for owner in view.owners.values().filter(|owner| owner.node == node.name) {
-                                (owner.partition) " "
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        section { (page::deployments::panel(&deployments, front.server.clock.now())) }
-    };
-    page::document("Cluster", false, &content).into_response()
 }

@@ -11,11 +11,12 @@ use tidegate_core::id::Partition;
 use super::peer_client::{CALLER, ForwardOutcome};
 use super::proxy_call::ProxyContext;
 use super::{RoutedCall, RoutingState, content_type, read_proxied_body, relay};
-use crate::edge::content;
+use crate::api::route::Idempotence;
+use crate::edge::content::{self, BodyBound};
 use crate::edge::request_id::RequestId;
 use crate::wire::error::ApiError;
 
-pub(super) async fn handle_peer_call(
+pub(crate) async fn handle_peer_call(
     State(front): State<Arc<RoutingState>>,
     Path((partition, _)): Path<(Partition, String)>,
     request: Request,
@@ -31,7 +32,7 @@ pub(super) async fn handle_peer_call(
     let read = match &passing {
         Some(_) => read_proxied_body(&front.server, body).await,
         None => {
-            let read = content::read(body, content::BATCH_MAX, front.server.read_timeout).await;
+            let read = content::read(body, BodyBound::Batch.len_max(), front.server.read_timeout).await;
             read.map(|body| (body, None)).map_err(ApiError)
         }
     };
@@ -44,6 +45,7 @@ pub(super) async fn handle_peer_call(
         target,
         content_type,
         body,
+        idempotence: Idempotence::Never,
         caller,
         request_id,
         proxy: passing,

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use axum::routing::MethodFilter;
 use serde::Deserialize;
 use tidegate_cluster::partition_of;
 use tidegate_core::OperationId;
@@ -11,11 +10,10 @@ use tidegate_core::id::Partition;
 use tidegate_discord::deploy;
 
 use super::RoutingState;
-use crate::api;
 
 /// How the partition of a request is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RoutingRule {
+pub(crate) enum RoutingRule {
     /// By the id in its path.
     Operation,
     /// By the upstream, or the group, in its body.
@@ -45,29 +43,6 @@ impl RoutingRule {
     pub(super) const fn uses_local_config(self) -> bool {
         matches!(self, Self::Submission | Self::Batch | Self::Deployment | Self::Limit | Self::Proxy)
     }
-}
-
-/// The rule of a route; `None` for those that each node serves by itself.
-pub(super) fn rule_for(method: MethodFilter, path: &str) -> Option<RoutingRule> {
-    Some(match path {
-        "/v1/operations" if method == MethodFilter::POST => RoutingRule::Submission,
-        "/v1/operations" => RoutingRule::Operations,
-        "/v1/operations/batch" => RoutingRule::Batch,
-        "/v1/deployments" if method == MethodFilter::POST => RoutingRule::Deployment,
-        "/v1/operations/{id}"
-        | "/v1/operations/{id}/why"
-        | "/v1/operations/{id}/cancel"
-        | "/v1/operations/{id}/rerun"
-        | "/v1/operations/{id}/resolve"
-        | "/operations/{id}" => RoutingRule::Operation,
-        "/v1/groups" => RoutingRule::Groups,
-        "/v1/groups/{group}/pause" => RoutingRule::Pause,
-        "/v1/groups/{group}" | "/v1/groups/{group}/resume" | "/groups/{group}" => RoutingRule::Group,
-        "/v1/limits" => RoutingRule::Limits,
-        "/v1/limits/{*name}" => RoutingRule::Limit,
-        path if api::PROXY.contains(&path) => RoutingRule::Proxy,
-        _ => return None,
-    })
 }
 
 /// The fields of a submission that decide its partition.

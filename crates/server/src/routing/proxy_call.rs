@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::placement::PlacementKey;
 use super::relay::{self, ANSWER_LEN_MAX, ForwardRetry};
 use super::{RoutedCall, RoutingState};
+use crate::api::route::Idempotence;
 use crate::pacing::request::{GROUP, end_to_end_headers};
 use crate::pacing::response::{self, without_made_up_length};
 use crate::pacing::stored;
@@ -104,8 +105,7 @@ fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
     let content_type = headers.and_then(|headers| headers.get(CONTENT_TYPE)?.to_str().ok());
     let (method, pacing) = (&call.method, &front.server.pacing);
     let reads = || pacing.only_reads(method.as_str(), &call.target, content_type, &call.body);
-    let is_kept = call.streamed.is_none();
-    if is_kept && (method.is_safe() || reads()) { ForwardRetry::Allowed } else { ForwardRetry::Forbidden }
+    call.retry(|| call.streamed.is_none() && (method.is_safe() || reads()))
 }
 
 /// Waits for an operation whose partition moved to another node. It ends there by its deadline at
@@ -123,11 +123,12 @@ async fn follow_operation(
             target: format!("/v1/operations/{id}?wait_ms={}", left.min(LOOK_MS)),
             body: bytes::Bytes::new(),
             content_type: None,
+            idempotence: Idempotence::Always,
             proxy: None,
             streamed: None,
             ..call.clone()
         };
-        let told = relay::forward_to_partition(front, id.partition(), &look, ForwardRetry::Allowed).await;
+        let told = relay::forward_to_partition(front, id.partition(), &look, look.retry(|| false)).await;
         if let Ok(told) = Limited::new(told.into_body(), ANSWER_LEN_MAX).collect().await
             && let Some(response) = stored::stored_response(&call.method, id, &told.to_bytes())
         {

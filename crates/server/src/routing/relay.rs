@@ -44,12 +44,7 @@ pub(super) enum ForwardRetry {
 pub(super) async fn by_id(front: &RoutingState, call: RoutedCall) -> Response {
     match placement::id_in(&call.target) {
         Some(id) if id.partition() < front.cluster.partitions() => {
-            let again = if call.method == axum::http::Method::GET {
-                ForwardRetry::Allowed
-            } else {
-                ForwardRetry::Forbidden
-            };
-            forward_to_partition(front, id.partition(), &call, again).await
+            forward_to_partition(front, id.partition(), &call, call.retry(|| false)).await
         }
         // That partition reports that there is no such operation.
         _ => forward_to_partition(front, 0, &call, ForwardRetry::Allowed).await,
@@ -58,14 +53,13 @@ pub(super) async fn by_id(front: &RoutingState, call: RoutedCall) -> Response {
 
 pub(super) async fn by_placement(front: &RoutingState, call: RoutedCall) -> Response {
     let head = PlacementKey::read(&call.body);
-    let again = if head.may_be_repeated() { ForwardRetry::Allowed } else { ForwardRetry::Forbidden };
-    let partition = head.partition(front);
+    let (partition, again) = (head.partition(front), call.retry(|| head.may_be_repeated()));
     forward_to_partition(front, partition, &call, again).await
 }
 
 pub(super) async fn by_guild(front: &RoutingState, call: RoutedCall) -> Response {
     let partition = PlacementKey::from_deployment(&call.body).partition(front);
-    forward_to_partition(front, partition, &call, ForwardRetry::Forbidden).await
+    forward_to_partition(front, partition, &call, call.retry(|| false)).await
 }
 
 pub(super) async fn by_limit(front: &RoutingState, call: RoutedCall) -> Response {
@@ -76,7 +70,7 @@ pub(super) async fn by_limit(front: &RoutingState, call: RoutedCall) -> Response
         return ApiError(Error::new(ErrorCode::NotNow, message)).into_response();
     }
     let partition = placement::upstream_partition(&upstream, front.cluster.partitions());
-    forward_to_partition(front, partition, &call, ForwardRetry::Allowed).await
+    forward_to_partition(front, partition, &call, call.retry(|| false)).await
 }
 
 /// Sends a request to the partition, wherever it is.

@@ -11,6 +11,7 @@ use tidegate_core::State;
 
 use super::relay::{self, ANSWER_LEN_MAX};
 use super::{RoutedCall, RoutingState};
+use crate::api::route::Idempotence;
 use crate::api::submit::waited_status;
 use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
@@ -45,8 +46,14 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
     let accepted = || Response::from_parts(head.clone(), body.clone().into());
     let Some(id) = receipt["id"].as_str() else { return accepted() };
     let target = format!("/v1/operations/{id}?wait_ms={}", wait.most.as_millis());
-    let look =
-        RoutedCall { method: Method::GET, target, content_type: None, body: bytes::Bytes::new(), ..call };
+    let look = RoutedCall {
+        method: Method::GET,
+        target,
+        content_type: None,
+        body: bytes::Bytes::new(),
+        idempotence: Idempotence::Always,
+        ..call
+    };
     let ended = relay::by_id(front, look).await;
     if ended.status() != StatusCode::OK {
         // It was accepted, whatever became of the poll.

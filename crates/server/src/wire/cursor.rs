@@ -90,10 +90,10 @@ mod tests {
     #[test]
     fn only_a_cursor_of_the_same_list_is_taken() {
         let id = OperationId::new(Time::from_millis(7), 0, Seq(9));
-        let filter = Filter { group: Some("g".into()), ..Filter::default() };
+        let filter = Filter::default().with_group("g");
         let cursor = write(id, &filter);
         assert_eq!(read(&cursor, &filter), Ok(id));
-        let other = Filter { states: vec![State::Failed], ..filter.clone() };
+        let other = filter.clone().with_states(vec![State::Failed]);
         let made_up =
             [String::new(), "x".into(), "é".repeat(21), format!("{cursor}0"), cursor.replace('9', "8")];
         assert!(read(&cursor, &other).is_err());

@@ -34,15 +34,12 @@ pub(crate) fn read(body: &[u8]) -> Result<DeploymentRequest> {
         .text()
         .and_then(|text| text.map(|text| parse_discord_id(audit_channel.name, &text)).transpose());
     let (guild, audit_channel) = (problems.check(guild), problems.check(audit_channel));
-    let wanted = DeployRequest {
-        guild: guild.unwrap_or(Id(0)),
-        upstream: problems.check(upstream.required_text()),
-        file: FILE.to_owned(),
-        template: problems.check(template.required_text()),
-        prune: problems.check(prune.flag()).unwrap_or(false),
-        verify: problems.check(verify.flag()).unwrap_or(false),
-        audit_channel,
-    };
+    let wanted = DeployRequest::new(guild.unwrap_or(Id(0)), problems.check(template.required_text()))
+        .with_upstream(problems.check(upstream.required_text()))
+        .with_file(FILE)
+        .with_prune(problems.check(prune.flag()).unwrap_or(false))
+        .with_verify(problems.check(verify.flag()).unwrap_or(false))
+        .with_audit_channel(audit_channel);
     let dry_run = problems.check(dry_run.flag()).unwrap_or(false);
     problems.finish()?;
     let length = serde_json::to_vec(&wanted).map_or(usize::MAX, |kept| kept.len());

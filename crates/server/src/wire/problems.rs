@@ -34,8 +34,9 @@ impl RequestProblems {
     /// The first problem, with the others.
     pub(crate) fn finish(self) -> Result<()> {
         let mut all = self.0.into_iter();
-        let Some(first) = all.next() else { return Ok(()) };
-        Err(Error { also: all.collect(), ..first })
+        let Some(mut first) = all.next() else { return Ok(()) };
+        first.also = all.collect();
+        Err(first)
     }
 }
 
@@ -51,7 +52,9 @@ mod tests {
         assert_eq!(problems.check(Ok(7)), 7);
         assert!(problems.is_empty());
         assert_eq!(problems.check::<u64>(Err(problem("a"))), 0);
-        problems.add(Error { also: [problem("c")].into(), ..problem("b") });
+        let mut second = problem("b");
+        second.also = [problem("c")].into();
+        problems.add(second);
         let told = problems.finish().unwrap_err();
         let fields: Vec<_> = told.also.iter().map(|also| also.field.as_deref()).collect();
         assert_eq!((told.field.as_deref(), fields), (Some("a"), vec![Some("b"), Some("c")]));

@@ -81,21 +81,19 @@ fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Resu
     let deployment_id = short(12, 0..=TRACE_LEN_MAX);
     let attempts = problems.check(field(6).integer(1..=u64::from(ATTEMPTS_MAX)));
     let priority = problems.check(field(9).integer(0..=u64::from(PRIORITY_MAX)));
-    let submission = Submission {
-        cost: problems.check(cost(field(5))),
-        dedupe_key,
-        max_attempts: attempts.and_then(|n| u16::try_from(n).ok()),
-        deadline: problems.check(deadline(field(7), &horizon)),
-        delay: problems.check(field(8).integer(horizon)).map(Duration::from_millis),
-        priority: priority.map_or(0, |n| n as u8),
-        on_unknown: problems.check(field(10).word(&ON_UNKNOWN)),
-        on_failure: problems.check(field(11).word(&ON_FAILURE)),
-        deployment_id,
-        deadline_at: problems.check(deadline_at(field(13))),
-        upstream: Some(Arc::from(upstream.as_str())),
-        request_id: Some(Arc::clone(request_id)),
-        ..Submission::new(kind, group, payload)
-    };
+    let mut submission = Submission::new(kind, group, payload)
+        .with_upstream(upstream.as_str())
+        .with_request_id(Arc::clone(request_id))
+        .with_max_attempts(attempts.and_then(|n| u16::try_from(n).ok()))
+        .with_deadline(problems.check(deadline(field(7), &horizon)))
+        .with_delay(problems.check(field(8).integer(horizon)).map(Duration::from_millis))
+        .with_priority(priority.map_or(0, |n| n as u8))
+        .with_on_unknown(problems.check(field(10).word(&ON_UNKNOWN)))
+        .with_on_failure(problems.check(field(11).word(&ON_FAILURE)))
+        .with_deadline_at(problems.check(deadline_at(field(13))));
+    submission.cost = problems.check(cost(field(5)));
+    submission.dedupe_key = dedupe_key;
+    submission.deployment_id = deployment_id;
     if !problems.is_empty() && !request.is_empty() {
         // Nothing else will check it.
         problems.check(request::check_request(request));
@@ -200,7 +198,7 @@ mod tests {
             include_str!("../../../store-postgres/src/sql/submissions.sql")
         );
         for bound in [
-            format!("len_max CONSTANT int := {};", crate::edge::content::ONE_MAX),
+            format!("len_max CONSTANT int := {};", crate::edge::content::BodyBound::Operation.len_max()),
             format!("'group', 'UTF8')) NOT BETWEEN 1 AND {GROUP_LEN_MAX} "),
             format!("'dedupe_key', 'UTF8')) NOT BETWEEN 1 AND {DEDUPE_KEY_LEN_MAX} "),
         ] {

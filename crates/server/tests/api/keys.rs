@@ -148,9 +148,7 @@ async fn idm_22_each_call_asks_for_its_scope() {
 #[tokio::test]
 async fn idm_22_a_claim_is_released_and_nothing_else() {
     within(async {
-        let store = tidegate_server::backend::open("memory:", std::sync::Arc::new(tidegate_store::WallClock))
-            .await
-            .unwrap();
+        let store = tidegate_server::backend::open("memory:").await.unwrap();
         let gate = KeyStore::new(store.clone());
         let router = tidegate_server::keys_router(gate.keys(), "tester");
         let claim = |lease| RecordClaim {
@@ -196,8 +194,7 @@ async fn ask(router: &axum::Router, method: &str, path: &str, body: Value) -> An
 #[tokio::test]
 async fn idm_22_an_answer_is_recorded_for_an_unknown_outcome() {
     within(async {
-        let clock = std::sync::Arc::new(tidegate_store::WallClock);
-        let store = tidegate_server::backend::open("memory:", clock).await.unwrap();
+        let store = tidegate_server::backend::open("memory:").await.unwrap();
         let router = tidegate_server::keys_router(KeyStore::new(store.clone()).keys(), "tester");
         let lease = std::time::Duration::from_secs(3_600);
         let token = HolderToken([2; 16]);

@@ -162,8 +162,10 @@ async fn a_misspelled_group_is_not_paused() {
 async fn waiting_ends_at_an_unknown_outcome() {
     within(async {
         let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
-        let id = world.submit(with("on_unknown", "ask")).await;
         let started = tokio::time::Instant::now();
+        let submitted = world.post("/v1/operations?wait_ms=50000", with("on_unknown", "ask")).await;
+        assert_eq!((submitted.status, submitted.text("state")), (200, "unknown".into()));
+        let id = submitted.text("id");
         let found = world.get(&format!("/v1/operations/{id}?wait_ms=50000")).await;
         assert_eq!(found.text("state"), "unknown");
         let again = world.get(&format!("/v1/operations/{id}?wait_ms=50000")).await;

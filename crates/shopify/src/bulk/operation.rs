@@ -15,6 +15,7 @@ pub struct ResultUrl(String);
 /// The status of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are Shopify's words")]
+#[non_exhaustive]
 pub enum BulkStatus {
     Created,
     Running,
@@ -29,6 +30,7 @@ pub enum BulkStatus {
 
 /// A bulk operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BulkOperation {
     /// Its id: `gid://shopify/BulkOperation/…`.
     pub id: String,
@@ -52,6 +54,7 @@ pub struct BulkOperation {
 
 /// A bulk operation that has completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompletedBulk {
     /// Its id.
     pub id: String,

@@ -7,15 +7,15 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 use serde_json::Value;
-use tidegate_core::{Time, Verdict};
+use tidegate_core::{AttemptEnd, OnUnknown, RetryRule, Time, VerdictClass};
 use tidegate_store::Clock;
 use tidegate_upstream::http::response::{Content, UpstreamResponse};
-use tidegate_upstream::http::send::Sender;
+use tidegate_upstream::http::send::{NoResponse, Sender};
 use tidegate_upstream::{Call, HttpRequest};
 
 use super::error::ShopifyErrorKind;
 use crate::delay::{TooManyRequests, from_429};
-use crate::response_meta::{GraphqlErrorCode, GraphqlOutcome, ResponseMeta};
+use crate::response_meta::{GraphqlErrorCode, GraphqlOutcome, INTERNAL_ERROR, ResponseMeta, UNREADABLE};
 
 /// The most that one query may cost, on every plan, in points.
 const QUERY_MAX: f64 = 1_000.0;
@@ -49,7 +49,9 @@ pub(crate) enum AttemptOutcome {
     Throttled { after: Option<Duration> },
     /// It was not sent.
     NotSent(String),
-    /// It may have run.
+    /// It did not run, or may run twice: it may be sent again.
+    Failed(String),
+    /// It may have run, and must not run twice.
     Unknown(String),
     /// It did not run, and repeating is pointless.
     Refused(ShopifyErrorKind),
@@ -61,39 +63,45 @@ impl ShopSender {
         &self,
         request: HttpRequest,
         speech: ApiKind,
+        on_unknown: OnUnknown,
         operation: &str,
     ) -> AttemptResult {
+        let rule = self.sender.retry_rule(on_unknown);
         let call = Call {
             payload: b"",
             attempt: 1,
             reconcile_first: false,
+            on_unknown,
             now: self.clock.now(),
             deadline: None,
             operation,
         };
         match self.sender.exchange(request, call).await {
-            Ok(answer) => interpret(answer, speech),
+            Ok(answer) => interpret(answer, speech, rule),
             Err(missed) => {
-                AttemptResult { meta: ResponseMeta::default(), outcome: no_answer_outcome(missed.verdict) }
+                AttemptResult { meta: ResponseMeta::default(), outcome: no_answer_outcome(missed, rule) }
             }
         }
     }
 }
 
-fn no_answer_outcome(verdict: Verdict) -> AttemptOutcome {
-    match verdict {
-        Verdict::Retry { fault, .. } => AttemptOutcome::NotSent(fault.message),
-        Verdict::Unknown(fault) | Verdict::Rejected(fault) | Verdict::Throttled { fault, .. } => {
-            AttemptOutcome::Unknown(fault.message)
-        }
-        Verdict::Done | Verdict::Returned | Verdict::Canceled { .. } => {
-            AttemptOutcome::Unknown("No answer came.".into())
-        }
+fn no_answer_outcome(NoResponse { end, fault }: NoResponse, rule: RetryRule) -> AttemptOutcome {
+    match end {
+        AttemptEnd::NotSent => AttemptOutcome::NotSent(fault.message),
+        _ => failure_outcome(end, rule, fault.message),
+    }
+}
+
+/// Returns the outcome of an attempt that failed with this end.
+fn failure_outcome(end: AttemptEnd, rule: RetryRule, reason: String) -> AttemptOutcome {
+    match rule.classify(end) {
+        VerdictClass::Retry => AttemptOutcome::Failed(reason),
+        _ => AttemptOutcome::Unknown(reason),
     }
 }
 
 /// Interprets a response.
-pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind) -> AttemptResult {
+pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind, rule: RetryRule) -> AttemptResult {
     let UpstreamResponse { status, headers, content, at } = answer;
     let (body, cut) = match content {
         Content::Whole(body) => (body, None),
@@ -107,24 +115,39 @@ pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind) -> AttemptRes
         ApiKind::Graphql => ResponseMeta::from_graphql(&headers, &body),
         ApiKind::Rest => ResponseMeta::from_headers(&headers),
     };
-    let what = match status.as_u16() {
-        429 => AttemptOutcome::Throttled { after: retry_after_429(&headers, &body, at) },
-        200..=299 => match cut {
-            Some(reason) => AttemptOutcome::Unknown(format!("It was answered {status}, but {reason}.")),
-            None if speech == ApiKind::Graphql => graphql_outcome(&said, status.as_u16(), headers, body),
-            None => AttemptOutcome::Done { status: status.as_u16(), headers, body },
-        },
-        408 | 425 | 500..=599 => AttemptOutcome::Unknown(format!("It was answered {status}.")),
-        status => AttemptOutcome::Refused(ShopifyErrorKind::Refused { status, body: Box::new(json(&body)) }),
+    let end = AttemptEnd::Answered { status: status.as_u16(), is_complete: cut.is_none() };
+    let what = match rule.classify(end) {
+        VerdictClass::Throttled => AttemptOutcome::Throttled { after: retry_after_429(&headers, &body, at) },
+        VerdictClass::Done if speech == ApiKind::Graphql => {
+            graphql_outcome(&said, status.as_u16(), headers, body, rule)
+        }
+        VerdictClass::Done => AttemptOutcome::Done { status: status.as_u16(), headers, body },
+        VerdictClass::Rejected => AttemptOutcome::Refused(ShopifyErrorKind::Refused {
+            status: status.as_u16(),
+            body: Box::new(json(&body)),
+        }),
+        VerdictClass::Retry | VerdictClass::Unknown => {
+            let reason = match cut.filter(|_| status.is_success()) {
+                Some(reason) => format!("It was answered {status}, but {reason}."),
+                None => format!("It was answered {status}."),
+            };
+            failure_outcome(end, rule, reason)
+        }
     };
     AttemptResult { meta: said, outcome: what }
 }
 
 /// Interprets a 200 of GraphQL: errors are inside.
-fn graphql_outcome(said: &ResponseMeta, status: u16, headers: HeaderMap, body: Bytes) -> AttemptOutcome {
+fn graphql_outcome(
+    said: &ResponseMeta,
+    status: u16,
+    headers: HeaderMap,
+    body: Bytes,
+    rule: RetryRule,
+) -> AttemptOutcome {
     match said.graphql_outcome() {
         GraphqlOutcome::StillRunning => {
-            AttemptOutcome::Unknown("A request with the same key is still running.".into())
+            AttemptOutcome::Failed("A request with the same key is still running.".into())
         }
         GraphqlOutcome::Done => AttemptOutcome::Done { status, headers, body },
         GraphqlOutcome::Throttled => {
@@ -133,11 +156,15 @@ fn graphql_outcome(said: &ResponseMeta, status: u16, headers: HeaderMap, body: B
         GraphqlOutcome::TooCostly { cost, most } => {
             AttemptOutcome::Refused(ShopifyErrorKind::TooCostly { cost: points(cost), most: points(most) })
         }
-        GraphqlOutcome::Broken => AttemptOutcome::Unknown("It was answered INTERNAL_SERVER_ERROR.".into()),
+        GraphqlOutcome::Broken => {
+            failure_outcome(INTERNAL_ERROR, rule, "It was answered INTERNAL_SERVER_ERROR.".into())
+        }
         GraphqlOutcome::Refused(_) => AttemptOutcome::Refused(refusal_kind(said, &body)),
-        GraphqlOutcome::Unreadable => AttemptOutcome::Unknown(format!(
-            "It was answered {status} with neither data nor errors that can be read."
-        )),
+        GraphqlOutcome::Unreadable => failure_outcome(
+            UNREADABLE,
+            rule,
+            format!("It was answered {status} with neither data nor errors that can be read."),
+        ),
     }
 }
 

@@ -20,6 +20,7 @@ use super::{Inner, Shopify};
 use crate::budget::BULK_AT_ONCE_DEFAULT;
 use crate::bulk::{LINE_MAX_DEFAULT, PollIntervals, Waiters};
 use crate::cost::CostCache;
+use crate::dialect::SERVER_ERRORS;
 use crate::endpoint::Endpoint;
 use crate::once_logger::OnceLogger;
 use crate::shop::ShopId;
@@ -141,14 +142,12 @@ impl Builder {
         let pace = Pacer::buckets(&store, &shop)?;
         let lease = NamedLease::with_places(store, shop.bulk_lease(), self.lease_ttl, self.bulk_at_once)?;
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("https://{shop}.myshopify.com"));
-        let config = UpstreamConfig {
-            token: Some(self.token.clone()),
-            token_header: TokenHeader::parse(TOKEN_HEADER),
-            timeout: self.timeout,
-            ..UpstreamConfig::new(shop.as_str(), base_url)
-        };
+        let config = UpstreamConfig::new(shop.as_str(), base_url)
+            .with_token(self.token.clone())
+            .with_token_header(TokenHeader::parse(TOKEN_HEADER))
+            .with_timeout(self.timeout);
         config.validate()?;
-        let config = UpstreamConfig { response_max_bytes: ANSWER_MAX, ..config };
+        let config = config.with_response_max_bytes(ANSWER_MAX);
         self.build_with(shop.as_str(), &config, pace, Some(lease))
     }
 
@@ -168,7 +167,10 @@ impl Builder {
         lease: Option<NamedLease>,
     ) -> Result<Shopify> {
         let (root, _) = Endpoint::root(&config.base_url);
-        let config = &UpstreamConfig { base_url: root.to_owned(), ..config.clone() };
+        let mut config = config.clone();
+        config.base_url = root.to_owned();
+        config.server_errors.get_or_insert(SERVER_ERRORS);
+        let config = &config;
         let is_plain = config.base_url.starts_with("http://");
         let downloads = Downloads::new(is_plain, CONNECT_TIMEOUT_DEFAULT, config.timeout)
             .map_err(|error| Error::with_source(ShopifyErrorKind::Invalid(error.to_string()), error))?;

@@ -94,7 +94,9 @@ impl Pacer {
                     AttemptOutcome::Throttled { .. }
                     | AttemptOutcome::NotSent(_)
                     | AttemptOutcome::Refused(_) => 0,
-                    AttemptOutcome::Done { .. } | AttemptOutcome::Unknown(_) => asked,
+                    AttemptOutcome::Done { .. } | AttemptOutcome::Failed(_) | AttemptOutcome::Unknown(_) => {
+                        asked
+                    }
                 };
                 heard.spent += tried.meta.cost.actual.unwrap_or(unsaid);
                 if tried.meta.cost.available.is_some() {
@@ -117,7 +119,9 @@ impl Pacer {
 fn spent(tried: &AttemptResult, grant: &Grant) -> Option<Tokens> {
     match &tried.outcome {
         AttemptOutcome::Throttled { .. } | AttemptOutcome::NotSent(_) => Some(0.into()),
-        AttemptOutcome::Unknown(_) => tried.meta.cost.actual.map(Tokens::from_micro),
+        AttemptOutcome::Failed(_) | AttemptOutcome::Unknown(_) => {
+            tried.meta.cost.actual.map(Tokens::from_micro)
+        }
         AttemptOutcome::Done { .. } | AttemptOutcome::Refused(_) => {
             Some(tried.meta.cost.actual.map_or_else(|| grant.reserved().into(), Tokens::from_micro))
         }

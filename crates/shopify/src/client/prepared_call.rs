@@ -3,6 +3,7 @@
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use tidegate_core::OnUnknown;
 use tidegate_core::fingerprint::hex;
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::{Body, HttpRequest, Method};
@@ -23,8 +24,8 @@ pub(crate) struct PreparedCall {
     pub(crate) cost: u64,
     /// The key of its cost in the cache.
     pub(crate) shape: Option<u128>,
-    /// Whether sending it twice has the same effect as sending it once.
-    pub(crate) may_repeat: bool,
+    /// What follows an unknown outcome: it is sent again where twice is the same as once.
+    pub(crate) on_unknown: OnUnknown,
 }
 
 /// What a document contains.
@@ -61,7 +62,7 @@ impl PreparedCall {
                 .map_or(UNREADABLE_COST * MICRO, |read| read.cost)
                 .clamp(MICRO, SINGLE_MAX * MICRO),
             shape: read.as_ref().map(|read| read.shape),
-            may_repeat: read.is_some_and(|read| read.may_repeat),
+            on_unknown: on_unknown(read.is_some_and(|read| read.may_repeat)),
         })
     }
 
@@ -86,8 +87,14 @@ impl PreparedCall {
             request.body = Body::Json(to_raw_json(body)?);
         }
         request.validate()?;
-        Ok(Self { request, api: ApiKind::Rest, cost: 0, shape: None, may_repeat: method.is_idempotent() })
+        let on_unknown = on_unknown(method.is_idempotent());
+        Ok(Self { request, api: ApiKind::Rest, cost: 0, shape: None, on_unknown })
     }
+}
+
+/// Returns what follows an unknown outcome.
+const fn on_unknown(may_repeat: bool) -> OnUnknown {
+    if may_repeat { OnUnknown::Repeat } else { OnUnknown::Ask }
 }
 
 /// Reads a document; returns nothing for an invalid one, which is then sent once, as it is.
@@ -155,7 +162,7 @@ mod tests {
             ("mutation { tagsAdd(id: 1) @idempotent(key: \"7\") { id } }", true),
             ("what is this", false),
         ] {
-            assert_eq!(ask(text, "2026-04", &memory).may_repeat, may_repeat, "{text}");
+            assert_eq!(ask(text, "2026-04", &memory).on_unknown, on_unknown(may_repeat), "{text}");
         }
     }
 
@@ -165,10 +172,14 @@ mod tests {
         let memory = CostCache::default();
         let refund = "mutation { refundCreate(input: {}) { refund { id } } }";
         let (one, other) = (ask(refund, "2026-04", &memory), ask(refund, "2026-04", &memory));
-        assert!(one.may_repeat && sent(&one).contains("@idempotent(key: "), "{}", sent(&one));
+        assert!(
+            one.on_unknown == OnUnknown::Repeat && sent(&one).contains("@idempotent(key: "),
+            "{}",
+            sent(&one)
+        );
         assert_ne!(sent(&one), sent(&other), "each call has a key of its own");
         let old = ask(refund, "2025-10", &memory);
-        assert!(!old.may_repeat && !sent(&old).contains("@idempotent"));
+        assert!(old.on_unknown == OnUnknown::Ask && !sent(&old).contains("@idempotent"));
     }
 
     /// LIM-8: a cost is estimated from the text, and cached by its shape once it was reported.

@@ -11,6 +11,7 @@ use crate::response_meta::ResponseMeta;
 
 /// The response to a query or mutation that ran.
 #[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct GraphqlResponse {
     /// The data.
     pub data: Value,
@@ -22,6 +23,7 @@ pub struct GraphqlResponse {
 
 /// The response to a REST call that succeeded.
 #[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RestResponse {
     /// Its status.
     pub status: u16,

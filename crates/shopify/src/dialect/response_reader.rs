@@ -19,13 +19,11 @@ use crate::version::ApiVersion;
 pub(super) enum CallKind {
     Graphql {
         shape: Option<CallShape>,
-        reads: bool,
         /// Its assumed cost, in micro-points.
         estimated: u64,
     },
     Rest {
         shape: String,
-        reads: bool,
     },
 }
 
@@ -55,12 +53,12 @@ impl ResponseInterpreter for ResponseReader<'_> {
         self.dialect.once_logger.log(&self.dialect.gate, &said, self.asked);
         let call = verdict::AnsweredCall { asked, answer, body, meta: &said };
         match &self.call {
-            CallKind::Graphql { shape, reads, estimated } => {
-                let verdict = verdict::graphql_verdict(&call, &self.dialect.points, *reads, verdict);
+            CallKind::Graphql { shape, estimated } => {
+                let verdict = verdict::graphql_verdict(&call, &self.dialect.points, verdict);
                 self.graphql(&said, answer, verdict, shape.as_ref(), *estimated)
             }
-            CallKind::Rest { shape, reads } => {
-                let verdict = verdict::rest_verdict(&call, &self.dialect.requests, *reads, verdict);
+            CallKind::Rest { shape } => {
+                let verdict = verdict::rest_verdict(&call, &self.dialect.requests, verdict);
                 self.rest(&said, answer, verdict, shape)
             }
         }

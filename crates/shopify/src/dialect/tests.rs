@@ -6,20 +6,21 @@ use std::path::Path;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use tidegate_core::{Time, Verdict};
+use tidegate_core::{RetryRule, Time, Verdict, VerdictClass};
 use tidegate_upstream::Body;
 use tidegate_upstream::http::Meaning;
 use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
 use tidegate_upstream::http::target::BaseUrl;
 
 use super::*;
+use crate::client::attempt::{ApiKind, AttemptOutcome, interpret};
 
 const PATH: &str = "/admin/api/2026-04/graphql.json";
 
 fn graphql(path: &str, query: &str, variables: &str) -> HttpRequest {
     let json = format!(r#"{{"query":{},"variables":{variables}}}"#, serde_json::to_string(query).unwrap());
     let body: Body = serde_json::from_str(&json).unwrap();
-    HttpRequest { body, ..HttpRequest::new(Method::Post, path) }
+    HttpRequest::new(Method::Post, path).with_body(body)
 }
 
 fn rest(method: Method) -> HttpRequest {
@@ -38,11 +39,75 @@ fn answer(status: u16, headers: HeaderMap, body: &str) -> UpstreamResponse {
 
 /// Returns the dialect's interpretation of a response, and what is sent.
 fn meaning(dialect: &ShopifyDialect, mut request: HttpRequest, answer: &UpstreamResponse) -> Meaning {
+    let retry_rule = RetryRule::new(dialect.on_unknown(&request), dialect.server_errors());
     let reader = dialect.prepare_request(&mut request, "op-1").unwrap();
     let base = BaseUrl::parse("http://acme").unwrap();
-    let asked = RequestSummary { method: request.method, upstream: "acme", base: &base };
+    let asked = RequestSummary { method: request.method, upstream: "acme", base: &base, retry_rule };
     let verdict = answer.verdict(&asked);
     reader.interpret(answer, &asked, verdict)
+}
+
+/// Returns the client's outcome of the same response, in the same words as a verdict.
+fn client_class(dialect: &ShopifyDialect, request: &HttpRequest, answer: &UpstreamResponse) -> VerdictClass {
+    let api = if dialect.endpoint.is_graphql(request) { ApiKind::Graphql } else { ApiKind::Rest };
+    let rule = RetryRule::new(dialect.on_unknown(request), dialect.server_errors());
+    match interpret(answer.clone(), api, rule).outcome {
+        AttemptOutcome::Done { .. } => VerdictClass::Done,
+        AttemptOutcome::Throttled { .. } => VerdictClass::Throttled,
+        AttemptOutcome::NotSent(_) | AttemptOutcome::Failed(_) => VerdictClass::Retry,
+        AttemptOutcome::Unknown(_) => VerdictClass::Unknown,
+        AttemptOutcome::Refused(_) => VerdictClass::Rejected,
+    }
+}
+
+fn class(verdict: &Verdict) -> VerdictClass {
+    match verdict {
+        Verdict::Done => VerdictClass::Done,
+        Verdict::Throttled { .. } => VerdictClass::Throttled,
+        Verdict::Retry { .. } => VerdictClass::Retry,
+        Verdict::Rejected(_) => VerdictClass::Rejected,
+        Verdict::Unknown(_) => VerdictClass::Unknown,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// OPS-23: the queue and the client agree on every response, for reads and changes, GraphQL and
+/// REST: a mutation answered 503 is sent again by both, and one answered 500 by neither.
+#[test]
+fn ops_23_the_queue_and_the_client_agree() {
+    let dialect = ShopifyDialect::new("acme", 1);
+    let calls = [
+        graphql(PATH, "{ shop { id } }", "{}"),
+        graphql(PATH, "mutation { productCreate(product: {}) { product { id } } }", "{}"),
+        graphql(PATH, "mutation { refundCreate(input: {}) { refund { id } } }", "{}"),
+        rest(Method::Get),
+        rest(Method::Put),
+        rest(Method::Post),
+    ];
+    let error = |code: &str| format!(r#"{{"errors":[{{"message":"m","extensions":{{"code":"{code}"}}}}]}}"#);
+    let bodies = [
+        r#"{"data":{"shop":{"id":"7"}}}"#.to_owned(),
+        "<html>".to_owned(),
+        error("INTERNAL_SERVER_ERROR"),
+        error("THROTTLED"),
+        error("ACCESS_DENIED"),
+    ];
+    let mut seen = 0;
+    for request in &calls {
+        for (status, body) in (200..600).flat_map(|status| bodies.iter().map(move |body| (status, body))) {
+            let whole = answer(status, HeaderMap::new(), body);
+            let cut = UpstreamResponse { content: Content::Cut("it broke".into()), ..whole.clone() };
+            for came in [whole, cut] {
+                let queue = class(&meaning(&dialect, request.clone(), &came).verdict);
+                assert_eq!(client_class(&dialect, request, &came), queue, "{request:?} {status} {body}");
+                seen += usize::from(queue == VerdictClass::Unknown);
+            }
+        }
+    }
+    assert!(seen > 0);
+    let change =
+        |status| class(&meaning(&dialect, calls[1].clone(), &answer(status, HeaderMap::new(), "")).verdict);
+    assert_eq!([503, 500].map(change), [VerdictClass::Retry, VerdictClass::Unknown]);
 }
 
 fn points(dialect: &ShopifyDialect, query: &str, variables: &str) -> u64 {

@@ -1,16 +1,18 @@
-//! Decides what a response of Shopify means for the operation. A 200 may contain a refusal, and a
-//! failed call may have taken effect all the same; a read is never in doubt.
+//! Decides what a response of Shopify means for the operation. A 200 may contain a refusal or a
+//! server error.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{DATE, RETRY_AFTER};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Fault, FaultClass, Verdict};
+use tidegate_core::{AttemptEnd, Fault, FaultClass, Verdict, VerdictClass};
 use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
 
 use crate::delay::{TooManyRequests, from_429};
-use crate::response_meta::{GraphqlError, GraphqlErrorCode, GraphqlOutcome, ResponseMeta};
+use crate::response_meta::{
+    GraphqlError, GraphqlErrorCode, GraphqlOutcome, INTERNAL_ERROR, ResponseMeta, UNREADABLE,
+};
 
 /// How long to wait for the first request with the same key.
 const STILL_RUNNING: Duration = Duration::from_secs(1);
@@ -46,12 +48,12 @@ impl AnsweredCall<'_> {
         }
     }
 
-    /// Returns the verdict for a failure on the way after which a change may have been made.
-    fn in_doubt(&self, reads: bool, verdict: Verdict) -> Verdict {
-        let doubtful = matches!(self.answer.status.as_u16(), 500 | 502 | 504);
-        match verdict {
-            Verdict::Retry { fault, .. } if doubtful && !reads => Verdict::Unknown(fault),
-            verdict => verdict,
+    /// Returns the verdict for a 200 that is no success: like that of an attempt with this end.
+    fn failure_verdict(&self, end: AttemptEnd, what: &str) -> Verdict {
+        let fault = self.fault(FaultClass::Transient, what);
+        match self.asked.retry_rule.classify(end) {
+            VerdictClass::Retry => Verdict::Retry { after: None, fault },
+            _ => Verdict::Unknown(fault),
         }
     }
 
@@ -64,35 +66,25 @@ impl AnsweredCall<'_> {
 }
 
 /// Returns the verdict for a response to a REST call.
-pub(super) fn rest_verdict(
-    call: &AnsweredCall<'_>,
-    limit: &Arc<str>,
-    reads: bool,
-    verdict: Verdict,
-) -> Verdict {
+pub(super) fn rest_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Throttled { .. } => call.too_many_verdict(limit),
-        verdict => call.security_rejection().unwrap_or_else(|| call.in_doubt(reads, verdict)),
+        verdict => call.security_rejection().unwrap_or(verdict),
     }
 }
 
 /// Returns the verdict for a response to a GraphQL call.
-pub(super) fn graphql_verdict(
-    call: &AnsweredCall<'_>,
-    limit: &Arc<str>,
-    reads: bool,
-    verdict: Verdict,
-) -> Verdict {
+pub(super) fn graphql_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Throttled { .. } => call.too_many_verdict(limit),
-        Verdict::Done if matches!(call.answer.content, Content::Whole(_)) => ok_verdict(call, limit, reads),
-        verdict => call.security_rejection().unwrap_or_else(|| call.in_doubt(reads, verdict)),
+        Verdict::Done if matches!(call.answer.content, Content::Whole(_)) => ok_verdict(call, limit),
+        verdict => call.security_rejection().unwrap_or(verdict),
     }
 }
 
 /// Returns the verdict for a 200, which is a success only if nothing in it says otherwise. Errors
 /// next to data leave what worked as it is: the caller finds both in the result.
-fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, reads: bool) -> Verdict {
+fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>) -> Verdict {
     match call.meta.graphql_outcome() {
         GraphqlOutcome::StillRunning => {
             let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: a request with the same key is still running";
@@ -100,13 +92,10 @@ fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, reads: bool) -> Verdict
         }
         GraphqlOutcome::Done => Verdict::Done,
         GraphqlOutcome::Throttled => throttled_verdict(call, limit),
-        GraphqlOutcome::Broken => {
-            failure_verdict(call.fault(FaultClass::Transient, "with INTERNAL_SERVER_ERROR"), reads)
+        GraphqlOutcome::Broken => call.failure_verdict(INTERNAL_ERROR, "with INTERNAL_SERVER_ERROR"),
+        GraphqlOutcome::Unreadable => {
+            call.failure_verdict(UNREADABLE, "with neither data nor errors that can be read")
         }
-        GraphqlOutcome::Unreadable => failure_verdict(
-            call.fault(FaultClass::Transient, "with neither data nor errors that can be read"),
-            reads,
-        ),
         GraphqlOutcome::TooCostly { cost, most } => {
             let (cost, most) = (whole_points(cost), most / MICRO);
             let what = format!(
@@ -116,11 +105,6 @@ fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>, reads: bool) -> Verdict
         }
         GraphqlOutcome::Refused(error) => Verdict::Rejected(refusal_fault(call, error)),
     }
-}
-
-/// Returns the verdict when it is unknown whether the call took effect: a read is sent again.
-fn failure_verdict(fault: Fault, reads: bool) -> Verdict {
-    if reads { Verdict::Retry { after: None, fault } } else { Verdict::Unknown(fault) }
 }
 
 fn throttled_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>) -> Verdict {

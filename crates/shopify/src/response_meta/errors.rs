@@ -13,6 +13,7 @@ const CODE_LEN_MAX: usize = 64;
 
 /// The code of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GraphqlErrorCode {
     /// The budget did not hold the cost; nothing ran.
     Throttled,

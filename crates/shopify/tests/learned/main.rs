@@ -4,11 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod shop;
-
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate::{ErrorCode, Submission};
+use tidegate::ErrorCode;
 use tidegate_core::State;
 use tidegate_core::fact::{LimitShape, LimitSource};
 use tidegate_core::operation::MICRO;
@@ -199,7 +197,7 @@ async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
     engine.set_limit("acme/points", lowered).await.unwrap();
     let id = engine.submit(large(5)).await.unwrap().id;
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
-    let stated = Submission { cost: BTreeMap::from([("points".into(), 201)]), ..large(6) };
+    let stated = large(6).with_cost("points", 201);
     assert_eq!(
         engine.submit(stated).await.unwrap_err().code,
         ErrorCode::TooCostly,

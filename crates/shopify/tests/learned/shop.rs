@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use tidegate::{Engine, Executors, Options, Submission};
+use tidegate::{Engine, Executors, Submission};
+use tidegate_core::RetryRule;
 use tidegate_core::model::LimitView;
 use tidegate_shopify::ShopifyDialect;
 use tidegate_store::{Store, WallClock};
@@ -118,9 +119,10 @@ impl Upstream for FakeShop {
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(async move {
             let mut request = Envelope::decode(call.payload).unwrap().request;
+            let retry_rule = RetryRule::new(call.on_unknown, self.dialect.server_errors());
             let reader = self.dialect.prepare_request(&mut request, call.operation).unwrap();
             let base = BaseUrl::parse("http://acme").unwrap();
-            let asked = RequestSummary { method: request.method, upstream: "acme", base: &base };
+            let asked = RequestSummary { method: request.method, upstream: "acme", base: &base, retry_rule };
             let is_graphql = request.path.ends_with("graphql.json");
             let text = String::from_utf8(request.body.into_bytes().to_vec()).unwrap();
             self.arrivals.lock().unwrap().push((text.clone(), Instant::now()));
@@ -147,7 +149,12 @@ pub(crate) fn memory() -> Arc<dyn Store> {
 
 pub(crate) async fn open(store: &Arc<dyn Store>, shop: &Arc<FakeShop>) -> Engine {
     let executors = Executors::from([("http".into(), Arc::clone(shop) as Arc<dyn Upstream>)]);
-    Engine::open(Arc::clone(store), Options::default(), executors, shop.dialect.limits()).await.unwrap()
+    Engine::builder(Arc::clone(store))
+        .executors(executors)
+        .limits(shop.dialect.limits())
+        .open()
+        .await
+        .unwrap()
 }
 
 /// Returns a GraphQL call.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{OnUnknown, Time, Verdict};
+use tidegate_core::{OnUnknown, ServerErrors, Time, Verdict};
 use tidegate_shopify::executor::BulkUpstreams;
 use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
 use tidegate_upstream::{Call, Outcome, Secret, Upstream};
@@ -15,11 +15,9 @@ use crate::scripted::{ScriptedReply, ScriptedServer};
 use crate::world::{TOKEN, at, ms, sim, until};
 
 fn shop(url: &str) -> BulkUpstreams {
-    let config = UpstreamConfig {
-        token: Some(Secret::new(TOKEN)),
-        token_header: TokenHeader::parse("x-shopify-access-token"),
-        ..UpstreamConfig::new("acme", url)
-    };
+    let config = UpstreamConfig::new("acme", url)
+        .with_token(Secret::new(TOKEN))
+        .with_token_header(TokenHeader::parse("x-shopify-access-token"));
     BulkUpstreams::new(&[config]).unwrap()
 }
 
@@ -32,9 +30,17 @@ fn query() -> Vec<u8> {
 }
 
 async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome {
-    let (now, look_first) = (Time::from_millis(1_000), false);
-    shop.carry(Call { payload, attempt, reconcile_first: look_first, now, deadline: None, operation: "op-1" })
-        .await
+    let on_unknown = shop.check(payload, &BTreeMap::new()).unwrap().on_unknown;
+    let call = Call {
+        payload,
+        attempt,
+        reconcile_first: false,
+        on_unknown,
+        now: Time::from_millis(1_000),
+        deadline: None,
+        operation: "op-1",
+    };
+    shop.carry(call).await
 }
 
 fn started() -> ScriptedReply {
@@ -101,6 +107,28 @@ async fn ops_23_a_bulk_query_is_repeated() {
     let before = server.calls();
     call(2, before).await;
     assert!(asked(before).contains("bulkOperations("), "it looks first: {}", asked(before));
+}
+
+/// OPS-23: a start that was not processed is sent again; after a server error it is looked for,
+/// unless the upstream is configured otherwise.
+#[tokio::test]
+async fn ops_23_a_start_that_failed_follows_the_rule() {
+    for (status, server_errors, is_unknown) in [
+        (503, None, false),
+        (500, None, true),
+        (500, Some(ServerErrors::Unknown), true),
+        (500, Some(ServerErrors::Retry), false),
+    ] {
+        let server = ScriptedServer::start(move |_, _| ScriptedReply::status(status)).await;
+        let mut config = UpstreamConfig::new("acme", server.url());
+        config.server_errors = server_errors;
+        let outcome = attempt(&BulkUpstreams::new(&[config]).unwrap(), &query(), 1).await;
+        let is_expected = match is_unknown {
+            true => matches!(outcome.verdict, Verdict::Unknown(_)),
+            false => matches!(outcome.verdict, Verdict::Retry { .. }),
+        };
+        assert!(is_expected, "{status} {server_errors:?}: {outcome:?}");
+    }
 }
 
 /// LIM-23: a start whose response was lost counts with its requested cost, not as nothing.

@@ -23,18 +23,22 @@ const SHOPS: [&str; 2] = ["acme", "other"];
 fn executor(sim: &ShopifySim) -> BulkUpstreams {
     let config = |shop: &&str| {
         let below = if *shop == "other" { "/admin/api/2026-04" } else { "" };
-        UpstreamConfig {
-            token: Some(Secret::new(TOKEN)),
-            token_header: TokenHeader::parse("x-shopify-access-token"),
-            ..UpstreamConfig::new(*shop, format!("{}{below}", at(sim, shop)))
-        }
+        UpstreamConfig::new(*shop, format!("{}{below}", at(sim, shop)))
+            .with_token(Secret::new(TOKEN))
+            .with_token_header(TokenHeader::parse("x-shopify-access-token"))
     };
     BulkUpstreams::new(&SHOPS.iter().map(config).collect::<Vec<_>>()).unwrap()
 }
 
 async fn engine(store: &Arc<dyn Store>, sim: &ShopifySim, options: Options) -> Engine {
     let executors = Executors::from([(Arc::from(KIND), Arc::new(executor(sim)) as Arc<dyn Upstream>)]);
-    Engine::open(Arc::clone(store), options, executors, limits()).await.unwrap()
+    Engine::builder(Arc::clone(store))
+        .options(options)
+        .executors(executors)
+        .limits(limits())
+        .open()
+        .await
+        .unwrap()
 }
 
 /// Returns the limits of both shops, as their dialect creates them.
@@ -103,7 +107,7 @@ async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
 async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
     let (server, sim) = (RedisServer::start(), Arc::new(sim(ms(8_000), 7).await));
     let url = server.url();
-    let short = || Options { lease: ms(1_000), partition_lease: ms(1_000), ..Options::default() };
+    let short = || Options::default().with_lease(ms(1_000)).with_partition_lease(ms(1_000));
     let dying = {
         let (url, sim) = (url.clone(), Arc::clone(&sim));
         move || {
@@ -125,7 +129,13 @@ async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
     let engine = loop {
         // The dead one's lease has to expire.
         let executors = Executors::from([(Arc::from(KIND), Arc::new(executor(&sim)) as Arc<dyn Upstream>)]);
-        match Engine::open(Arc::clone(&store), short(), executors, limits()).await {
+        match Engine::builder(Arc::clone(&store))
+            .options(short())
+            .executors(executors)
+            .limits(limits())
+            .open()
+            .await
+        {
             Ok(engine) => break engine,
             Err(_) => tokio::time::sleep(ms(50)).await,
         }
@@ -140,7 +150,7 @@ async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_after_a_drain_the_next_owner_takes_it_on() {
     let (store, sim) = (memory(), sim(ms(4_000), 7).await);
-    let leaving = engine(&store, &sim, Options { drain: ms(50), ..Options::default() }).await;
+    let leaving = engine(&store, &sim, Options::default().with_drain(ms(50))).await;
     let id = leaving.submit(job("acme", "bulk:1", PRODUCTS)).await.unwrap().id;
     until("it has started", || started(&sim, "acme") == 1).await;
     leaving.drain().await;

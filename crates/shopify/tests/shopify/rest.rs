@@ -53,17 +53,23 @@ async fn lim_2_a_429_is_obeyed() {
     assert!(left < 10_000_000, "a 429 says that nothing is left: {left}");
 }
 
-/// LIM-17: methods that HTTP calls idempotent are retried; a POST that may have taken effect is
-/// not.
+/// LIM-17, OPS-23: methods that HTTP calls idempotent are retried; a POST that may have taken
+/// effect is not, and one that Shopify was not there for is.
 #[tokio::test]
 async fn lim_17_a_post_that_may_have_happened_is_not_repeated() {
-    for failure in [ScriptedReply::Cut, ScriptedReply::status(503)] {
-        for (method, calls) in [(Method::Get, 2), (Method::Put, 2), (Method::Delete, 2), (Method::Post, 1)] {
-            let server = ScriptedServer::answering(vec![failure.clone(), products()]).await;
-            let came = client(&memory(), &server.url()).rest(method, "products/7.json", None).await;
-            assert_eq!((came.is_ok(), server.calls()), (calls == 2, calls), "{method}");
-            assert!(came.err().is_none_or(|error| error.is_unknown()));
-        }
+    let failed = ScriptedReply::status;
+    for (method, failure, calls) in [
+        (Method::Get, ScriptedReply::Cut, 2),
+        (Method::Put, ScriptedReply::Cut, 2),
+        (Method::Delete, failed(500), 2),
+        (Method::Post, ScriptedReply::Cut, 1),
+        (Method::Post, failed(500), 1),
+        (Method::Post, failed(503), 2),
+    ] {
+        let server = ScriptedServer::answering(vec![failure.clone(), products()]).await;
+        let came = client(&memory(), &server.url()).rest(method, "products/7.json", None).await;
+        assert_eq!((came.is_ok(), server.calls()), (calls == 2, calls), "{method} {failure:?}");
+        assert!(came.err().is_none_or(|error| error.is_unknown()));
     }
 }
 

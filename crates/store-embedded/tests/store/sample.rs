@@ -45,7 +45,7 @@ impl TestDir {
 
     pub(crate) fn open(&self) -> Result<EmbeddedStore> {
         let clock = Arc::clone(&self.clock) as _;
-        EmbeddedStore::open(self.path(), Options { clock, faults: Arc::clone(&self.faults) })
+        EmbeddedStore::open(self.path(), Options::new(clock).with_faults(Arc::clone(&self.faults)))
     }
 
     /// Opens the store and acquires the partition.

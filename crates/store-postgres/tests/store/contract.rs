@@ -19,7 +19,7 @@ impl PostgresBackend {
     }
 
     async fn store(&self) -> tidegate_store::Result<Arc<dyn Store>> {
-        let options = Options { clock: Some(Arc::clone(&self.clock) as _) };
+        let options = Options::default().with_clock(Arc::clone(&self.clock) as _);
         let store = PostgresStore::connect_with(&self.server.url(), options).await?;
         store.migrate().await?;
         Ok(Arc::new(store))

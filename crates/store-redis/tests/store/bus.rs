@@ -90,6 +90,19 @@ fn text(event: Option<BusEvent>) -> Bytes {
     }
 }
 
+/// HYD-12, HYD-23: a question from one node finds that no source is there, and finds one that
+/// subscribed on another node.
+#[tokio::test]
+async fn hyd_12_hyd_23_nodes_reach_each_other_and_notice_absence() {
+    let server = RedisServer::start();
+    let (asking, source) = (connect(&server.url()).await.unwrap(), connect(&server.url()).await.unwrap());
+    let question = updated();
+    assert_eq!(asking.publish(&question, Bytes::new()).await.unwrap(), Delivery::NoSubscriber);
+    let mut questions = source.subscribe(&(&question).into()).await.unwrap();
+    assert_eq!(asking.publish(&question, Bytes::from_static(b"7")).await.unwrap(), Delivery::Received);
+    assert_eq!(text(next(&mut questions).await), "7");
+}
+
 /// Two prefixes on one server are two buses.
 #[tokio::test]
 async fn buses_with_different_prefixes_are_apart() {

@@ -3,8 +3,8 @@
 //! new ones are only added.
 
 use tidegate_core::fact::{
-    AcceptedOperation, Counters, Fact, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
-    OperationImage, SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, Counters, Fact, GroupHold, GroupImage, LimitImage, LimitShape,
+    LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{EndState, Fault, FaultClass, Hint};
@@ -67,11 +67,13 @@ choice!(Fact {
     11 => Thawed { limit, at },
     12 => LimitGone { limit, at },
     13 => Sent { seq, fence, at },
+    14 => Polled { seq, fence, at, until },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),
     35 => OperationImage(image),
     36 => KeyImage { seq, dedupe },
+    37 => AwaitingImage(image),
 });
 
 record!(AcceptedOperation {
@@ -96,6 +98,7 @@ choice!(SettleEffect {
     3 => Throttled { until, closed },
     4 => Held,
     5 => Returned,
+    6 => Awaiting { poll_at, until },
 });
 choice!(LimitShape {
     1 => Drip { capacity, refill_per_s, margin },
@@ -153,5 +156,6 @@ record!(LimitImage {
     transit
 });
 record!(GroupImage { group, turn, not_before, paused, held, running });
+record!(AwaitingImage { since, until, poll_at, failed_polls, polling, cancel_sent });
 record!(GroupHold { seq, since, unknown, fault });
 record!(OperationImage { accepted, attempt, reconcile_first, cancel_requested, fault });

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 pub(super) use arbitrary::fact;
 use tidegate_core::fact::{
-    AcceptedOperation, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource, OperationImage,
-    SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
+    OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
@@ -36,6 +36,13 @@ fn fault_once() -> Fault {
     Fault { class: FaultClass::Transient, message: "reset".into() }
 }
 
+/// Returns a claim that awaits its completion, always the same.
+pub(super) fn settled_as_awaiting() -> Fact {
+    let effect = SettleEffect::Awaiting { poll_at: Some(AT), until: Time::from_micros(300) };
+    let (fault, hints) = (None, Vec::new());
+    Fact::Settled(Box::new(SettledClaim { seq: Seq(7), fence: Fence(300), at: AT, effect, fault, hints }))
+}
+
 /// Returns one fact of every variant, always the same.
 pub(super) fn one_of_each() -> Vec<Fact> {
     let (seq, fence) = (Seq(7), Fence(300));
@@ -62,12 +69,13 @@ pub(super) fn one_of_each() -> Vec<Fact> {
         Fact::Thawed { limit: "l".into(), at: AT },
         Fact::LimitGone { limit: "l".into(), at: AT },
         Fact::Sent { seq, fence, at: AT },
+        Fact::Polled { seq, fence, at: AT, until: Time::MAX },
     ];
     facts.extend(images());
     facts
 }
 
-fn images() -> [Fact; 5] {
+fn images() -> [Fact; 6] {
     let (seq, fence) = (Seq(7), Fence(300));
     let held = GroupHold { seq, since: AT, unknown: true, fault: None };
     [
@@ -101,6 +109,14 @@ fn images() -> [Fact; 5] {
             held: Some(held),
             running: Some((fence, AT, vec![1, 2])),
         })),
+        Fact::AwaitingImage(AwaitingImage {
+            since: AT,
+            until: Time::from_micros(300),
+            poll_at: Some(AT),
+            failed_polls: 2,
+            polling: true,
+            cancel_sent: false,
+        }),
         Fact::OperationImage(Box::new(OperationImage {
             accepted: accepted_once(),
             attempt: 2,

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use tidegate_core::Fact;
 use tidegate_core::fingerprint::hex;
 
-use super::samples::{fact, one_of_each};
+use super::samples::{fact, one_of_each, settled_as_awaiting};
 use super::{decode, encode, encode_iter};
 use crate::StoreErrorKind;
 
 /// The bytes of one fact of every variant, each as a list of its own. Entries may be added, never
 /// changed.
-const FROZEN: [&str; 18] = [
+const FROZEN: [&str; 20] = [
     "010101078180f9c0c1c482030973686f703a61636d6504687474700106706f696e747380eae51801ac02000801\
      03010101000000000000000000000000000000ffffffffffffffffffffffffffffffff8180f9c0c1c4820300",
     "01010207ac028180f9c0c1c48203ffffffffffffffffff01",
@@ -28,11 +28,13 @@ const FROZEN: [&str; 18] = [
     "01010b016c8180f9c0c1c48203",
     "01010c016c8180f9c0c1c48203",
     "01010d07ac028180f9c0c1c48203",
+    "01010e07ac028180f9c0c1c48203ffffffffffffffffff01",
     "01012007ac02098180f9c0c1c48203010203",
     "010121016c012802010102050180cab5ee0103038180f9c0c1c482030400018180f9c0c1c48203ffffffffffff\
      ffffff0106018180f9c0c1c482030708",
     "010122016709000103616e6e8180f9c0c1c482030377687901078180f9c0c1c48203010001ac028180f9c0c1c4\
      8203020102",
+    "0101258180f9c0c1c48203ac02018180f9c0c1c48203020100",
     "010123078180f9c0c1c482030973686f703a61636d6504687474700106706f696e747380eae51801ac02000801\
      03010101000000000000000000000000000000ffffffffffffffffffffffffffffffff8180f9c0c1c482030002\
      01000105057265736574",
@@ -45,6 +47,8 @@ fn ops_8_the_format_is_frozen() {
     let written: Vec<String> =
         one_of_each().iter().map(|fact| hex(&encode(std::slice::from_ref(fact)))).collect();
     assert_eq!(written, FROZEN);
+    let awaiting = "01010407ac028180f9c0c1c4820306018180f9c0c1c48203ac020000";
+    assert_eq!(hex(&encode(&[settled_as_awaiting()])), awaiting);
 }
 
 #[test]

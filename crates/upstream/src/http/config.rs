@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
+use tidegate_core::ServerErrors;
 use tidegate_core::bounds::{CHARGES_MAX, RESULT_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
 
@@ -19,6 +20,7 @@ pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The configuration of one upstream.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UpstreamConfig {
     /// The name used by callers, limits and messages.
     pub name: String,
@@ -37,6 +39,9 @@ pub struct UpstreamConfig {
     pub connect_timeout: Duration,
     /// The maximum size of a body; of a larger response only the status is kept.
     pub response_max_bytes: usize,
+    /// What a server error means for a request that must not take effect twice; `None` for the
+    /// default of its dialect.
+    pub server_errors: Option<ServerErrors>,
     /// The limits that every call charges, besides the gate.
     pub limits: Vec<LimitConfig>,
 }
@@ -52,6 +57,7 @@ pub struct TokenHeader {
 
 /// One limit of an upstream.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LimitConfig {
     /// Its name in `cost`; the model knows it as `<upstream>/<name>`.
     pub name: String,
@@ -74,6 +80,14 @@ pub enum LimitKind {
         /// The number of slots.
         at_once: u32,
     },
+}
+
+impl LimitConfig {
+    /// Creates a limit of an upstream.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: LimitKind) -> Self {
+        Self { name: name.into(), kind }
+    }
 }
 
 impl LimitKind {
@@ -142,8 +156,73 @@ impl UpstreamConfig {
             timeout: TIMEOUT_DEFAULT,
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
             response_max_bytes: RESULT_LEN_MAX,
+            server_errors: None,
             limits: Vec::new(),
         }
+    }
+
+    /// Adds a limit that every call charges.
+    #[must_use]
+    pub fn with_limit(mut self, name: impl Into<String>, kind: LimitKind) -> Self {
+        self.limits.push(LimitConfig::new(name, kind));
+        self
+    }
+
+    /// Sets the credential to send.
+    #[must_use]
+    pub fn with_token(mut self, token: impl Into<Option<Secret>>) -> Self {
+        self.token = token.into();
+        self
+    }
+
+    /// Sets the header that carries the credential.
+    #[must_use]
+    pub fn with_token_header(mut self, token_header: TokenHeader) -> Self {
+        self.token_header = token_header;
+        self
+    }
+
+    /// Sets the headers that are named like credentials and may be stored.
+    #[must_use]
+    pub fn with_stored_headers(mut self, stored_headers: Vec<String>) -> Self {
+        self.stored_headers = stored_headers;
+        self
+    }
+
+    /// Sets how long one attempt may take in total; 30 s by default.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets how long connecting may take; 5 s by default.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// Sets the maximum size of a response body.
+    #[must_use]
+    pub fn with_response_max_bytes(mut self, response_max_bytes: usize) -> Self {
+        self.response_max_bytes = response_max_bytes;
+        self
+    }
+
+    /// Sets what a server error means for a request that must not take effect twice; the dialect
+    /// decides by default.
+    #[must_use]
+    pub fn with_server_errors(mut self, server_errors: impl Into<Option<ServerErrors>>) -> Self {
+        self.server_errors = server_errors.into();
+        self
+    }
+
+    /// Sets the limits that every call charges.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Vec<LimitConfig>) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Refuses one of its fields.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Charge, Hint, OnUnknown, Verdict};
+use tidegate_core::{Charge, Hint, OnUnknown, ServerErrors, Verdict};
 
 use super::response::{RequestSummary, UpstreamResponse};
 use crate::port::{CallCost, FieldRefusal};
@@ -42,6 +42,11 @@ pub trait Dialect: Send + Sync {
     /// The default for what follows an unknown outcome of the request.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         request.on_unknown()
+    }
+
+    /// The default for what a server error means for a request that must not take effect twice.
+    fn server_errors(&self) -> ServerErrors {
+        ServerErrors::default()
     }
 
     /// Whether the request changes nothing, so that it may be submitted again by a caller who does

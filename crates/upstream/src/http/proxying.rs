@@ -45,11 +45,11 @@ impl HttpUpstreams {
             body => body.flatten(),
         };
         self.response_relay.put(ticket, None);
-        let asked = sender.summarize(request.method);
+        let asked = sender.summarize(request.method, call.on_unknown);
         let accept = request.header("accept-encoding").map(str::to_owned);
         let mut incoming = match sender.send_for_head(request, body, call).await {
             Ok(incoming) => incoming,
-            Err(missed) => return missed,
+            Err(missed) => return missed.into_outcome(asked.retry_rule),
         };
         let can_stream = incoming.status().is_success() && incoming.is_readable_to(accept.as_deref());
         let gathered = match can_stream && is_streaming_type(incoming.headers()) {

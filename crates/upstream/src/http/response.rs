@@ -1,5 +1,5 @@
-//! Interprets a response: its status decides, its `Retry-After` says when, and an incomplete body
-//! makes a success unknown.
+//! Interprets a response: its status and whether it is complete decide by the request's rule, and
+//! its `Retry-After` says when.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::{Fault, FaultClass, Time, Verdict};
+use tidegate_core::{AttemptEnd, Fault, FaultClass, RetryRule, Time, Verdict, VerdictClass};
 use tidegate_encoding::{AcceptEncoding, Codings, DecodeError, decode};
 
 use super::dialect::{Meaning, ResponseInterpreter};
@@ -18,7 +18,7 @@ use crate::port::Outcome;
 use crate::request::Method;
 use crate::retry_after;
 
-/// What a message may say about a request.
+/// What the interpretation of a response needs to know about its request, and a message may say.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSummary<'a> {
     /// The method.
@@ -27,6 +27,8 @@ pub struct RequestSummary<'a> {
     pub upstream: &'a str,
     /// Its base URL.
     pub base: &'a BaseUrl,
+    /// The rule by which it may be sent again.
+    pub retry_rule: RetryRule,
 }
 
 impl fmt::Display for RequestSummary<'_> {
@@ -103,39 +105,39 @@ impl UpstreamResponse {
         Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending }
     }
 
-    /// The verdict by its status alone.
+    /// The verdict by its status alone, and whether it is complete.
     #[must_use]
     pub fn verdict(&self, asked: &RequestSummary<'_>) -> Verdict {
-        let told = format!("{asked} was answered {}", self.status);
-        if self.status.is_success() {
-            return match &self.content {
-                Content::Cut(reason) => {
-                    let message = format!("{told}, but {reason}.");
-                    Verdict::Unknown(Fault::new(FaultClass::Transient, message))
-                }
-                Content::Whole(_) | Content::TooLarge { .. } | Content::Relayed => Verdict::Done,
-            };
-        }
-        let Some(class) = FaultClass::of_status(self.status.as_u16()) else {
-            return Verdict::Rejected(Fault::new(
-                FaultClass::Validation,
-                self.describe_redirect(&told, asked),
-            ));
+        let status = self.status.as_u16();
+        let cut = match &self.content {
+            Content::Cut(reason) => Some(reason),
+            Content::Whole(_) | Content::TooLarge { .. } | Content::Relayed => None,
         };
+        let class = asked.retry_rule.classify(AttemptEnd::Answered { status, is_complete: cut.is_none() });
+        if class == VerdictClass::Done {
+            return Verdict::Done;
+        }
+        let told = format!("{asked} was answered {}", self.status);
         let after = self.retry_after();
-        let fault = Fault::new(
-            class,
-            match after {
-                Some(wait) => format!("{told}; it asks to wait {} ms.", wait.as_millis()),
-                None => format!("{told}."),
-            },
-        );
+        let message = match (FaultClass::of_status(status), cut, after) {
+            (Some(_), _, Some(wait)) => format!("{told}; it asks to wait {} ms.", wait.as_millis()),
+            (Some(_), _, None) => format!("{told}."),
+            (None, Some(reason), _) if self.status.is_success() => format!("{told}, but {reason}."),
+            (None, ..) => self.describe_redirect(&told, asked),
+        };
+        let fault_class = FaultClass::of_status(status).unwrap_or(match class {
+            VerdictClass::Rejected => FaultClass::Validation,
+            _ => FaultClass::Transient,
+        });
+        let fault = Fault::new(fault_class, message);
         match class {
-            FaultClass::RateLimited => {
+            VerdictClass::Done => Verdict::Done,
+            VerdictClass::Throttled => {
                 Verdict::Throttled { after, scope: Some(Arc::from(asked.upstream)), fault }
             }
-            FaultClass::Transient => Verdict::Retry { after, fault },
-            _ => Verdict::Rejected(fault),
+            VerdictClass::Retry => Verdict::Retry { after, fault },
+            VerdictClass::Rejected => Verdict::Rejected(fault),
+            VerdictClass::Unknown => Verdict::Unknown(fault),
         }
     }
 

@@ -1,6 +1,6 @@
 //! One attempt: one request, at most once on the wire, over pooled HTTP/1.1 connections. No proxy,
-//! no redirect, no retry. A failure before the request was sent is *not sent*; any failure after
-//! that and before a response is *unknown*.
+//! no redirect, no retry. A failure before the request was sent is told apart from one after that
+//! and before a response.
 
 use std::error::Error;
 use std::pin::pin;
@@ -11,7 +11,9 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGE
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use tidegate_core::operation::time_left;
-use tidegate_core::{Fault, FaultClass, Time, Verdict};
+use tidegate_core::{
+    AttemptEnd, Fault, FaultClass, OnUnknown, RetryRule, ServerErrors, Time, Verdict, VerdictClass,
+};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Position, Url};
 
@@ -36,6 +38,27 @@ pub struct Sender {
     stored_headers: Vec<String>,
     timeout: Duration,
     response_max_bytes: usize,
+    server_errors: ServerErrors,
+}
+
+/// Why no response came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoResponse {
+    /// Whether the request was sent: `NotSent` or `NoAnswer`.
+    pub end: AttemptEnd,
+    /// The reason.
+    pub fault: Fault,
+}
+
+impl NoResponse {
+    /// The outcome of a request with this rule.
+    #[must_use]
+    pub fn into_outcome(self, rule: RetryRule) -> Outcome {
+        Outcome::unanswered(match rule.classify(self.end) {
+            VerdictClass::Retry => Verdict::Retry { after: None, fault: self.fault },
+            _ => Verdict::Unknown(self.fault),
+        })
+    }
 }
 
 impl Sender {
@@ -58,6 +81,7 @@ impl Sender {
             stored_headers: config.stored_headers.clone(),
             timeout: config.timeout,
             response_max_bytes: config.response_max_bytes,
+            server_errors: config.server_errors.unwrap_or_default(),
         })
     }
 
@@ -76,9 +100,16 @@ impl Sender {
         request.refuse_credentials(&self.stored_headers)
     }
 
-    /// Summarizes a request for messages.
-    pub(super) fn summarize(&self, method: Method) -> RequestSummary<'_> {
-        RequestSummary { method, upstream: &self.name, base: &self.base }
+    /// The rule by which a request may be sent again.
+    #[must_use]
+    pub const fn retry_rule(&self, on_unknown: OnUnknown) -> RetryRule {
+        RetryRule::new(on_unknown, self.server_errors)
+    }
+
+    /// Summarizes a request for the interpretation of its response.
+    pub(super) fn summarize(&self, method: Method, on_unknown: OnUnknown) -> RequestSummary<'_> {
+        let retry_rule = self.retry_rule(on_unknown);
+        RequestSummary { method, upstream: &self.name, base: &self.base, retry_rule }
     }
 
     /// Sends a checked request, once, and has its response interpreted.
@@ -88,18 +119,22 @@ impl Sender {
         reader: Option<Box<dyn ResponseInterpreter + '_>>,
         call: Call<'_>,
     ) -> Outcome {
-        let asked = self.summarize(request.method);
+        let asked = self.summarize(request.method, call.on_unknown);
         match self.exchange(request, call).await {
             Ok(answer) => answer.outcome(&asked, reader),
-            Err(missed) => missed,
+            Err(missed) => missed.into_outcome(asked.retry_rule),
         }
     }
 
     /// Sends a checked request, once, and returns the response with its body decoded.
     ///
     /// # Errors
-    /// When no response came: not sent (`Retry`), or sent and lost (`Unknown`).
-    pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<UpstreamResponse, Outcome> {
+    /// When no response came.
+    pub async fn exchange(
+        &self,
+        request: HttpRequest,
+        call: Call<'_>,
+    ) -> Result<UpstreamResponse, NoResponse> {
         let most = self.response_max_bytes;
         let mut incoming = self.send_for_head(request, None, call).await?;
         let gathered = incoming.gather(most).await;
@@ -118,8 +153,8 @@ impl Sender {
         request: HttpRequest,
         body: Option<StreamedBody>,
         call: Call<'_>,
-    ) -> Result<IncomingResponse, Outcome> {
-        let asked = self.summarize(request.method);
+    ) -> Result<IncomingResponse, NoResponse> {
+        let asked = self.summarize(request.method, call.on_unknown);
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
             return Err(not_sent(&asked, "its deadline has passed"));
@@ -300,19 +335,19 @@ impl IncomingResponse {
     }
 }
 
-/// The outcome without a response. Either the request is withdrawn for certain, or it may have
+/// The failure of a request that was under way: either it is withdrawn for certain, or it may have
 /// taken effect.
-fn failed(asked: &RequestSummary<'_>, departure: &SendState, reason: &str) -> Outcome {
+fn failed(asked: &RequestSummary<'_>, departure: &SendState, reason: &str) -> NoResponse {
     if departure.withdraw() {
         return not_sent(asked, reason);
     }
     let message = format!("{asked} was sent and its outcome is unknown: {reason}.");
-    Outcome::unanswered(Verdict::Unknown(Fault::new(FaultClass::Transient, message)))
+    NoResponse { end: AttemptEnd::NoAnswer, fault: Fault::new(FaultClass::Transient, message) }
 }
 
-fn not_sent(asked: &RequestSummary<'_>, reason: &str) -> Outcome {
+fn not_sent(asked: &RequestSummary<'_>, reason: &str) -> NoResponse {
     let message = format!("{asked} was not sent: {reason}.");
-    Outcome::unanswered(Verdict::Retry { after: None, fault: Fault::new(FaultClass::Transient, message) })
+    NoResponse { end: AttemptEnd::NotSent, fault: Fault::new(FaultClass::Transient, message) }
 }
 
 /// The innermost source of an error.

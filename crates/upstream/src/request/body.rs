@@ -51,6 +51,31 @@ impl Body {
     }
 }
 
+/// JSON, sent as the value prints.
+impl From<serde_json::Value> for Body {
+    fn from(json: serde_json::Value) -> Self {
+        RawValue::from_string(json.to_string()).map_or(Self::Empty, Self::Json)
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Body {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
 impl fmt::Debug for Body {
     /// Shows the kind and the length, never the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -21,6 +21,12 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// Addresses a request to the upstream of this name.
+    #[must_use]
+    pub fn new(upstream: impl Into<String>, request: HttpRequest) -> Self {
+        Self { upstream: upstream.into(), request, proxied: None }
+    }
+
     /// Encodes the envelope.
     ///
     /// # Errors

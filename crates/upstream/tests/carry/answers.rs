@@ -144,7 +144,7 @@ async fn a_huge_body_keeps_its_status_only() {
     let endless = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\nxxxx".to_vec();
     for bytes in [told, chunked.into_bytes(), endless] {
         let peer = Peer::start(move |_| PeerAction::Stall(bytes.clone())).await;
-        let config = UpstreamConfig { response_max_bytes: 1_000, ..UpstreamConfig::new("echo", peer.url()) };
+        let config = UpstreamConfig::new("echo", peer.url()).with_response_max_bytes(1_000);
         let outcome = carry(&HttpUpstreams::new(vec![config]).unwrap(), POST).await;
         assert_eq!(outcome.verdict, Verdict::Done);
         assert!(text(&outcome).contains("larger than 1000 bytes"), "{}", text(&outcome));

@@ -11,15 +11,12 @@ use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
 use crate::{GET, POST, payload};
 
 fn drip(name: &str, capacity: f64, refill_per_s: f64) -> LimitConfig {
-    LimitConfig { name: name.into(), kind: LimitKind::Drip { capacity, refill_per_s } }
+    LimitConfig::new(name, LimitKind::Drip { capacity, refill_per_s })
 }
 
 fn config() -> UpstreamConfig {
-    let limits = vec![
-        drip("points", 40.0, 0.5),
-        LimitConfig { name: "bulk".into(), kind: LimitKind::AtOnce { at_once: 2 } },
-    ];
-    UpstreamConfig { limits, ..UpstreamConfig::new("echo", "http://127.0.0.1:9") }
+    let limits = vec![drip("points", 40.0, 0.5), LimitConfig::new("bulk", LimitKind::AtOnce { at_once: 2 })];
+    UpstreamConfig::new("echo", "http://127.0.0.1:9").with_limits(limits)
 }
 
 /// LIM-7: the gate and every limit are charged together, by the caller's cost or one token.
@@ -62,15 +59,15 @@ fn a_cost_for_no_limit_is_refused() {
 
 #[test]
 fn a_bad_configuration_is_refused_by_field() {
-    let limit = |limit: LimitConfig| UpstreamConfig { limits: vec![limit], ..config() };
+    let limit = |limit: LimitConfig| config().with_limits(vec![limit]);
     let many = (0..8).map(|n| drip(&format!("l{n}"), 1.0, 1.0)).collect();
     let table = [
-        (UpstreamConfig { name: "a/b".into(), ..config() }, "upstream.a/b.name"),
-        (UpstreamConfig { base_url: "ftp://x".into(), ..config() }, "upstream.echo.base_url"),
-        (UpstreamConfig { timeout: std::time::Duration::ZERO, ..config() }, "upstream.echo.timeout"),
-        (UpstreamConfig { response_max_bytes: usize::MAX, ..config() }, "upstream.echo.response_max_bytes"),
-        (UpstreamConfig { token: Some(Secret::new("a\nb")), ..config() }, "upstream.echo.token_header"),
-        (UpstreamConfig { limits: many, ..config() }, "upstream.echo.limit"),
+        (UpstreamConfig::new("a/b", "http://127.0.0.1:9"), "upstream.a/b.name"),
+        (UpstreamConfig::new("echo", "ftp://x"), "upstream.echo.base_url"),
+        (config().with_timeout(std::time::Duration::ZERO), "upstream.echo.timeout"),
+        (config().with_response_max_bytes(usize::MAX), "upstream.echo.response_max_bytes"),
+        (config().with_token(Secret::new("a\nb")), "upstream.echo.token_header"),
+        (config().with_limits(many), "upstream.echo.limit"),
         (limit(drip("a", 0.0, 1.0)), "upstream.echo.limit.a"),
         (limit(drip("a", f64::NAN, 1.0)), "upstream.echo.limit.a"),
         (limit(drip("a", 1.0, f64::INFINITY)), "upstream.echo.limit.a"),

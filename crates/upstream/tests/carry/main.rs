@@ -13,7 +13,7 @@ mod unsent;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_core::{Time, Verdict};
+use tidegate_core::{OnUnknown, Time, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
 
@@ -30,7 +30,7 @@ fn upstreams(base_url: impl Into<String>) -> HttpUpstreams {
 
 /// The same, with this timeout for a response.
 fn hasty(base_url: impl Into<String>, timeout: Duration) -> HttpUpstreams {
-    HttpUpstreams::new(vec![UpstreamConfig { timeout, ..UpstreamConfig::new("echo", base_url) }]).unwrap()
+    HttpUpstreams::new(vec![UpstreamConfig::new("echo", base_url).with_timeout(timeout)]).unwrap()
 }
 
 fn payload(request: &str) -> Vec<u8> {
@@ -38,7 +38,8 @@ fn payload(request: &str) -> Vec<u8> {
 }
 
 fn call<'a>(payload: &'a [u8], operation: &'a str) -> Call<'a> {
-    Call { payload, attempt: 1, reconcile_first: false, now: NOW, deadline: None, operation }
+    let on_unknown = OnUnknown::Ask;
+    Call { payload, attempt: 1, reconcile_first: false, on_unknown, now: NOW, deadline: None, operation }
 }
 
 /// Sends a request that passes the check, once.
@@ -55,7 +56,7 @@ fn message(verdict: &Verdict) -> &str {
         | Verdict::Retry { fault, .. }
         | Verdict::Rejected(fault)
         | Verdict::Unknown(fault) => &fault.message,
-        Verdict::Done | Verdict::Returned | Verdict::Canceled { .. } => "",
+        Verdict::Done | Verdict::Accepted { .. } | Verdict::Returned | Verdict::Canceled { .. } => "",
     }
 }
 

@@ -4,11 +4,55 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tidegate_core::{FaultClass, Verdict};
-use tidegate_upstream::{Call, Upstream};
+use tidegate_core::{FaultClass, OnUnknown, ServerErrors, Verdict};
+use tidegate_upstream::http::UpstreamConfig;
+use tidegate_upstream::{Call, HttpUpstreams, Upstream};
 
 use crate::peer::{Peer, PeerAction, answer};
 use crate::{GET, NOW, PATIENCE, POST, call, carry, hasty, message, payload, upstreams};
+
+/// OPS-23: the rule of failed calls, as it applies to a request that may not be repeated (where
+/// server errors are retried, and where they are unknown) and to one that may.
+#[tokio::test]
+async fn ops_23_a_failed_call_follows_the_rule() {
+    let say = |status: &str| PeerAction::Say(answer(status, "retry-after: 3\r\n", ""));
+    let cut = || PeerAction::SayAndClose(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_vec());
+    for (then, retried) in [
+        (say("500 Oops"), [true, false, true]),
+        (say("502 Oops"), [true, false, true]),
+        (say("524 Oops"), [true, false, true]),
+        (say("503 Wait"), [true; 3]),
+        (say("521 Down"), [true; 3]),
+        (say("408 Slow"), [true; 3]),
+        (PeerAction::Close, [false, false, true]),
+        (cut(), [false, false, true]),
+    ] {
+        let action = then.clone();
+        let peer = Peer::start(move |_| action.clone()).await;
+        let cases = [
+            (ServerErrors::Retry, OnUnknown::Ask),
+            (ServerErrors::Unknown, OnUnknown::Ask),
+            (ServerErrors::Unknown, OnUnknown::Repeat),
+        ];
+        for ((errors, on_unknown), is_retried) in cases.into_iter().zip(retried) {
+            let mut config = UpstreamConfig::new("echo", peer.url());
+            config.server_errors = Some(errors);
+            let upstreams = HttpUpstreams::new(vec![config]).unwrap();
+            let payload = payload(POST);
+            let outcome = upstreams.carry(Call { on_unknown, ..call(&payload, "op-1") }).await;
+            match &outcome.verdict {
+                Verdict::Retry { after, .. } if is_retried => {
+                    let has_said = matches!(then, PeerAction::Say(_));
+                    assert_eq!(*after, has_said.then_some(Duration::from_secs(3)), "{outcome:?}");
+                }
+                verdict => {
+                    assert!(!is_retried && is_unknown(verdict), "{on_unknown:?} {errors:?} {outcome:?}")
+                }
+            }
+        }
+        assert_eq!(peer.seen().len(), 3);
+    }
+}
 
 fn is_unknown(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Unknown(fault) if fault.class == FaultClass::Transient)

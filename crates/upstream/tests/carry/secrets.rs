@@ -12,12 +12,10 @@ const TOKEN: &str = "hunter2";
 const REQUEST: &str = r#"{"method":"POST","path":"/x?key=hunter2","body":"hunter2"}"#;
 
 fn with_token(url: &str, header: TokenHeader) -> (UpstreamConfig, HttpUpstreams) {
-    let config = UpstreamConfig {
-        token: Some(Secret::new(TOKEN)),
-        token_header: header,
-        timeout: crate::PATIENCE,
-        ..UpstreamConfig::new("echo", url)
-    };
+    let config = UpstreamConfig::new("echo", url)
+        .with_token(Secret::new(TOKEN))
+        .with_token_header(header)
+        .with_timeout(crate::PATIENCE);
     let upstreams = HttpUpstreams::new(vec![config.clone()]).unwrap();
     (config, upstreams)
 }
@@ -77,11 +75,9 @@ async fn the_token_cannot_be_overridden() {
 #[tokio::test]
 async fn ops_22_credentials_are_not_stored() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
-    let config = UpstreamConfig {
-        stored_headers: vec!["x-tenant-key".into()],
-        timeout: crate::PATIENCE,
-        ..UpstreamConfig::new("echo", peer.url())
-    };
+    let config = UpstreamConfig::new("echo", peer.url())
+        .with_stored_headers(vec!["x-tenant-key".into()])
+        .with_timeout(crate::PATIENCE);
     let upstreams = HttpUpstreams::new(vec![config.clone()]).unwrap();
     let with = |name: &str, value: &str| {
         payload(&format!(r#"{{"method":"GET","path":"/","headers":{{"{name}":"{value}"}}}}"#))
@@ -103,7 +99,7 @@ async fn ops_22_credentials_are_not_stored() {
         assert_eq!(peer.seen().last().unwrap().header(name), Some("a"), "{name}");
     }
     for name in ["authorization", "cookie", "host", "X-Tenant-Key", "a b", ""] {
-        let wrong = UpstreamConfig { stored_headers: vec![name.into()], ..config.clone() };
+        let wrong = config.clone().with_stored_headers(vec![name.into()]);
         let refusal = HttpUpstreams::new(vec![wrong]).unwrap_err();
         assert_eq!(refusal.field, "upstream.echo.stored_headers", "{name}");
     }

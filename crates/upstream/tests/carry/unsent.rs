@@ -56,7 +56,7 @@ async fn ops_23_time_spent_connecting_is_not_sent() {
     let url = format!("https://{}", listener.local_addr().unwrap());
     let short = Duration::from_millis(200);
 
-    let slow = UpstreamConfig { connect_timeout: short, ..UpstreamConfig::new("echo", &url) };
+    let slow = UpstreamConfig::new("echo", &url).with_connect_timeout(short);
     let slow = HttpUpstreams::new(vec![slow]).unwrap();
     assert_not_sent(&carry(&slow, POST).await);
 

@@ -35,10 +35,12 @@ impl Model {
     }
 
     /// Clamps an estimate to what the limit can hold now; the clamped amount is what is settled
-    /// later.
-    pub(super) fn clamp_estimates(&mut self, ix: EntryIx) {
+    /// later. Every cost of a poll is an estimate.
+    pub(in crate::model) fn clamp_charges(&mut self, ix: EntryIx, is_poll: bool) {
         let charges = &self.entries[ix.at()].charges;
-        let fitting = |(limit, cost): &(LimitIx, Cost)| self.limits[limit.at()].clamp_cost(*cost);
+        let fitting = |(limit, cost): &(LimitIx, Cost)| {
+            self.limits[limit.at()].clamp_cost(if is_poll { cost.of_poll() } else { *cost })
+        };
         if charges.iter().all(|charge| fitting(charge) == charge.1.micro) {
             return;
         }

@@ -40,9 +40,12 @@ impl Model {
         }
     }
 
-    /// Charges a limit that has started over for every call in flight.
+    /// Charges a limit that has started over for every call in flight, and a cap also for every
+    /// claim that awaits its completion.
     fn recharge_running(&mut self, ix: LimitIx, at: Time) {
-        for group in self.running.values() {
+        let is_cap = matches!(self.limits[ix.at()].meter, Meter::Cap(_));
+        let awaiting = self.awaiting.values().filter(|_| is_cap);
+        for group in self.running.values().chain(awaiting) {
             let group = &mut self.groups[group.at()];
             let (Some(run), Some(head)) = (group.run.as_mut(), group.head) else { continue };
             let charges = Arc::clone(&self.entries[head.at()].charges);

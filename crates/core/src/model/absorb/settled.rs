@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::super::Model;
+use super::super::awaiting::awaiting_after;
 use super::super::entry::EntryIx;
 use super::super::group::{GroupIx, RunningClaim};
 use super::super::limit::Meter;
-use crate::fact::{GroupHold, LimitSource, SettleEffect, SettledClaim};
+use crate::fact::{AwaitingImage, GroupHold, LimitSource, SettleEffect, SettledClaim};
 use crate::fault::Fault;
 use crate::state::EndState;
 use crate::time::Time;
@@ -21,7 +22,12 @@ impl Model {
     fn settle_claim(&mut self, ix: EntryIx, settled: &SettledClaim) {
         let group = self.entries[ix.at()].group;
         let Some(run) = self.groups[group.at()].run.take_if(|run| run.fence == settled.fence) else { return };
-        self.settle_limits(ix, settled, &run);
+        let awaiting = awaiting_after(&run, settled);
+        self.settle_limits(ix, settled, &run, awaiting.is_some());
+        if let Some(awaiting) = awaiting {
+            self.keep_awaiting(ix, run, awaiting, settled.fault.as_ref());
+            return;
+        }
         let entry = &mut self.entries[ix.at()];
         let (priority, deadline, seq) = (entry.priority, entry.deadline, entry.seq);
         if !matches!(settled.effect, SettleEffect::Ended { .. } | SettleEffect::Held) && deadline != Time::MAX
@@ -52,26 +58,52 @@ impl Model {
                 let held = GroupHold { seq, since: settled.at, unknown: true, fault: settled.fault.clone() };
                 self.hold(group, held);
             }
-            SettleEffect::Returned => {}
+            SettleEffect::Returned | SettleEffect::Awaiting { .. } => {}
         }
     }
 
-    /// Applies a settled claim to the limits it charged and to those mentioned in its response.
-    fn settle_limits(&mut self, ix: EntryIx, settled: &SettledClaim, run: &RunningClaim) {
+    /// Keeps a claim that awaits its completion, with a new turn for its next poll.
+    fn keep_awaiting(
+        &mut self,
+        ix: EntryIx,
+        mut run: Box<RunningClaim>,
+        awaiting: AwaitingImage,
+        fault: Option<&Fault>,
+    ) {
+        let entry = &mut self.entries[ix.at()];
+        let (group, priority) = (entry.group, entry.priority);
+        if let Some(fault) = fault {
+            entry.fault = Some(Box::new(fault.clone()));
+        }
+        run.awaiting = Some(Box::new(awaiting));
+        let turn = self.draw_turn(priority);
+        let group = &mut self.groups[group.at()];
+        (group.turn, group.run) = (turn, Some(run));
+    }
+
+    /// Applies a settled claim to the limits it charged and to those mentioned in its response. A
+    /// claim that awaits its completion keeps its slots of caps; its calls are counted by the
+    /// buckets when they are sent, so its end means nothing to them.
+    fn settle_limits(&mut self, ix: EntryIx, settled: &SettledClaim, run: &RunningClaim, keeps_slots: bool) {
         let charges = Arc::clone(&self.entries[ix.at()].charges);
         for ((limit, cost), mark) in charges.iter().zip(&run.marks) {
             self.stale.push(*limit);
             let limit = &mut self.limits[limit.at()];
             match &mut limit.meter {
+                Meter::Cap(_) if keeps_slots => {}
                 Meter::Cap(cap) => {
                     cap.release(settled.fence);
                 }
+                Meter::Bucket(_) if !run.has_worker() => {}
                 Meter::Bucket(bucket) => {
                     match &settled.effect {
                         SettleEffect::Returned => bucket.return_unsent(*mark, cost.micro, settled.at),
                         _ => bucket.mark_finished(*mark, settled.at),
                     }
-                    if matches!(settled.effect, SettleEffect::Ended { .. }) {
+                    let is_awaiting = matches!(settled.effect, SettleEffect::Awaiting { .. });
+                    if matches!(settled.effect, SettleEffect::Ended { .. })
+                        || is_awaiting && settled.fault.is_none()
+                    {
                         bucket.succeed();
                     }
                     for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {

@@ -1,7 +1,7 @@
 //! A drainer on a real PostgreSQL that loses replies, and the submission it makes of a row.
 
 use sqlx::Connection;
-use tidegate::{Executors, Options};
+use tidegate::Executors;
 use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_fixture::postgres::PostgresServer as Database;
 use tidegate_sim::{HttpSim, HttpSimOptions};
@@ -67,7 +67,7 @@ impl DrainerSetup {
         executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
         let faulty = Arc::new(FaultyStore::new(Arc::new(store), FaultPlan::none()));
         let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
-        let engine = Engine::open(store, Options::default(), executors, limits).await.unwrap();
+        let engine = Engine::builder(store).executors(executors).limits(limits).open().await.unwrap();
         let sql = sqlx::PgConnection::connect(&database.url()).await.unwrap();
         Self { faulty, engine, sql, _sim: sim, _database: database }
     }

@@ -9,6 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::api::route::Idempotence;
 use crate::edge::guard::GuardedRouter;
 use crate::listen::{self, AcceptOptions, Slots};
 
@@ -25,6 +26,7 @@ fn call() -> RoutedCall {
         target: "/v1/operations".into(),
         content_type: None,
         body: Bytes::from_static(b"{}"),
+        idempotence: Idempotence::Never,
         caller: "ann".into(),
         request_id: "r".into(),
         proxy: None,

@@ -89,6 +89,7 @@ mod tests {
     use tidegate_store::nodes::Node;
 
     use super::*;
+    use crate::api::route::Idempotence;
     use crate::routing::proxy_call::ProxyContext;
 
     fn told(tries: &[ForwardOutcome], method: Method, target: &str, again: ForwardRetry) -> String {
@@ -107,6 +108,7 @@ mod tests {
             target: target.into(),
             content_type: None,
             body: axum::body::Bytes::new(),
+            idempotence: Idempotence::Never,
             caller: "ann".into(),
             request_id: "".into(),
             proxy: None,

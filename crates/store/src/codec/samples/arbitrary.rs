@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use tidegate_core::fact::{
-    AcceptedOperation, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource, OperationImage,
-    SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
+    OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
@@ -105,6 +105,7 @@ fn settled() -> impl Strategy<Value = SettledClaim> {
         (time(), vec(text(), 0..4)).prop_map(|(until, closed)| SettleEffect::Throttled { until, closed }),
         Just(SettleEffect::Held),
         Just(SettleEffect::Returned),
+        (of(time()), time()).prop_map(|(poll_at, until)| SettleEffect::Awaiting { poll_at, until }),
     ];
     (any::<(u64, u64)>(), time(), after, of(fault()), vec(hint(), 0..3)).prop_map(
         |((seq, fence), at, after, fault, hints)| SettledClaim {
@@ -155,6 +156,19 @@ fn group_image() -> impl Strategy<Value = GroupImage> {
             paused,
             held,
             running,
+        },
+    )
+}
+
+fn awaiting_image() -> impl Strategy<Value = AwaitingImage> {
+    (time(), time(), of(time()), any::<u16>(), any::<(bool, bool)>()).prop_map(
+        |(since, until, poll_at, failed_polls, (polling, cancel_sent))| AwaitingImage {
+            since,
+            until,
+            poll_at,
+            failed_polls,
+            polling,
+            cancel_sent,
         },
     )
 }
@@ -222,9 +236,16 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
             fence: Fence(fence),
             at
         }),
+        (any::<(u64, u64)>(), time(), time()).prop_map(|((seq, fence), at, until)| Fact::Polled {
+            seq: Seq(seq),
+            fence: Fence(fence),
+            at,
+            until
+        }),
         counters().prop_map(Fact::Counters),
         limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),
         group_image().prop_map(|image| Fact::GroupImage(Box::new(image))),
+        awaiting_image().prop_map(Fact::AwaitingImage),
         operation_image().prop_map(|image| Fact::OperationImage(Box::new(image))),
         (seq(), dedupe()).prop_map(|(seq, dedupe)| Fact::KeyImage { seq, dedupe }),
     ]

@@ -1,0 +1,179 @@
+//! Claims whose job ends elsewhere. The upstream accepted the job; the claim keeps its fence and
+//! its slots of caps, and its group keeps its head, but no worker holds it. It ends by a settlement
+//! that names the fence (a completion, or the report of a poll), or when its time is up. A poll is
+//! the same claim in the hands of a worker again: it takes its turn, and it charges the buckets of
+//! the operation as the call itself did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Model;
+use super::entry::Entry;
+use super::group::{GroupIx, GroupPlacement, RunningClaim};
+use super::limit::Meter;
+use super::settle::EndedOperation;
+use super::take::Claim;
+use crate::backoff::Backoff;
+use crate::bounds;
+use crate::fact::{AwaitingImage, Fact, SettleEffect, SettledClaim};
+use crate::fault::{Fault, FaultClass};
+use crate::id::{Fence, Seq};
+use crate::time::Time;
+use crate::verdict::Verdict;
+
+impl Model {
+    /// Queues a group whose claim awaits its completion: until its next poll, and for its end.
+    pub(super) fn enqueue_awaiting(&mut self, ix: GroupIx, now: Time) {
+        let group = &self.groups[ix.at()];
+        let wants_cancel = self.head_of(group).is_some_and(|head| head.cancel_requested);
+        let Some(awaiting) = group.run.as_ref().and_then(|run| run.awaiting()) else { return };
+        let poll_at = match awaiting.poll_at {
+            _ if wants_cancel && !awaiting.cancel_sent => Time::ZERO,
+            poll_at => poll_at.unwrap_or(Time::MAX).min(awaiting.until),
+        };
+        if poll_at > now {
+            self.index_awaiting(ix);
+            self.groups[ix.at()].placement = GroupPlacement::Asleep(poll_at);
+            self.asleep.insert((poll_at, ix));
+        } else {
+            self.enqueue_ready(ix);
+        }
+    }
+
+    /// Lists a claim that awaits its completion under its end, wherever its group is queued.
+    pub(super) fn index_awaiting(&mut self, ix: GroupIx) {
+        if let Some(run) = &self.groups[ix.at()].run
+            && let Some(awaiting) = run.awaiting()
+        {
+            self.awaiting.insert((awaiting.until, run.fence), ix);
+        }
+    }
+
+    /// Settles claims whose completion did not come in time: their outcome is unknown.
+    pub(super) fn expire_awaiting(
+        &mut self,
+        now: Time,
+        chance: u32,
+        facts: &mut Vec<Fact>,
+        ended: &mut Vec<EndedOperation>,
+    ) {
+        while let Some((&(until, fence), &ix)) = self.awaiting.first_key_value()
+            && until <= now
+        {
+            let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
+            let fault =
+                Fault::new(FaultClass::Transient, "it was accepted, and its completion did not come in time");
+            let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
+            if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
+                ended.push(end);
+            }
+        }
+    }
+
+    /// Hands out an awaiting claim again.
+    pub(super) fn poll(
+        &mut self,
+        ix: GroupIx,
+        now: Time,
+        lease: Duration,
+        facts: &mut Vec<Fact>,
+    ) -> Option<Claim> {
+        let group = &self.groups[ix.at()];
+        let (run, head) = (group.run.as_ref()?, self.head_of(group)?);
+        let (fence, until) = (run.fence, now.after(lease));
+        let claim = Claim {
+            seq: head.seq,
+            fence,
+            accepted_at: head.at,
+            until,
+            kind: Arc::clone(&self.kinds[usize::from(head.kind)]),
+            group: Arc::clone(&group.name),
+            attempt: head.attempt.saturating_add(1),
+            reconcile_first: false,
+            deadline: None,
+            on_unknown: head.on_unknown,
+            poll: true,
+            cancel_requested: head.cancel_requested,
+        };
+        self.decide(facts, Fact::Polled { seq: claim.seq, fence, at: now, until });
+        Some(claim)
+    }
+
+    pub(super) fn absorb_polled(&mut self, seq: Seq, fence: Fence, at: Time, until: Time) {
+        self.advance_clock(at);
+        self.with_group_of(seq, at, |model, ix| {
+            let group = model.entries[ix.at()].group;
+            let is_awaiting = |run: &mut Box<RunningClaim>| run.fence == fence && run.awaiting().is_some();
+            let Some(mut run) = model.groups[group.at()].run.take_if(is_awaiting) else { return };
+            model.clamp_charges(ix, true);
+            let entry = &model.entries[ix.at()];
+            for ((limit, cost), mark) in entry.charges.iter().zip(&mut run.marks) {
+                if let Meter::Bucket(bucket) = &mut model.limits[limit.at()].meter {
+                    *mark = bucket.take(cost.micro);
+                    model.stale.push(*limit);
+                }
+            }
+            run.until = until;
+            if let Some(awaiting) = &mut run.awaiting {
+                awaiting.polling = true;
+                awaiting.cancel_sent |= entry.cancel_requested;
+            }
+            model.groups[group.at()].run = Some(run);
+        });
+    }
+
+    /// What a response means for a claim that awaits its completion, or does from now on; `None`
+    /// when the rules for any other claim apply.
+    pub(super) fn awaiting_effect(
+        &self,
+        entry: &Entry,
+        now: Time,
+        verdict: &Verdict,
+        chance: u32,
+    ) -> Option<(SettleEffect, Option<Fault>)> {
+        let before = self.groups[entry.group.at()].run.as_ref().and_then(|run| run.awaiting.as_deref());
+        let poll_at =
+            |wait: Duration| Some(now.after(wait.clamp(bounds::POLL_AFTER_MIN, bounds::HORIZON_MAX)));
+        match (verdict, before) {
+            (Verdict::Accepted { poll_after, timeout }, _) => {
+                let until =
+                    before.map_or_else(|| now.after((*timeout).min(bounds::AWAIT_MAX)), |it| it.until);
+                let poll_at = poll_after.and_then(poll_at);
+                Some((SettleEffect::Awaiting { poll_at, until }, None))
+            }
+            (Verdict::Unknown(fault), Some(before)) if before.until > now => {
+                let failures = u32::from(before.failed_polls) + 1;
+                let poll_at = poll_at(Backoff::RETRY.delay(failures, chance));
+                Some((SettleEffect::Awaiting { poll_at, until: before.until }, Some(fault.clone())))
+            }
+            (Verdict::Returned, Some(_)) => Some((SettleEffect::Returned, None)),
+            _ => None,
+        }
+    }
+}
+
+/// The state of a claim that awaits its completion after this settlement; `None` when it ended.
+pub(super) fn awaiting_after(run: &RunningClaim, settled: &SettledClaim) -> Option<AwaitingImage> {
+    let before = run.awaiting.as_deref();
+    let failed_polls = before.map_or(0, |before| before.failed_polls);
+    match &settled.effect {
+        SettleEffect::Awaiting { poll_at, until } => Some(AwaitingImage {
+            since: before.map_or(settled.at, |before| before.since),
+            until: *until,
+            poll_at: *poll_at,
+            failed_polls: if settled.fault.is_some() { failed_polls.saturating_add(1) } else { 0 },
+            polling: false,
+            cancel_sent: before.is_some_and(|before| before.cancel_sent),
+        }),
+        SettleEffect::Returned => {
+            let again = AwaitingImage { poll_at: Some(settled.at), polling: false, ..*before? };
+            Some(again)
+        }
+        // A closed bucket keeps the poll waiting by itself.
+        SettleEffect::Throttled { until, closed } => {
+            let poll_at = if closed.is_empty() { *until } else { settled.at };
+            Some(AwaitingImage { poll_at: Some(poll_at), polling: false, ..*before? })
+        }
+        SettleEffect::Ended { .. } | SettleEffect::Retry { .. } | SettleEffect::Held => None,
+    }
+}

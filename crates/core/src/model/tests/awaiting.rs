@@ -1,0 +1,326 @@
+//! Jobs that end elsewhere: the claim stays, the worker goes, and the first end wins.
+
+use super::*;
+use crate::bounds::AWAIT_MAX;
+use crate::fact::SettleEffect;
+use crate::model::{CancelOutcome, Cause};
+use crate::operation::OnUnknown;
+use crate::state::{EndState, State};
+
+fn cap(at_once: u32) -> LimitShape {
+    LimitShape::Cap { at_once }
+}
+
+fn end_of(settle: &SettleOutcome) -> Option<EndState> {
+    match settle {
+        SettleOutcome::Settled { ended, .. } => ended.as_ref().map(|ended| ended.state),
+        SettleOutcome::Stale => None,
+    }
+}
+
+fn effect_of(settle: SettleOutcome) -> SettleEffect {
+    match settle {
+        SettleOutcome::Settled { effect, .. } => effect,
+        SettleOutcome::Stale => panic!("stale"),
+    }
+}
+
+impl ModelHarness {
+    /// Accepts and claims an operation of this group, whose job is then accepted.
+    fn await_one(&mut self, draft: Draft, verdict: Verdict) -> Claim {
+        self.accept(draft);
+        let claim = self.take(1).pop().unwrap();
+        assert!(matches!(effect_of(self.settle(&claim, verdict)), SettleEffect::Awaiting { .. }));
+        claim
+    }
+
+    fn state(&self, claim: &Claim) -> State {
+        self.model.active(claim.seq).unwrap().state
+    }
+}
+
+/// An awaiting operation runs without a worker: it keeps its slot and the head of its group, and
+/// says since when it waits.
+#[test]
+fn an_accepted_job_keeps_its_slot_and_its_group_but_no_worker() {
+    let mut world = ModelHarness::new();
+    world.limit("slots", cap(1));
+    world.accept(charged("a", &[("slots", 1)]));
+    world.accept(draft("a"));
+    world.accept(charged("b", &[("slots", 1)]));
+    let claim = world.take(9).pop().unwrap();
+    let since = world.now;
+    world.settle(&claim, accepted(None, 60));
+    assert_eq!(world.take(9), [], "its slot and its group are not free");
+    assert_eq!(world.model.claims(), [], "no worker holds it");
+    assert_eq!((world.state(&claim), world.model.counts().running), (State::Running, 1));
+    let until = since.after(Duration::from_secs(60));
+    let why = world.model.why(claim.seq, world.now).unwrap();
+    assert_eq!(why.cause, Cause::Awaiting { since, until, poll_at: None });
+    assert_eq!(world.model.next_change(true), Some(until));
+    world.wait_ms(31_000);
+    assert_eq!(world.take(9), [], "the lease of the worker that sent it means nothing any more");
+    world.done(&claim);
+    assert_eq!(world.take_seqs(9), [3, 2], "slot and group are free");
+}
+
+/// The first end wins; every later one is stale and changes nothing.
+#[test]
+fn the_first_end_wins() {
+    let mut world = ModelHarness::new();
+    let claim = world.await_one(draft("g"), accepted(Some(5), 60));
+    world.wait_ms(5_000);
+    let poll = world.take(1).pop().unwrap();
+    assert_eq!((poll.seq, poll.fence, poll.poll, poll.attempt), (claim.seq, claim.fence, true, 1));
+    world.done(&claim);
+    let facts = world.facts.len();
+    for late in [Verdict::Done, accepted(Some(5), 60), Verdict::Rejected(transient()), retry()] {
+        assert_eq!(world.settle(&poll, late), SettleOutcome::Stale);
+    }
+    assert_eq!(world.facts.len(), facts);
+}
+
+/// A completion may come before the response to the submit; that response is then stale.
+#[test]
+fn a_completion_may_come_before_the_response() {
+    let mut world = ModelHarness::new();
+    world.limit("slots", cap(1));
+    world.limit("api", drip(9, 9));
+    world.accept(charged("g", &[("slots", 1), ("api", 1)]));
+    let claim = world.take(1).pop().unwrap();
+    world.done(&claim);
+    assert_eq!(world.settle(&claim, accepted(Some(5), 60)), SettleOutcome::Stale);
+    assert_eq!(world.model.limit("slots", world.now).unwrap().in_flight, 0);
+}
+
+/// Polls come when they are due, with the same fence, and spend no attempt.
+#[test]
+fn polls_come_when_they_are_due_and_spend_no_attempt() {
+    let mut world = ModelHarness::new();
+    let claim = world.await_one(Draft { max_attempts: 1, ..draft("g") }, accepted(Some(5), 3_600));
+    for _ in 0..20 {
+        world.wait_ms(4_999);
+        assert_eq!(world.take(9), []);
+        assert_eq!(world.model.next_change(true), Some(world.now.after(Duration::from_millis(1))));
+        world.wait_ms(1);
+        let poll = world.take(9).pop().unwrap();
+        assert_eq!((poll.fence, poll.poll, poll.cancel_requested), (claim.fence, true, false));
+        world.settle(&poll, accepted(Some(5), 3_600));
+    }
+    world.wait_ms(5_000);
+    let poll = world.take(9).pop().unwrap();
+    assert_eq!(end_of(&world.settle(&poll, Verdict::Done)), Some(EndState::Succeeded));
+}
+
+/// Nothing awaits forever: no response moves the end, and no timeout is longer than the bound.
+#[test]
+fn nothing_awaits_forever() {
+    let mut world = ModelHarness::new();
+    world.accept(draft("long"));
+    let long = world.take(1).pop().unwrap();
+    let verdict = Verdict::Accepted { poll_after: None, timeout: Duration::MAX };
+    let until = world.now.after(AWAIT_MAX);
+    assert_eq!(effect_of(world.settle(&long, verdict)), SettleEffect::Awaiting { poll_at: None, until });
+    let claim = world.await_one(draft("g"), accepted(Some(5), 8));
+    world.wait_ms(5_000);
+    let poll = world.take(9).pop().unwrap();
+    world.settle(&poll, accepted(Some(5), 3_600));
+    world.wait_ms(2_999);
+    assert_eq!(world.take(9), []);
+    world.wait_ms(1);
+    assert_eq!(world.take(9), []);
+    assert_eq!(world.state(&claim), State::Unknown);
+    assert_eq!(world.settle(&claim, Verdict::Done), SettleOutcome::Stale, "it came too late");
+}
+
+/// OPS-23: when the completion does not come in time, the rule of the operation decides.
+#[test]
+fn ops_23_a_completion_that_does_not_come_is_an_unknown_outcome() {
+    let mut world = ModelHarness::new();
+    world.limit("slots", cap(3));
+    for (group, on_unknown) in
+        [("repeat", OnUnknown::Repeat), ("look", OnUnknown::Reconcile), ("ask", OnUnknown::Ask)]
+    {
+        world.await_one(Draft { on_unknown, ..charged(group, &[("slots", 1)]) }, accepted(None, 8));
+    }
+    assert_eq!(world.model.limit("slots", world.now).unwrap().in_flight, 3);
+    world.wait_ms(8_000);
+    assert_eq!(world.take(9), []);
+    assert_eq!(world.model.limit("slots", world.now).unwrap().in_flight, 0, "the slots are free");
+    world.wait_ms(1_000);
+    let again = world.take(9);
+    let again: Vec<_> = again.iter().map(|c| (c.seq.0, c.attempt, c.poll, c.reconcile_first)).collect();
+    assert_eq!(again, [(1, 2, false, false), (2, 2, false, true)]);
+    assert_eq!(world.model.active(Seq(3)).unwrap().state, State::Unknown);
+}
+
+/// A poll that finds out nothing changes nothing, and the next one comes later each time.
+#[test]
+fn a_poll_that_finds_out_nothing_is_repeated_later() {
+    let mut world = ModelHarness::new();
+    let claim = world.await_one(Draft { max_attempts: 1, ..draft("g") }, accepted(Some(5), 3_600));
+    let mut waits = Vec::new();
+    world.wait_ms(5_000);
+    for _ in 0..4 {
+        let poll = world.take(9).pop().unwrap();
+        world.settle(&poll, Verdict::Unknown(transient()));
+        let next = world.model.next_change(true).unwrap();
+        waits.push(next.since(world.now).as_millis());
+        world.now = next;
+    }
+    assert!(waits.is_sorted() && waits[3] > 4 * waits[0], "{waits:?}");
+    world.done(&claim);
+}
+
+/// A worker that dies while it polls loses nothing: the claim awaits its completion as before.
+#[test]
+fn a_lost_poll_keeps_the_claim() {
+    let mut world = ModelHarness::new();
+    world.limit("api", drip(9, 9));
+    let claim = world.await_one(charged("g", &[("api", 1)]), accepted(Some(5), 3_600));
+    world.wait_ms(5_000);
+    assert_eq!(world.take(9).len(), 1);
+    assert_eq!(world.model.limit("api", world.now).unwrap().in_flight, 1);
+    world.wait_ms(30_000);
+    assert_eq!(world.take(9), [], "it is polled again after a pause");
+    assert_eq!(world.model.limit("api", world.now).unwrap().in_flight, 0);
+    assert_eq!(world.state(&claim), State::Running);
+    world.wait_ms(1_000);
+    let poll = world.take(9).pop().unwrap();
+    world.settle(&poll, Verdict::Returned);
+    assert_eq!(world.take(9).pop().unwrap().fence, claim.fence, "one that was not sent comes back at once");
+}
+
+/// Polls keep within the limits of the upstream, take turns with other calls, and keep their slot.
+#[test]
+fn polls_are_paced_like_calls() {
+    let mut world = ModelHarness::new();
+    world.limit("api", drip(1, 1));
+    world.limit("slots", cap(2));
+    let claim = world.await_one(charged("a", &[("api", 1), ("slots", 1)]), accepted(Some(1), 3_600));
+    world.wait_ms(1_000);
+    world.accept(charged("b", &[("api", 1)]));
+    world.accept(charged("c", &[("api", 1)]));
+    let first = world.take(9);
+    assert_eq!(first.iter().map(|c| (c.seq.0, c.poll)).collect::<Vec<_>>(), [(1, true)]);
+    assert_eq!(world.model.limit("slots", world.now).unwrap().in_flight, 1);
+    world.settle(&first[0], accepted(Some(1), 3_600));
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        world.wait_ms(1_000);
+        for next in world.take(9) {
+            seen.push((next.seq.0, next.poll));
+            world.settle(&next, if next.poll { accepted(Some(1), 3_600) } else { Verdict::Done });
+        }
+    }
+    assert_eq!(seen, [(2, false), (3, false), (1, true)], "a poll draws a new turn each time");
+    world.done(&claim);
+}
+
+/// LIM-12: a poll that is throttled closes the limit for all, and the job is still awaited.
+#[test]
+fn lim_12_a_throttled_poll_closes_the_limit_and_keeps_the_claim() {
+    let mut world = ModelHarness::new();
+    world.limit("api", drip(9, 9));
+    let deadline = world.now.after(Duration::from_secs(6));
+    let draft = Draft { deadline: Some(deadline), ..charged("g", &[("api", 1)]) };
+    let claim = world.await_one(draft, accepted(Some(5), 3_600));
+    world.wait_ms(5_000);
+    let poll = world.take(9).pop().unwrap();
+    assert_eq!(end_of(&world.settle(&poll, throttled(Some(3_000)))), None);
+    assert!(world.model.limit("api", world.now).unwrap().frozen_until.is_some());
+    assert_eq!(world.take(9), []);
+    world.wait_ms(4_000);
+    assert_eq!(world.take(9).pop().unwrap().fence, claim.fence, "after its deadline: it has started");
+}
+
+/// A cancel is passed on at once, and the job may have ended first.
+#[test]
+fn a_cancel_is_passed_on_once() {
+    let mut world = ModelHarness::new();
+    let claim = world.await_one(draft("g"), accepted(None, 3_600));
+    let canceled = world.model.cancel(world.now, claim.seq, &mut world.facts);
+    assert_eq!(canceled, CancelOutcome::Requested(claim.fence));
+    let poll = world.take(9).pop().unwrap();
+    assert_eq!((poll.fence, poll.poll, poll.cancel_requested), (claim.fence, true, true));
+    world.settle(&poll, accepted(Some(5), 3_600));
+    assert_eq!(world.take(9), [], "the upstream is at it: asked again when the next poll is due");
+    world.wait_ms(5_000);
+    let poll = world.take(9).pop().unwrap();
+    let settle = world.settle(&poll, Verdict::Canceled { may_have_happened: true });
+    assert_eq!(end_of(&settle), Some(EndState::Canceled));
+    let finished = world.await_one(draft("g"), accepted(None, 3_600));
+    world.model.cancel(world.now, finished.seq, &mut world.facts);
+    assert_eq!(end_of(&world.settle(&finished, Verdict::Done)), Some(EndState::Succeeded));
+}
+
+/// A cancel during a poll is passed on by the next one, which comes at once.
+#[test]
+fn a_cancel_during_a_poll_is_passed_on_by_the_next() {
+    let mut world = ModelHarness::new();
+    world.await_one(draft("g"), accepted(Some(5), 3_600));
+    world.wait_ms(5_000);
+    let poll = world.take(9).pop().unwrap();
+    world.model.cancel(world.now, poll.seq, &mut world.facts);
+    world.settle(&poll, Verdict::Returned);
+    assert!(world.take(9).pop().unwrap().cancel_requested);
+}
+
+/// A retry ends the claim: the job is submitted again under a new fence.
+#[test]
+fn a_job_that_asks_for_it_is_submitted_again() {
+    let mut world = ModelHarness::new();
+    world.limit("slots", cap(1));
+    let claim = world.await_one(charged("g", &[("slots", 1)]), accepted(None, 3_600));
+    world.settle(&claim, retry());
+    assert_eq!(world.model.limit("slots", world.now).unwrap().in_flight, 0);
+    world.wait_ms(1_000);
+    let again = world.take(9).pop().unwrap();
+    assert!(again.fence > claim.fence && !again.poll && again.attempt == 2);
+    assert_eq!(world.settle(&claim, Verdict::Done), SettleOutcome::Stale);
+}
+
+/// OPS-8: after a restart, from the log or a snapshot, an operation still awaits its completion.
+#[test]
+fn ops_8_an_awaiting_operation_survives_a_restart() {
+    let mut world = ModelHarness::new();
+    world.limit("slots", cap(1));
+    world.limit("api", drip(9, 9));
+    let claim = world.await_one(charged("g", &[("slots", 1), ("api", 1)]), accepted(Some(5), 60));
+    let mut models = vec![world.replayed(), Model::new()];
+    world.model.snapshot().for_each(|fact| models[1].absorb(&fact));
+    for mut model in models {
+        assert_eq!(model.claims(), []);
+        let now = world.now.after(Duration::from_secs(5));
+        let poll = model.take(now, 9, LEASE, 0, &mut Vec::new()).claims;
+        assert_eq!(poll.iter().map(|c| (c.fence, c.poll)).collect::<Vec<_>>(), [(claim.fence, true)]);
+        let settle = model.settle(now, claim.seq, claim.fence, Verdict::Done, &[], 0, &mut Vec::new());
+        assert_eq!(end_of(&settle), Some(EndState::Succeeded));
+        model.check().unwrap();
+        assert_eq!(model.limit("slots", now).unwrap().in_flight, 0);
+    }
+}
+
+/// A paused group finishes what runs: its awaiting operation is polled and completed.
+#[test]
+fn a_paused_group_finishes_what_it_awaits() {
+    let mut world = ModelHarness::new();
+    let claim = world.await_one(draft("g"), accepted(Some(5), 60));
+    world.accept(draft("g"));
+    world.model.pause(world.now, &named("g"), &named("ann"), &named("why"), &mut world.facts);
+    world.wait_ms(5_000);
+    assert_eq!(world.take(9).pop().unwrap().fence, claim.fence);
+    world.done(&claim);
+    assert_eq!(world.take(9), []);
+}
+
+/// A worker that lost its claim to a completion cannot renew it, nor can one whose job is awaited.
+#[test]
+fn without_a_worker_there_is_nothing_to_renew() {
+    let mut world = ModelHarness::new();
+    let claim = world.await_one(draft("g"), accepted(Some(5), 60));
+    assert!(!world.model.renew(claim.seq, claim.fence, world.now.after(LEASE), &mut world.facts));
+    world.wait_ms(5_000);
+    let poll = world.take(9).pop().unwrap();
+    assert!(world.model.renew(poll.seq, poll.fence, world.now.after(LEASE), &mut world.facts));
+}

@@ -1,0 +1,128 @@
+//! The table of all routes, one record each. The routers of a single node and of a node of a
+//! cluster are built from it, the guard enforces it, and a test compares the description of the API
+//! with it.
+
+use crate::config::TokenScope::{Operate, Read, Write};
+use crate::edge::content::BodyBound::{Batch, Operation, Proxied, Small};
+use crate::page;
+use crate::routing::{RoutingRule, handshake, node_routes, peer_call};
+
+use super::route::Access::{Nodes, Open};
+use super::route::Idempotence::{Always, ByRequest, Never};
+use super::route::QueryPolicy::{AnyQuery, NoQuery};
+use super::route::{Route, delete, get, page as html, post, proxied, put};
+use super::{
+    buckets, cluster, commands, costs, deployments, events, groups, health, keys, leases, limits, openapi,
+    operations, outbox, proxy, submit,
+};
+
+/// The paths of the paced proxy: everything below an upstream's name, and the name alone.
+pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstream}/", "/proxy/{upstream}"];
+
+/// All routes.
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = operation_routes();
+    routes.extend(shared_state_routes());
+    routes.extend(key_routes());
+    routes.extend(server_routes());
+    routes.extend(page_routes());
+    routes
+}
+
+/// Operations, and the groups and limits that they wait for.
+fn operation_routes() -> Vec<Route> {
+    use RoutingRule as Rule;
+    let mut routes = vec![
+        get("/v1/operations", Read, AnyQuery).partition(Rule::Operations, operations::list),
+        post("/v1/operations", Write, AnyQuery, Operation, ByRequest)
+            .partition(Rule::Submission, submit::submit_one),
+        post("/v1/operations/batch", Write, NoQuery, Batch, ByRequest)
+            .partition(Rule::Batch, submit::submit_batch),
+        get("/v1/operations/{id}", Read, AnyQuery).partition(Rule::Operation, operations::show),
+        get("/v1/operations/{id}/why", Read, AnyQuery).partition(Rule::Operation, operations::why),
+        post("/v1/operations/{id}/cancel", Operate, NoQuery, Small, Never)
+            .partition(Rule::Operation, commands::cancel),
+        post("/v1/operations/{id}/rerun", Operate, NoQuery, Small, Never)
+            .partition(Rule::Operation, commands::rerun),
+        post("/v1/operations/{id}/resolve", Operate, NoQuery, Small, Never)
+            .partition(Rule::Operation, commands::resolve),
+        post("/v1/deployments", Write, NoQuery, Operation, Never)
+            .partition(Rule::Deployment, deployments::begin),
+        get("/v1/groups", Read, AnyQuery).partition(Rule::Groups, groups::list),
+        get("/v1/groups/{group}", Read, AnyQuery).partition(Rule::Group, groups::show),
+        post("/v1/groups/{group}/pause", Operate, NoQuery, Small, Always)
+            .partition(Rule::Pause, groups::pause),
+        post("/v1/groups/{group}/resume", Operate, NoQuery, Small, Always)
+            .partition(Rule::Group, groups::resume),
+        get("/v1/limits", Read, AnyQuery).partition(Rule::Limits, limits::list),
+        put("/v1/limits/{*name}", Operate, NoQuery, Small).partition(Rule::Limit, limits::change),
+    ];
+    routes.extend(
+        PROXY.map(|path| {
+            proxied(path, Write, Proxied, ByRequest).partition(Rule::Proxy, proxy::proxy_request)
+        }),
+    );
+    routes
+}
+
+/// What belongs to no partition and is read from the store.
+fn shared_state_routes() -> Vec<Route> {
+    vec![
+        get("/v1/buckets", Read, AnyQuery).store(buckets::list),
+        get("/v1/buckets/{*name}", Read, AnyQuery).store(buckets::show),
+        delete("/v1/buckets/{*name}", Operate, NoQuery, Never).store(buckets::delete),
+        post("/v1/buckets/{*name}", Write, NoQuery, Small, Never).store(buckets::post),
+        post("/v1/limits/{*name}", Write, NoQuery, Small, Never).store(buckets::post_to_limit),
+        get("/v1/leases", Read, AnyQuery).store(leases::list),
+        get("/v1/leases/{name}", Read, AnyQuery).store(leases::show),
+        post("/v1/leases/{name}/acquire", Write, NoQuery, Small, Never).store(leases::acquire),
+        post("/v1/leases/{name}/renew", Write, NoQuery, Small, Always).store(leases::renew),
+        post("/v1/leases/{name}/release", Write, NoQuery, Small, Always).store(leases::release),
+        get("/v1/outbox", Read, AnyQuery).store(outbox::show),
+        get("/v1/costs", Read, AnyQuery).store(costs::show),
+        get("/v1/deployments", Read, AnyQuery).store(deployments::list),
+        get("/v1/deployments/{id}", Read, NoQuery).store(deployments::show),
+    ]
+}
+
+/// The operators' routes about idempotency keys.
+pub(super) fn key_routes() -> Vec<Route> {
+    vec![
+        get("/v1/keys", Read, AnyQuery).keys(keys::list),
+        get("/v1/keys/{key}", Read, AnyQuery).keys(keys::show),
+        post("/v1/keys/{key}/release", Operate, AnyQuery, Small, Never).keys(keys::release),
+        post("/v1/keys/{key}/expire", Operate, AnyQuery, Small, Never).keys(keys::expire),
+        post("/v1/keys/{key}/complete", Operate, AnyQuery, Small, Never).keys(keys::complete),
+    ]
+}
+
+/// The server and its cluster.
+fn server_routes() -> Vec<Route> {
+    vec![
+        get("/v1/events", Read, AnyQuery).each_node(events::stream, node_routes::events),
+        get("/v1/cluster", Read, NoQuery).each_node(cluster::show_single_node, node_routes::cluster),
+        get("/metrics", Read, NoQuery).each_node(health::metrics, node_routes::metrics),
+        get("/readyz", Open, NoQuery).each_node(health::ready, node_routes::ready),
+        get("/healthz", Open, NoQuery).stateless(health::live),
+        get("/openapi.json", Open, NoQuery).store(openapi::document),
+        get(handshake::PATH, Nodes, AnyQuery).peers(handshake::answer),
+        proxied("/internal/{partition}/{*rest}", Nodes, Batch, Never).peers(peer_call::handle_peer_call),
+    ]
+}
+
+/// The page and what it loads.
+fn page_routes() -> Vec<Route> {
+    vec![
+        html("/", Read).each_node(page::overview::show, page::cluster::show),
+        get("/page/live", Read, AnyQuery).each_node(page::overview::regions, page::cluster::regions),
+        get("/page/ticks", Read, AnyQuery).each_node(page::live::ticks, page::cluster::ticks),
+        html("/operations/{id}", Read).partition(RoutingRule::Operation, page::detail::operation),
+        html("/groups/{group}", Read).partition(RoutingRule::Group, page::detail::group),
+        html("/deployments/{id}", Read).store(page::deployments::show),
+        html("/keys", Read).keys(page::keys::show),
+        html("/docs", Open).stateless(page::reference::show),
+        html("/docs/errors/{code}", Open).stateless(page::errors::show),
+        get("/assets/page.css", Open, AnyQuery).stateless(page::style),
+        get("/assets/page.js", Open, AnyQuery).stateless(page::script),
+    ]
+}

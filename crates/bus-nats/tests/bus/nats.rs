@@ -1,5 +1,5 @@
-//! The suites that every bus must pass, and what is particular to NATS: permissions, credentials, its
-//! own bounds.
+//! The suites that every bus must pass, and what is particular to NATS: permissions, credentials,
+//! its own bounds.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -81,3 +81,33 @@ pub const BUS_QUEUE_LEN_MAX: usize = 4_096;
 pub const BUS_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most steps, and most objects, written to the journal in one call.
 pub const JOURNAL_LINES_MAX: usize = 10_000;
+/// Longest tenant, in bytes.
+pub const TENANT_LEN_MAX: usize = 255;
+/// Longest type of an entity, in bytes.
+pub const ENTITY_TYPE_LEN_MAX: usize = 64;
+/// Longest id of an entity, in bytes.
+pub const ENTITY_ID_LEN_MAX: usize = 255;
+/// Longest correlation id of a question, in bytes.
+pub const CORRELATION_LEN_MAX: usize = 255;
+/// Longest name of a module that asks or answers, in bytes.
+pub const MODULE_LEN_MAX: usize = 64;
+/// Most fields that one question names.
+pub const ENTITY_FIELDS_MAX: usize = 64;
+/// Longest name of a field, in bytes.
+pub const ENTITY_FIELD_LEN_MAX: usize = 128;
+/// Most hydrations in flight in one process, unanswered ones included.
+pub const FLIGHTS_MAX: usize = 65_536;
+/// Most callers that wait for hydrations in one process.
+pub const WAITERS_MAX: usize = 65_536;
+/// Most callers that wait for one entity.
+pub const FLIGHT_WAITERS_MAX: usize = 16_384;
+/// Most entities that are remembered as not found.
+pub const NEGATIVES_MAX: usize = 100_000;
+/// Most pieces of deferred work in one process.
+pub const DEFERRED_MAX: usize = 10_000;
+/// Most pieces of deferred work for one entity.
+pub const DEFERRED_OF_ENTITY_MAX: usize = 100;
+/// Most questions of one tenant in a second, by default.
+pub const QUESTIONS_PER_S_DEFAULT: u32 = 10_000;
+/// Most tenants whose questions are counted at once.
+pub const HYDRATION_TENANTS_MAX: usize = 10_000;

@@ -94,7 +94,7 @@ impl Note {
         let mut next = || words.next();
         let found = (|| {
             let (lsn, at) = (next()?.parse().ok()?, next()?.parse().ok()?);
-            Some(Self { lsn, at: Time::from_micros(at), ended: parse_end_state(next()?)? })
+            Some(Self { lsn, at: Time::from_micros(at), ended: EndState::parse(next()?)? })
         })();
         found.ok_or_else(|| unreadable("a note of a result is damaged"))
     }
@@ -129,7 +129,7 @@ pub(crate) fn decode_result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
         }
         None => None,
     };
-    let state = parse_end_state(&line.state).ok_or_else(|| damaged("result", seq))?;
+    let state = EndState::parse(&line.state).ok_or_else(|| damaged("result", seq))?;
     Ok(StoredResult { seq, at: Time::from_micros(line.at), state, attempt: line.attempt, fault, body })
 }
 
@@ -165,11 +165,6 @@ fn split(kept: &Bytes) -> Option<(&[u8], Bytes)> {
 
 fn read<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str, seq: Seq) -> Result<T> {
     serde_json::from_slice(line).map_err(|cause| damaged(what, seq).with_source(cause))
-}
-
-fn parse_end_state(word: &str) -> Option<EndState> {
-    let all = [EndState::Succeeded, EndState::Failed, EndState::Canceled];
-    all.into_iter().find(|end| State::from(*end).as_str() == word)
 }
 
 fn damaged(what: &str, seq: Seq) -> tidegate_store::Error {

@@ -204,6 +204,7 @@ impl Model {
         let Some(head) = self.head_of(group) else { return };
         let (seq, turn, is_poll) = (head.seq, group.turn, group.run.is_some());
         let mut last = (Readiness::Now, None);
+        let mut too_late = None;
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             // A claim that awaits its completion has its slots already.
@@ -211,6 +212,9 @@ impl Model {
                 continue;
             }
             let mut when = meter.ready(if is_poll { cost.of_poll() } else { *cost }, now);
+            if !is_poll && when.is_past(head.deadline) {
+                too_late = too_late.max(Some((when, *limit)));
+            }
             if when == Readiness::Now && meter.has_earlier_waiter(turn) {
                 when = Readiness::AfterAnswer;
             }
@@ -218,23 +222,14 @@ impl Model {
                 last = (when, Some(*limit));
             }
         }
+        if let Some((when, limit)) = too_late {
+            let fault = too_late_fault(when, &self.limits[limit.at()].name, now);
+            take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
+            return;
+        }
         match last {
             (Readiness::Now, _) if is_poll => take.claims.extend(self.poll(ix, now, lease, facts)),
             (Readiness::Now, _) => take.claims.push(self.claim(ix, now, lease, facts)),
-            (_, Some(limit)) if is_poll => self.wait_for_limit(ix, limit),
-            (Readiness::Never, limit) => {
-                let name =
-                    limit.map_or_else(|| "a limit".into(), |limit| Arc::clone(&self.limits[limit.at()].name));
-                let message = format!("it costs more than {name} can ever hold");
-                let fault = Fault::new(FaultClass::Validation, message);
-                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
-            }
-            (Readiness::At(at), _) if at >= head.deadline => {
-                let wait = at.since(now).as_millis();
-                let message = format!("its deadline passes before its limits allow it, in {wait} ms");
-                let fault = Fault::new(FaultClass::RateLimited, message);
-                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
-            }
             (_, Some(limit)) => self.wait_for_limit(ix, limit),
             (_, None) => {}
         }
@@ -275,5 +270,17 @@ impl Model {
         }
         self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });
         claim
+    }
+}
+
+/// Why an operation cannot start before its deadline.
+fn too_late_fault(when: Readiness, limit: &str, now: Time) -> Fault {
+    match when {
+        Readiness::At(at) => {
+            let wait = at.since(now).as_millis();
+            let message = format!("its deadline passes before its limits allow it, in {wait} ms");
+            Fault::new(FaultClass::RateLimited, message)
+        }
+        _ => Fault::new(FaultClass::Validation, format!("it costs more than {limit} can ever hold")),
     }
 }

@@ -1,5 +1,7 @@
 //! Valid configurations, and the problems that are reported for invalid ones.
 
+mod server_errors;
+
 use insta::assert_snapshot;
 
 use super::*;
@@ -235,18 +237,6 @@ fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     tidegate.toml:4:16: upstream[0].global_per_s: Only the dialect "discord" has a limit on all calls by itself.
     tidegate.toml:5:15: upstream[0].invalid_max: Only the dialect "discord" counts refused calls.
     "#);
-}
-
-/// OPS-23: what server errors mean is the dialect's default unless it is configured, and any other
-/// word is refused with its location.
-#[test]
-fn ops_23_server_errors_are_configured_for_an_upstream() {
-    let upstream = |more: &str| format!("[[upstream]]\nname = \"a\"\nbase_url = \"http://a\"\n{more}");
-    let parsed = |more: &str| parse(&upstream(more)).unwrap().upstreams[0].server_errors;
-    assert_eq!(parsed(""), None);
-    assert_eq!(parsed("server_errors = \"unknown\""), Some(ServerErrors::Unknown));
-    assert_eq!(parsed("dialect = \"discord\"\nserver_errors = \"retry\""), Some(ServerErrors::Retry));
-    assert_snapshot!(wrong(&upstream("server_errors = \"maybe\"")), @r#"tidegate.toml:4:17: upstream[0].server_errors: It must be "retry" or "unknown"."#);
 }
 
 /// OPS-25: rules for failures keep their order, and problems are reported with their locations.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::connection::CommandFailure;
 use crate::errors::{Delivery, undecided, unusable};
 use crate::scripts::{self, ScriptCall};
-use crate::subscriber::Subscriber;
+use crate::subscriber::{Channels, Subscriber};
 use crate::{RedisStore, reply, span};
 
 /// The hints that a slow listener may have queued before it loses some.
@@ -64,7 +64,7 @@ impl RedisStore {
 }
 
 /// Passes hints on until no one listens any more. Reconnects when the connection is lost.
-async fn pass_on(ears: Subscriber, channel: String, first: PubSub, listener: mpsc::Sender<String>) {
+async fn pass_on(ears: Subscriber, channel: Channels, first: PubSub, listener: mpsc::Sender<String>) {
     let mut ear = Some(first);
     loop {
         if let Some(ear) = ear.take() {
@@ -122,7 +122,7 @@ impl Nodes for RedisStore {
     }
 
     fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>> {
-        let channel = self.keys.channel(topic);
+        let channel = Channels::Exact(self.keys.channel(topic));
         Box::pin(async move {
             let ears = self.connection.subscriber();
             let first = ears.subscribe(&channel).await;

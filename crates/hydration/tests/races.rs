@@ -14,8 +14,7 @@ mod tests {
     use tidegate_core::Time;
     use tidegate_core::hydration::{
         Absence, AbsenceReason, AnswerOrigin, AskOutcome, AskRequest, CorrelationId, EntityKey, EntityStamp,
-        FlightFailure, FlightRules, FlightTable, HydrationMode, PublishOutcome, Question, TimerEffect,
-        Waiter, WaiterKind,
+        FlightRules, FlightTable, HydrationMode, PublishOutcome, Question, TimerEffect, Waiter, WaiterKind,
     };
 
     const CALLERS: usize = 3;
@@ -74,7 +73,7 @@ mod tests {
             }
         }
 
-        fn publish(&self, question: Question) {
+        fn publish(&self, question: &Question) {
             self.published.fetch_add(1, Ordering::SeqCst);
             self.bus.lock().unwrap().push(question.clone());
             thread::yield_now();
@@ -83,15 +82,15 @@ mod tests {
                 1 => PublishOutcome::Failed,
                 _ => PublishOutcome::Sent,
             };
-            let woken = self.table.lock().unwrap().published(&question, outcome);
+            let woken = self.table.lock().unwrap().published(question, outcome);
             Self::wake(woken, FAILED);
         }
 
         /// The first question of a flight: look again, then publish.
-        fn lead(&self, question: Question) {
+        fn lead(&self, question: &Question) {
             if self.has_copy() {
                 let (woken, publish) =
-                    self.table.lock().unwrap().found(&question, &HydrationMode::Full, Time::ZERO);
+                    self.table.lock().unwrap().found(question, &HydrationMode::Full, Time::ZERO);
                 Self::wake(woken, FOUND);
                 if !publish {
                     return;
@@ -104,7 +103,7 @@ mod tests {
             let effects = self.table.lock().unwrap().tick(self.now());
             for effect in effects {
                 match effect {
-                    TimerEffect::Publish(question) => self.publish(question),
+                    TimerEffect::Publish(question) => self.publish(&question),
                     TimerEffect::Expire(waiters) => Self::wake(waiters, FAILED),
                 }
             }
@@ -162,14 +161,13 @@ mod tests {
             AskOutcome::Joined(ticket) => (ticket, None),
             AskOutcome::Opened(ticket, question) => {
                 let flight = Arc::clone(world);
-                (ticket, Some(thread::spawn(move || flight.lead(question))))
+                (ticket, Some(thread::spawn(move || flight.lead(&question))))
             }
             AskOutcome::Upgraded(ticket, question) => {
                 let flight = Arc::clone(world);
-                (ticket, Some(thread::spawn(move || flight.publish(question))))
+                (ticket, Some(thread::spawn(move || flight.publish(&question))))
             }
-            AskOutcome::NotFound(..) | AskOutcome::Unanswered(_, FlightFailure::TimedOut, _) => return,
-            AskOutcome::Unanswered(..) => return,
+            AskOutcome::NotFound(..) | AskOutcome::Unanswered(..) => return,
             other => panic!("{other:?}"),
         };
         let is_dropped = thread_rng().gen_bool(0.2);
@@ -280,7 +278,7 @@ mod tests {
                 let AskOutcome::Opened(_, question) = asked else { panic!("{asked:?}") };
                 if world.has_copy() {
                     let (woken, publish) =
-                        world.table.lock().unwrap().found(&question, &HydrationMode::Full, Time::ZERO);
+                        world.table.lock().unwrap().found(question, &HydrationMode::Full, Time::ZERO);
                     World::wake(woken, FOUND);
                     assert!(!publish);
                 }

@@ -90,7 +90,10 @@ pub(crate) fn copies() -> MemoryCopies {
 }
 
 pub(crate) fn object(value: Value) -> Map<String, Value> {
-    value.as_object().unwrap().clone()
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("{other} is no object"),
+    }
 }
 
 pub(crate) fn version(version: u64) -> EntityStamp {

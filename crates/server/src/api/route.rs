@@ -72,6 +72,7 @@ pub(crate) struct RouteSpec {
 }
 
 /// Which part of a server serves a route, alone and in a cluster.
+#[expect(clippy::large_enum_variant, reason = "a hundred records, built once at the start")]
 pub(crate) enum RouteService {
     /// Any node, without any state.
     Stateless(MethodRouter),

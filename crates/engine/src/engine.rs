@@ -2,6 +2,7 @@
 //! the store.
 
 mod commands;
+mod complete;
 mod open;
 mod outbox;
 mod withdraw;

@@ -6,6 +6,7 @@ mod archiver;
 mod calls;
 mod carry;
 mod clock;
+mod completion;
 mod costs;
 mod engine;
 mod envelope;
@@ -25,6 +26,7 @@ mod view;
 
 pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
+pub use completion::{Completion, CompletionKey, CompletionProof, CompletionReceipt};
 pub use costs::cost_report;
 pub use engine::{Engine, Executors};
 pub use error::{Error, ErrorCode, Result};

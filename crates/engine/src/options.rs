@@ -7,6 +7,7 @@ use tidegate_core::id::Partition;
 use tidegate_core::operation::FailureRule;
 
 use crate::calls::InFlightCalls;
+use crate::completion::CompletionKey;
 
 /// Settings of an engine. Every one has a default.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Options {
     pub payload_cache_bytes: usize,
     /// The number of facts after which a snapshot is taken.
     pub snapshot_after_facts: u64,
+    /// Makes the tokens by which jobs are completed from outside; without it there are none.
+    pub completion_key: Option<CompletionKey>,
 }
 
 impl Default for Options {
@@ -59,6 +62,7 @@ impl Default for Options {
             backlog_max: 16_384,
             payload_cache_bytes: 16 * 1024 * 1024,
             snapshot_after_facts: 2_000_000,
+            completion_key: None,
         }
     }
 }

@@ -102,7 +102,7 @@ impl Owner {
             }
             CallStatus::NeverSent => Verdict::Returned,
             // A poll changes nothing, so no one has to wait for one that is lost.
-            CallStatus::Untracked if status.is_awaiting => {
+            CallStatus::Untracked if status.awaiting_since.is_some() => {
                 self.model.mark_sent(now, seq, fence, facts);
                 Verdict::Unknown(Fault::new(FaultClass::Transient, "the poll was lost with its worker"))
             }
@@ -206,9 +206,9 @@ impl Owner {
                 self.calls.unsettled.push(report);
             }
             CallEvent::Fetched(fetched) => {
-                for (claim, operation) in fetched {
-                    match operation {
-                        Ok(operation) => self.held_back.push((claim, operation)),
+                for (claim, ready) in fetched {
+                    match ready {
+                        Ok(ready) => self.held_back.push(ready),
                         Err(_) => self.calls.mark_never_sent(&[claim]),
                     }
                 }

@@ -33,8 +33,9 @@ fn query() -> Vec<u8> {
 
 async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome {
     let (now, look_first) = (Time::from_millis(1_000), false);
-    shop.carry(Call { payload, attempt, reconcile_first: look_first, now, deadline: None, operation: "op-1" })
-        .await
+    let (deadline, operation, completion_token) = (None, "op-1", None);
+    let reconcile_first = look_first;
+    shop.carry(Call { payload, attempt, reconcile_first, now, deadline, operation, completion_token }).await
 }
 
 fn started() -> ScriptedReply {

@@ -38,7 +38,8 @@ fn payload(request: &str) -> Vec<u8> {
 }
 
 fn call<'a>(payload: &'a [u8], operation: &'a str) -> Call<'a> {
-    Call { payload, attempt: 1, reconcile_first: false, now: NOW, deadline: None, operation }
+    let (attempt, reconcile_first, deadline) = (1, false, None);
+    Call { payload, attempt, reconcile_first, now: NOW, deadline, operation, completion_token: None }
 }
 
 /// Sends a request that passes the check, once.

@@ -27,6 +27,10 @@ pub const BATCH_ACCEPT_MAX: usize = 1_000;
 pub const SHAPE_LEN_MAX: usize = 255;
 /// Most call costs that one append keeps.
 pub const COSTS_MAX: usize = 4_096;
+/// Longest id by which an upstream knows a job, in bytes; longer ones are truncated.
+pub const EXTERNAL_ID_LEN_MAX: usize = 500;
+/// Largest memo that an executor keeps with an attempt, in bytes.
+pub const MEMO_LEN_MAX: usize = 16 * 1024;
 /// Most charges on one operation.
 pub const CHARGES_MAX: usize = 8;
 /// Most limits one partition keeps.

@@ -36,7 +36,7 @@ pub use control::{CancelOutcome, ControlRefusal, Resolution};
 pub use limits::LimitRefusal;
 pub use listing::{ActivePage, ActiveQuery};
 pub use settle::{ClaimStatus, EndedOperation, SettleOutcome};
-pub use take::{Claim, TakeOutcome};
+pub use take::{Claim, OverdueClaim, TakeOutcome};
 pub use takeover::{ClaimedCall, TakeoverOutcome};
 pub use view::{ActiveOperation, Counts, GroupView, LimitView};
 pub use why::{Cause, WaitStatus};

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::model::{Claim, ClaimedCall};
 use tidegate_core::{Fence, Seq, Time, Verdict};
-use tidegate_store::log::{Epoch, StoredOperation};
+use tidegate_store::log::Epoch;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::carry::Report;
+use crate::carry::{ReadyCall, Report};
 use crate::owner::ReadAheadOutcome;
 
 /// An event of a call.
@@ -21,7 +21,7 @@ pub(crate) enum CallEvent {
     /// An attempt has ended.
     Reported(Report),
     /// The payloads of claims were read.
-    Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
+    Fetched(Vec<(Claim, Result<ReadyCall, Verdict>)>),
     /// Payloads were read ahead.
     ReadAhead(ReadAheadOutcome),
 }
@@ -149,6 +149,16 @@ impl Calls {
     /// Cancels the call of an operation.
     pub(crate) fn stop(&self, seq: Seq) {
         if let Some(sent) = self.sent.get(&seq) {
+            sent.stop.cancel();
+        }
+    }
+
+    /// Abandons the call of a claim that was completed from outside: its report settles nothing any
+    /// more, and must not settle a later claim of the same operation.
+    pub(crate) fn abandon(&mut self, seq: Seq, fence: Fence) {
+        if self.sent.get(&seq).is_some_and(|sent| sent.fence == fence)
+            && let Some(sent) = self.sent.remove(&seq)
+        {
             sent.stop.cancel();
         }
     }

@@ -3,6 +3,7 @@
 
 mod builder;
 mod commands;
+mod complete;
 mod open;
 mod outbox;
 mod withdraw;

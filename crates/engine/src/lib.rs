@@ -40,6 +40,7 @@ mod archiver;
 mod calls;
 mod carry;
 mod clock;
+mod completion;
 mod costs;
 mod engine;
 mod envelope;
@@ -59,6 +60,7 @@ mod view;
 
 pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
+pub use completion::{Completion, CompletionKey, CompletionProof, CompletionReceipt};
 pub use costs::cost_report;
 pub use engine::{Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorCode, Result};

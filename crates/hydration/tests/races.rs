@@ -278,7 +278,7 @@ mod tests {
                 let AskOutcome::Opened(_, question) = asked else { panic!("{asked:?}") };
                 if world.has_copy() {
                     let (woken, publish) =
-                        world.table.lock().unwrap().found(question, &HydrationMode::Full, Time::ZERO);
+                        world.table.lock().unwrap().found(&question, &HydrationMode::Full, Time::ZERO);
                     World::wake(woken, FOUND);
                     assert!(!publish);
                 }

@@ -3,8 +3,10 @@
 //! credential.
 
 pub mod body;
+pub mod completion;
 pub mod envelope;
 pub mod header;
+mod json_pointer;
 pub mod path;
 pub mod proxied;
 

@@ -53,6 +53,21 @@ pub struct TakeOutcome {
     pub claims: Vec<Claim>,
     /// Operations that ended without running.
     pub ended: Vec<EndedOperation>,
+    /// Claims whose completion did not come in time.
+    pub overdue: Vec<OverdueClaim>,
+}
+
+/// A claim whose completion did not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverdueClaim {
+    /// The operation.
+    pub seq: Seq,
+    /// The claim's fence.
+    pub fence: Fence,
+    /// The number of the attempt.
+    pub attempt: u16,
+    /// When its job was accepted.
+    pub since: Time,
 }
 
 impl Model {
@@ -68,7 +83,7 @@ impl Model {
         let now = self.now(now);
         let mut take = TakeOutcome::default();
         self.expire_claims(now, chance, facts, &mut take.ended);
-        self.expire_awaiting(now, chance, facts, &mut take.ended);
+        self.expire_awaiting(now, chance, facts, &mut take);
         self.expire_deadlines(now, facts, &mut take.ended);
         self.wake(now);
         while take.claims.len() < n

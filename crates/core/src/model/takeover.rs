@@ -46,7 +46,7 @@ impl Model {
         until: Time,
         facts: &mut Vec<Fact>,
     ) -> Option<TakeoverOutcome> {
-        let ClaimStatus { cancel_requested, is_awaiting, .. } = self.claim_status(seq, fence)?;
+        let ClaimStatus { cancel_requested, awaiting_since, .. } = self.claim_status(seq, fence)?;
         match call {
             ClaimedCall::InFlight(sent_at) => {
                 self.renew(seq, fence, until, facts);
@@ -56,7 +56,7 @@ impl Model {
                 self.renew(seq, fence, until, facts);
             }
             // A poll changes nothing, so no one has to wait for one that is lost.
-            ClaimedCall::Elsewhere | ClaimedCall::Orphaned if is_awaiting => {
+            ClaimedCall::Elsewhere | ClaimedCall::Orphaned if awaiting_since.is_some() => {
                 self.mark_sent(now, seq, fence, facts);
                 let fault = Fault::new(FaultClass::Transient, "the poll was lost with its worker");
                 return Some(TakeoverOutcome::Settle(Verdict::Unknown(fault)));

@@ -148,6 +148,7 @@ mod tests {
             now: Time::ZERO,
             deadline: None,
             operation: "op-1",
+            completion_token: None,
         };
         StepExecutor::new(Arc::new(RetryingUpstream(status))).carry(call).await.verdict
     }

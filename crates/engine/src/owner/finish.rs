@@ -95,8 +95,8 @@ impl Owner {
             Fact::Settled(settled) => match &settled.effect {
                 SettleEffect::Ended { state, .. } => operation(settled.seq, Some((*state).into())),
                 SettleEffect::Held => operation(settled.seq, Some(State::Unknown)),
-                // For a user, nothing has changed.
-                SettleEffect::Awaiting { .. } => None,
+                // For a user, nothing has changed: the claim awaits its completion.
+                _ if self.model.claim_status(settled.seq, settled.fence).is_some() => None,
                 _ => operation(settled.seq, Some(State::Waiting)),
             },
             Fact::Paused { group, .. } => Some(Change::Group { group: Arc::clone(group), now: "paused" }),

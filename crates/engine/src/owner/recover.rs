@@ -185,9 +185,9 @@ impl Owner {
                 self.calls.unsettled.push(report);
             }
             CallEvent::Fetched(fetched) => {
-                for (claim, operation) in fetched {
-                    match operation {
-                        Ok(operation) => self.held_back.push((claim, operation)),
+                for (claim, ready) in fetched {
+                    match ready {
+                        Ok(ready) => self.held_back.push(ready),
                         Err(_) => self.calls.mark_never_sent(&[claim]),
                     }
                 }

@@ -57,6 +57,7 @@ impl UrlSource {
             deadline: None,
             operation: question.correlation_id.as_str(),
             on_unknown: OnUnknown::Repeat,
+            completion_token: None,
         };
         let answer = self.sender.exchange(request, call).await.map_err(|missed| format!("{missed:?}"))?;
         match (answer.status, &answer.content) {

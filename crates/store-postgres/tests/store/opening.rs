@@ -23,7 +23,9 @@ const FORMAT_1: &str = r#"DROP TABLE records;
     UPDATE meta SET value = 1 WHERE name = 'format'"#;
 
 /// Removes what formats 1 and 2 did not have yet.
-const FORMAT_2: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
+const FORMAT_2: &str = "DROP FUNCTION append_with_attempts;
+    DROP TABLE attempts;
+    DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     DROP FUNCTION append_with_costs, sweep_costs, keep_standings;
     DROP TABLE api_cost_tracking, rate_limit_buckets;
@@ -59,10 +61,10 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         let store = store(&server).await;
         let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
-        execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
+        execute(&mut sql, "UPDATE meta SET value = 8 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), StoreErrorKind::Unreadable);
-        assert!(error.to_string().ends_with("has format 7; this program reads format 6"), "{error}");
+        assert!(error.to_string().ends_with("has format 8; this program reads format 7"), "{error}");
         // An existing owner notices too.
         assert_eq!(
             store.renew(owner, TTL).await.expect_err("it is newer").kind(),
@@ -112,7 +114,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 6);
+        assert_eq!(format, 7);
     });
 }
 

@@ -102,7 +102,7 @@ impl UpstreamResponse {
             None => Meaning { verdict, hints: Vec::new(), spending: Vec::new() },
         };
         let body = result::encode(self.status.as_u16(), &self.headers, self.content);
-        Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending }
+        Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending, job: None }
     }
 
     /// The verdict by its status alone, and whether it is complete.

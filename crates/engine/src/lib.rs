@@ -62,7 +62,7 @@ pub use calls::InFlightCalls;
 pub use costs::cost_report;
 pub use engine::{Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorCode, Result};
-pub use events::{Change, Event, Subscription};
+pub use events::{Change, Event, OperationLabels, Subscription};
 pub use options::Options;
 pub use submission::{Receipt, Submission};
 pub use view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};

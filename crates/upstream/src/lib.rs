@@ -26,6 +26,6 @@ pub mod retry_after;
 pub mod secret;
 
 pub use http::{Dialect, HttpUpstreams, LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
-pub use port::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
+pub use port::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, RequestLine, Upstream};
 pub use request::{Body, Envelope, HttpRequest, Method};
 pub use secret::Secret;

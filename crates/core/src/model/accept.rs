@@ -45,7 +45,7 @@ pub enum DraftRefusal {
         /// The capacity of the limit.
         capacity: u64,
     },
-    /// The known limits do not let it start before its deadline.
+    /// The known limits do not let it start in time.
     TooLate {
         /// The earliest time it could start.
         earliest: Time,
@@ -91,7 +91,7 @@ impl Model {
             return None;
         }
         let now = self.now(now);
-        let draft = Draft { deadline: None, not_before: None, dedupe: None, ..draft };
+        let draft = Draft { deadline: None, start_by: None, not_before: None, dedupe: None, ..draft };
         let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         if let Err(refusal) = opened.and_then(|()| self.check_charges(&draft, now)) {
             return Some(AcceptOutcome::Refused(refusal));
@@ -101,6 +101,7 @@ impl Model {
     }
 
     fn check_charges(&self, draft: &Draft, now: Time) -> Result<(), DraftRefusal> {
+        let latest = draft.start_by.or(draft.deadline);
         let mut earliest = draft.not_before.unwrap_or(now).max(now);
         for (place, charge) in draft.charges.iter().enumerate() {
             if draft.charges[..place].iter().any(|other| other.limit == charge.limit) {
@@ -122,15 +123,15 @@ impl Model {
                     capacity,
                 });
             }
-            if draft.deadline.is_some() {
+            if latest.is_some() {
                 let ahead = self.ahead(&draft.group, ix);
                 if let Readiness::At(at) = limit.ready_for_all(&ahead, cost, now) {
                     earliest = earliest.max(at);
                 }
             }
         }
-        match draft.deadline {
-            Some(deadline) if earliest >= deadline => Err(DraftRefusal::TooLate { earliest }),
+        match latest {
+            Some(latest) if earliest >= latest => Err(DraftRefusal::TooLate { earliest }),
             _ => Ok(()),
         }
     }

@@ -64,7 +64,7 @@ pub use completion::{Completion, CompletionKey, CompletionProof, CompletionRecei
 pub use costs::cost_report;
 pub use engine::{Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorCode, Result};
-pub use events::{Change, Event, Subscription};
+pub use events::{Change, Event, OperationLabels, Subscription};
 pub use options::Options;
 pub use submission::{Receipt, Submission};
 pub use view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};

@@ -4,6 +4,8 @@
 
 mod cluster;
 mod dialect;
+#[cfg(test)]
+mod documented;
 mod failure;
 mod hydration;
 mod idempotency;

@@ -9,4 +9,5 @@ pub(crate) mod node_secret;
 pub(crate) mod origin;
 pub(crate) mod prefer;
 pub(crate) mod query;
+pub(crate) mod repeated_submission;
 pub(crate) mod request_id;

@@ -44,6 +44,7 @@ use crate::api::routes;
 use crate::edge::auth::Caller;
 use crate::edge::content::{self, BodyBound, IncomingBody};
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
+use crate::edge::repeated_submission::RepeatedOperation;
 use crate::edge::request_id::RequestId;
 use crate::pacing::body::stream_body;
 use crate::state::ServerState;
@@ -159,10 +160,11 @@ async fn route_call(
         return failure.into_response();
     }
     let headers = if rule == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
+    let repeated = request.extensions().get::<RepeatedOperation>().copied();
     match read_call(&front, spec, rule, request).await {
         Ok(call) => match rule {
             RoutingRule::Operation => relay::by_id(&front, call).await,
-            RoutingRule::Submission => submit::route_submission(&front, call, &headers).await,
+            RoutingRule::Submission => submit::route_submission(&front, call, &headers, repeated).await,
             RoutingRule::Batch => batch::route_batch(&front, call).await,
             RoutingRule::Deployment => relay::by_guild(&front, call).await,
             RoutingRule::Operations => operations::list(&front, call).await,

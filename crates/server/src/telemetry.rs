@@ -89,6 +89,8 @@ fn describe_keys() {
         ("idempotency.damaged", "Stored responses that could not be read."),
         ("idempotency.store_error", "Store calls that failed or timed out."),
         ("idempotency.unprotected", "Requests forwarded without protection while the store was unavailable."),
+        ("idempotency.body_too_slow", "Requests whose body arrived too slowly."),
+        ("idempotency.bodies_full", "Requests that found no memory for their body."),
         ("idempotency.cleanup.count", "Expired keys that were removed."),
     ];
     for (name, what) in counters {

@@ -40,7 +40,9 @@ pub use plain::PlainDialect;
 #[doc(hidden)]
 pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 
-use crate::port::{AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
+use crate::port::{
+    AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, Outcome, RequestLine, Upstream, is_same_json,
+};
 use crate::request::Envelope;
 use send::Sender;
 
@@ -179,6 +181,18 @@ impl Upstream for HttpUpstreams {
             on_unknown: upstream.dialect.on_unknown(&envelope.request),
             can_reconcile: false,
         })
+    }
+
+    fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {
+        match (Envelope::decode(one), Envelope::decode(other)) {
+            (Ok(one), Ok(other)) => one.difference(&other),
+            _ => (!is_same_json(one, other)).then_some("request"),
+        }
+    }
+
+    fn request_line(&self, payload: &[u8]) -> Option<RequestLine> {
+        let Envelope { request, .. } = Envelope::decode(payload).ok()?;
+        Some(RequestLine { method: request.method.as_str(), path: request.path_only().to_owned() })
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::{Charge, Hint, OnUnknown, Time, Verdict};
+use tidegate_encoding::json::hash_by_value;
 
 /// One attempt at a call.
 #[derive(Clone, Copy)]
@@ -168,6 +169,21 @@ impl fmt::Display for FieldRefusal {
 
 impl std::error::Error for FieldRefusal {}
 
+/// What a call asks for: the start of its request, without the query, which may hold what must not
+/// be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestLine {
+    /// The method.
+    pub method: &'static str,
+    /// The path below the upstream's base URL.
+    pub path: String,
+}
+
+/// Whether two JSON texts have the same value.
+pub(crate) fn is_same_json(one: &[u8], other: &[u8]) -> bool {
+    one == other || hash_by_value(one).is_some_and(|hash| hash_by_value(other) == Some(hash))
+}
+
 /// A call in flight. Dropping it aborts the call; whether it took effect is then unknown.
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
@@ -179,6 +195,18 @@ pub trait Upstream: Send + Sync {
     /// # Errors
     /// Names the invalid field.
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal>;
+
+    /// Names the first field in which two payloads of this kind differ; `None` when they are the
+    /// same request. By default they are compared as JSON, by value.
+    fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {
+        (!is_same_json(one, other)).then_some("request")
+    }
+
+    /// What a payload asks for, as far as it may be shown; `None` for a kind that has no request
+    /// line.
+    fn request_line(&self, _payload: &[u8]) -> Option<RequestLine> {
+        None
+    }
 
     /// Sends the call, at most once, and returns its outcome. Never retries and never follows a
     /// redirect.

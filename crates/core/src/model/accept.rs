@@ -46,7 +46,7 @@ pub enum DraftRefusal {
         /// The capacity of the limit.
         capacity: u64,
     },
-    /// The known limits do not let it start before its deadline.
+    /// The known limits do not let it start in time.
     TooLate {
         /// The earliest time it could start.
         earliest: Time,
@@ -110,7 +110,7 @@ impl Model {
             return Err(RerunRefusal::Succeeded);
         }
         let now = self.now(now);
-        let draft = Draft { deadline: None, not_before: None, dedupe: None, ..draft };
+        let draft = Draft { deadline: None, start_by: None, not_before: None, dedupe: None, ..draft };
         let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         opened.and_then(|()| self.check_charges(&draft, now)).map_err(RerunRefusal::Draft)?;
         self.decide(facts, accepted(seq, at, draft, true));
@@ -118,6 +118,7 @@ impl Model {
     }
 
     fn check_charges(&self, draft: &Draft, now: Time) -> Result<(), DraftRefusal> {
+        let latest = draft.start_by.or(draft.deadline);
         let mut earliest = draft.not_before.unwrap_or(now).max(now);
         for (place, charge) in draft.charges.iter().enumerate() {
             if draft.charges[..place].iter().any(|other| other.limit == charge.limit) {
@@ -139,15 +140,15 @@ impl Model {
                     capacity,
                 });
             }
-            if draft.deadline.is_some() {
+            if latest.is_some() {
                 let ahead = self.ahead(&draft.group, ix);
                 if let Readiness::At(at) = limit.ready_for_all(&ahead, cost, now) {
                     earliest = earliest.max(at);
                 }
             }
         }
-        match draft.deadline {
-            Some(deadline) if earliest >= deadline => Err(DraftRefusal::TooLate { earliest }),
+        match latest {
+            Some(latest) if earliest >= latest => Err(DraftRefusal::TooLate { earliest }),
             _ => Ok(()),
         }
     }

@@ -178,8 +178,9 @@ pub(crate) fn refusal_error(refusal: DraftRefusal, now: Time) -> Error {
         }
         DraftRefusal::TooLate { earliest } => {
             let wait = tidegate_core::time::millis_up(earliest.since(now));
-            let message =
-                format!("it cannot start before its deadline: the known limits allow it in {wait} ms");
+            let message = format!(
+                "it cannot start before its deadline: its delay and the known limits allow it in {wait} ms"
+            );
             let error = Error::new(ErrorCode::TooLate, message).field("deadline_ms");
             Error { earliest: Some(earliest), ..error }
         }

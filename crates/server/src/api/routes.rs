@@ -56,6 +56,7 @@ fn operation_routes() -> Vec<Route> {
         post("/v1/groups/{group}/resume", Operate, NoQuery, Small, Always)
             .partition(Rule::Group, groups::resume),
         get("/v1/limits", Read, AnyQuery).partition(Rule::Limits, limits::list),
+        get("/v1/limits/{*name}", Read, NoQuery).partition(Rule::Limit, limits::show),
         put("/v1/limits/{*name}", Operate, NoQuery, Small).partition(Rule::Limit, limits::change),
     ];
     routes.extend(

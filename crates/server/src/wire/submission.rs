@@ -42,6 +42,9 @@ const ON_UNKNOWN: [(&str, OnUnknown); 3] =
     [("repeat", OnUnknown::Repeat), ("reconcile", OnUnknown::Reconcile), ("ask", OnUnknown::Ask)];
 const ON_FAILURE: [(&str, OnFailure); 2] = [("skip", OnFailure::Skip), ("hold", OnFailure::Hold)];
 
+/// The kind by default.
+const HTTP: &str = "http";
+
 /// Parses one operation.
 pub(crate) fn parse_one(body: &[u8], request_id: &Arc<str>) -> Result<Submission> {
     parse_submission(read(body, &NAMES), request_id)
@@ -64,12 +67,11 @@ fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Resu
     let Fields { values, mut problems } = object?;
     let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
-    let kind = problems.check(field(0).text()).map_or_else(|| Arc::from("http"), Arc::from);
+    let kind = problems.check(field(0).text()).map_or_else(|| Arc::from(HTTP), Arc::from);
     let upstream = problems.check(field(1).required_text());
-    let group = problems.check(field(2).required_text());
-    if field(2).raw.is_some() {
-        problems.check(field(2).check_len(&group, 1..=GROUP_LEN_MAX));
-    }
+    let group = field(2).required_text();
+    let group =
+        problems.check(group.and_then(|group| field(2).check_len(&group, 1..=GROUP_LEN_MAX).map(|()| group)));
     let request = problems.check(field(3).object());
     let payload = problems.check(payload(&upstream, request));
     let mut short = |place: usize, bytes: RangeInclusive<usize>| {
@@ -94,7 +96,7 @@ fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Resu
     submission.cost = problems.check(cost(field(5)));
     submission.dedupe_key = dedupe_key;
     submission.deployment_id = deployment_id;
-    if !problems.is_empty() && !request.is_empty() {
+    if !problems.is_empty() && !request.is_empty() && &*submission.kind == HTTP {
         // Nothing else will check it.
         problems.check(request::check_request(request));
     }
@@ -295,10 +297,10 @@ mod tests {
         }
         for (body, told) in [
             (r#"{"operations":{"a":[1]}}"#, "The field \"operations\" must be a list, not an object."),
-            (r#"{"operations":"x"}"#, "The field \"operations\" must be a list, not a text."),
+            (r#"{"operations":"x"}"#, "The field \"operations\" must be a list, not a string."),
             (r#"{"operations":null}"#, "The field \"operations\" must be a list, not null."),
-            ("[{}]", "An object in braces is expected, not a list."),
-            ("7", "An object in braces is expected, not a number."),
+            ("[{}]", "An object is expected, not a list."),
+            ("7", "An object is expected, not a number."),
         ] {
             assert_eq!(parse_batch(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().message, told);
         }

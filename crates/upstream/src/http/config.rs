@@ -253,7 +253,10 @@ impl UpstreamConfig {
         }
         if let Some(name) = self.stored_headers.iter().find(|name| !header::may_be_stored(name)) {
             let name: String = name.chars().take(NAME_LEN_MAX).collect();
-            let message = format!("{name:?} is no header in lower case that may be stored with a request.");
+            let message = format!(
+                "{name:?} cannot be stored with a request: names are in lower case, and authorization, cookies and \
+                 headers of the connection are never stored."
+            );
             return Err(self.refuse("stored_headers", message));
         }
         self.validate_limits()

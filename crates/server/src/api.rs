@@ -3,6 +3,7 @@
 mod buckets;
 mod cluster;
 mod commands;
+mod complete;
 mod costs;
 pub(crate) mod deployments;
 pub(crate) mod events;
@@ -53,6 +54,7 @@ pub(crate) fn routes() -> Vec<Route> {
         post(Operate, "/v1/operations/{id}/cancel", commands::cancel).without_query(),
         post(Operate, "/v1/operations/{id}/rerun", commands::rerun).without_query(),
         post(Operate, "/v1/operations/{id}/resolve", commands::resolve).without_query(),
+        post(Operate, "/v1/operations/{id}/complete", complete::complete).or_completion_token(),
         post(Write, "/v1/deployments", deployments::begin).without_query(),
         get(Read, "/v1/groups", groups::list),
         get(Read, "/v1/groups/{group}", groups::show),

@@ -41,6 +41,7 @@ use crate::api;
 use crate::api::route::{self, Access};
 use crate::config::TokenScope;
 use crate::edge::auth::Caller;
+use crate::edge::completion_token;
 use crate::edge::content::{self, IncomingBody};
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 use crate::edge::request_id::RequestId;
@@ -142,7 +143,7 @@ async fn route_call(front: Arc<RoutingState>, way: RoutingRule, request: Request
     let headers = if way == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
     match read_call(&front, way, request).await {
         Ok(call) => match way {
-            RoutingRule::Operation => relay::by_id(&front, call).await,
+            RoutingRule::Operation | RoutingRule::Completion => relay::by_id(&front, call).await,
             RoutingRule::Submission => submit::route_submission(&front, call, &headers).await,
             RoutingRule::Batch => batch::route_batch(&front, call).await,
             RoutingRule::Deployment => relay::by_guild(&front, call).await,
@@ -175,7 +176,7 @@ async fn require_joined(front: &RoutingState) -> Result<(), ApiError> {
 
 async fn read_call(front: &RoutingState, way: RoutingRule, request: Request) -> Result<RoutedCall, ApiError> {
     let most = match way {
-        RoutingRule::Submission | RoutingRule::Deployment => content::ONE_MAX,
+        RoutingRule::Submission | RoutingRule::Deployment | RoutingRule::Completion => content::ONE_MAX,
         RoutingRule::Batch => content::BATCH_MAX,
         RoutingRule::Proxy => BODY_MAX,
         _ => content::SMALL_MAX,
@@ -185,7 +186,10 @@ async fn read_call(front: &RoutingState, way: RoutingRule, request: Request) -> 
         RoutingRule::Proxy => read_proxied_body(&front.server, body).await?,
         _ => (content::read(body, most, front.server.read_timeout).await?, None),
     };
-    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let target = match way {
+        RoutingRule::Completion => completion_token::target_with_token(&parts),
+        _ => parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
+    };
     let caller =
         parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));

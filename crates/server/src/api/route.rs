@@ -14,6 +14,9 @@ pub(crate) enum Access {
     Open,
     /// Callers whose token has this scope.
     Scoped(TokenScope),
+    /// Callers whose token has this scope, and callers with a completion token, which the handler
+    /// verifies.
+    Completion(TokenScope),
     /// Nodes that share the store, by their secret.
     Nodes,
 }
@@ -58,6 +61,16 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     /// Returns the same route, which refuses a query before the handler sees it.
     pub(crate) fn without_query(self) -> Self {
         Self { takes_query: false, ..self }
+    }
+
+    /// Returns the same route, also for callers with a completion token, which the handler has to
+    /// verify.
+    pub(crate) fn or_completion_token(self) -> Self {
+        let access = match self.access {
+            Access::Scoped(scope) => Access::Completion(scope),
+            access => access,
+        };
+        Self { access, ..self }
     }
 
     /// Returns the same route with another handler.

@@ -18,6 +18,8 @@ use crate::api;
 pub(super) enum RoutingRule {
     /// By the id in its path.
     Operation,
+    /// By the id in its path. Its fence makes it safe to repeat.
+    Completion,
     /// By the upstream, or the group, in its body.
     Submission,
     /// The same for each of its members.
@@ -60,6 +62,7 @@ pub(super) fn rule_for(method: MethodFilter, path: &str) -> Option<RoutingRule> 
         | "/v1/operations/{id}/rerun"
         | "/v1/operations/{id}/resolve"
         | "/operations/{id}" => RoutingRule::Operation,
+        "/v1/operations/{id}/complete" => RoutingRule::Completion,
         "/v1/groups" => RoutingRule::Groups,
         "/v1/groups/{group}/pause" => RoutingRule::Pause,
         "/v1/groups/{group}" | "/v1/groups/{group}/resume" | "/groups/{group}" => RoutingRule::Group,

@@ -3,6 +3,7 @@
 mod buckets;
 mod cluster;
 mod commands;
+mod complete;
 mod costs;
 pub(crate) mod deployments;
 mod entities;

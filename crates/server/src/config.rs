@@ -72,6 +72,8 @@ pub struct Config {
     pub connections_max: usize,
     /// How long a client may take to send a request.
     pub read_timeout: Duration,
+    /// The URL at which services report that a job has ended.
+    pub public_url: Option<String>,
     /// Where operations are kept.
     pub store_url: String,
     /// The archive that ended operations are copied to, for a store on Redis.

@@ -2,6 +2,7 @@
 //! id, size, and idempotency.
 
 pub(crate) mod auth;
+pub(crate) mod completion_token;
 pub(crate) mod content;
 pub(crate) mod guard;
 pub(crate) mod idempotency;

@@ -30,7 +30,7 @@ const LAYOUT: Layout = Layout {
         include_str!("sql/journal.sql"),
         include_str!("sql/submissions.sql"),
         include_str!("sql/record_end.sql"),
-        include_str!("sql/attempts.sql"),
+        concat!(include_str!("sql/attempts.sql"), include_str!("sql/completions.sql")),
     ],
 };
 /// The number up to which operations are counted; above, the server's own estimate is good enough.

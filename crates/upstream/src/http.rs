@@ -41,7 +41,8 @@ pub use plain::PlainDialect;
 pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 
 use crate::port::{
-    AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, Outcome, RequestLine, Upstream, is_same_json,
+    AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, Outcome, RequestLine, Upstream,
+    is_same_json,
 };
 use crate::request::Envelope;
 use send::Sender;

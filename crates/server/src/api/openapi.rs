@@ -121,7 +121,7 @@ mod tests {
         ];
         let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
         let scope = match route.access {
-            Access::Scoped(scope) => scope.as_str(),
+            Access::Scoped(scope) | Access::Completion(scope) => scope.as_str(),
             Access::Open | Access::Nodes => "",
         };
         let path = route.path.replace("{*", "{");

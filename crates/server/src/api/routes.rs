@@ -12,7 +12,7 @@ use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, delete, get, page as html, post, proxied, put};
 use super::{
-    buckets, cluster, commands, costs, deployments, entities, events, groups, health, keys, leases, limits,
+    buckets, cluster, commands, complete, costs, deployments, entities, events, groups, health, keys, leases, limits,
     openapi, operations, outbox, proxy, submit,
 };
 
@@ -47,6 +47,9 @@ fn operation_routes() -> Vec<Route> {
             .partition(Rule::Operation, commands::rerun),
         post("/v1/operations/{id}/resolve", Operate, NoQuery, Small, Never)
             .partition(Rule::Operation, commands::resolve),
+        post("/v1/operations/{id}/complete", Operate, AnyQuery, Operation, Always)
+            .or_completion_token()
+            .partition(Rule::Completion, complete::complete),
         post("/v1/deployments", Write, NoQuery, Operation, Never)
             .partition(Rule::Deployment, deployments::begin),
         get("/v1/groups", Read, AnyQuery).partition(Rule::Groups, groups::list),

@@ -5,7 +5,7 @@ mod limit;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidegate::{OperationView, Reason, Receipt};
+use tidegate::{CompletionReceipt, OperationView, Reason, Receipt};
 use tidegate_core::{Fault, OperationId};
 use tidegate_upstream::RequestLine;
 
@@ -153,6 +153,20 @@ pub(crate) struct FaultOut<'a> {
 impl<'a> FaultOut<'a> {
     fn new(fault: &'a Fault) -> Self {
         Self { class: fault.class.as_str(), message: &fault.message }
+    }
+}
+
+/// The answer to a completion: whether it was the end of the attempt, and the operation.
+#[derive(Serialize)]
+pub(crate) struct CompletionOut<'a> {
+    applied: bool,
+    #[serde(flatten)]
+    operation: OperationOut<'a>,
+}
+
+impl<'a> CompletionOut<'a> {
+    pub(crate) fn new(receipt: &'a CompletionReceipt) -> Self {
+        Self { applied: receipt.applied, operation: OperationOut::whole(&receipt.operation) }
     }
 }
 

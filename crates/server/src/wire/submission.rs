@@ -21,7 +21,7 @@ use super::problems::RequestProblems;
 use super::request;
 use super::time;
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "kind",
     "upstream",
     "group",
@@ -36,6 +36,7 @@ const NAMES: [&str; 14] = [
     "on_failure",
     "deployment_id",
     "deadline_at",
+    "completion",
 ];
 
 const ON_UNKNOWN: [(&str, OnUnknown); 3] =
@@ -63,7 +64,7 @@ pub(crate) fn parse_batch(
     Ok(items.into_iter().map(|fields| parse_submission(fields, request_id)).collect())
 }
 
-fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Result<Submission> {
+fn parse_submission(object: ParsedObject<'_, 15>, request_id: &Arc<str>) -> Result<Submission> {
     let Fields { values, mut problems } = object?;
     let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
@@ -73,7 +74,8 @@ fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Resu
     let group =
         problems.check(group.and_then(|group| field(2).check_len(&group, 1..=GROUP_LEN_MAX).map(|()| group)));
     let request = problems.check(field(3).object());
-    let payload = problems.check(payload(&upstream, request));
+    let completion = problems.check(optional_object(&field(14)));
+    let payload = problems.check(payload(&upstream, request, completion));
     let mut short = |place: usize, bytes: RangeInclusive<usize>| {
         let text = problems.check(field(place).text())?;
         problems.check(field(place).check_len(&text, bytes));
@@ -123,22 +125,35 @@ fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
     time::parse(&text).map(Some).ok_or_else(wrong)
 }
 
-/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without parsing the
-/// request.
-fn payload(upstream: &str, request: &str) -> Result<Bytes> {
-    const AROUND: usize = r#"{"upstream":,"request":}"#.len();
+/// An object that may be left out.
+fn optional_object<'a>(field: &Field<'a>) -> Result<Option<&'a str>> {
+    match field.raw {
+        Some(raw) if raw.get() != "null" => field.object().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, and `"completion":…` if there is
+/// one, written without parsing either.
+fn payload(upstream: &str, request: &str, completion: Option<&str>) -> Result<Bytes> {
+    const AROUND: usize = r#"{"upstream":,"request":,"completion":}"#.len();
     let upstream = serde_json::to_string(&upstream).map_err(|_| {
         Error::new(ErrorCode::Malformed, "The upstream's name cannot be read.").field("upstream")
     })?;
-    let len = AROUND + upstream.len() + request.len();
+    let len = AROUND + upstream.len() + request.len() + completion.map_or(0, str::len);
     if len > PAYLOAD_LEN_MAX {
         let message = format!("The request is {len} bytes long; the most is {PAYLOAD_LEN_MAX}.");
         return Err(Error::new(ErrorCode::TooLarge, message).field("request"));
     }
     let mut payload = String::with_capacity(len);
-    for part in [r#"{"upstream":"#, &upstream, r#","request":"#, request, "}"] {
+    for part in [r#"{"upstream":"#, &upstream, r#","request":"#, request] {
         payload.push_str(part);
     }
+    if let Some(completion) = completion {
+        payload.push_str(r#","completion":"#);
+        payload.push_str(completion);
+    }
+    payload.push('}');
     Ok(Bytes::from(payload))
 }
 
@@ -189,7 +204,7 @@ mod tests {
     #[test]
     fn the_outbox_knows_the_same_names_and_bounds() {
         use tidegate_core::bounds::{DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX};
-        let sql = include_str!("../../../store-postgres/src/sql/submissions.sql");
+        let sql = include_str!("../../../store-postgres/src/sql/completions.sql");
         let names =
             sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
         let names: Vec<&str> =
@@ -197,7 +212,7 @@ mod tests {
         assert_eq!(names, NAMES);
         let sql = concat!(
             include_str!("../../../store-postgres/src/sql/outbox.sql"),
-            include_str!("../../../store-postgres/src/sql/submissions.sql")
+            include_str!("../../../store-postgres/src/sql/completions.sql")
         );
         for bound in [
             format!("len_max CONSTANT int := {};", crate::edge::content::BodyBound::Operation.len_max()),
@@ -228,6 +243,7 @@ mod tests {
             (with(r#","cost":[1]"#), "cost"),
             (with(r#","on_unknown":"maybe""#), "on_unknown"),
             (with(r#","dedupe_key":7"#), "dedupe_key"),
+            (with(r#","completion":true"#), "completion"),
             (r#"{"upstream":"e","group":"g"}"#.to_owned(), "request"),
             (r#"{"upstream":"e","group":"g","request":[]}"#.to_owned(), "request"),
             (r#"{"group":"g","request":{}}"#.to_owned(), "upstream"),

@@ -10,6 +10,7 @@
 
 mod auth;
 mod bulk;
+mod complete;
 mod costs;
 mod deployments;
 mod edge;

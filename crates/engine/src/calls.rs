@@ -17,6 +17,7 @@ use crate::carry::{ReadyCall, Report};
 use crate::owner::ReadAheadOutcome;
 
 /// An event of a call.
+#[expect(clippy::large_enum_variant, reason = "nearly every event is a report")]
 pub(crate) enum CallEvent {
     /// An attempt has ended.
     Reported(Report),

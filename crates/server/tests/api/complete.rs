@@ -113,7 +113,7 @@ impl World {
         answer(request.bearer_auth("a-token-from-the-environment").body(body.to_string())).await
     }
 
-    async fn submit(&self, completion: Value) -> String {
+    async fn submit(&self, completion: &Value) -> String {
         let answer = self.call(Method::POST, "/v1/operations", &job(completion)).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         answer.text("id")
@@ -124,7 +124,7 @@ impl World {
     }
 }
 
-fn job(completion: Value) -> Value {
+fn job(completion: &Value) -> Value {
     json!({
         "upstream": "jobs", "group": "g", "completion": completion,
         "request": { "method": "POST", "path": "/jobs", "body": { "n": 1 } },
@@ -140,7 +140,7 @@ const TOKEN: &str =
 async fn a_service_calls_back_with_its_token() {
     within(async {
         let world = World::new(TOKEN).await;
-        let id = world.submit(json!({ "callback": true })).await;
+        let id = world.submit(&json!({ "callback": true })).await;
         let job = world.service.submitted(1).await;
         assert!(job.url.ends_with(&format!("/v1/operations/{id}/complete")), "{job:?}");
         let result = json!({ "outcome": "succeeded", "result": { "file": 42 } });
@@ -161,7 +161,7 @@ async fn a_service_calls_back_with_its_token() {
             (twice.status, &twice.json["applied"], &twice.json["state"]),
             (200, &json!(false), &json!("succeeded"))
         );
-        let id = world.submit(json!({ "callback": { "url": "/hook/url" } })).await;
+        let id = world.submit(&json!({ "callback": { "url": "/hook/url" } })).await;
         let hook = world.service.submitted(2).await.body["hook"]["url"].as_str().unwrap().to_owned();
         let canceled = world.call(Method::POST, &format!("/v1/operations/{id}/cancel"), &Value::Null).await;
         assert_eq!(canceled.status, 200, "{canceled:?}");
@@ -179,14 +179,14 @@ async fn a_service_may_call_back_before_it_answers() {
     within(async {
         let world = World::new("").await;
         *world.service.calls_back_first.lock().unwrap() = true;
-        let id = world.submit(json!({ "callback": true })).await;
+        let id = world.submit(&json!({ "callback": true })).await;
         let path = format!("/v1/operations/{id}?wait_ms=30000");
         let ended = world.call(Method::GET, &path, &Value::Null).await.json;
         assert_eq!(
             (&ended["state"], &ended["result"]["body"], &ended["attempt"]),
             (&json!("succeeded"), &json!("early"), &json!(1))
         );
-        let next = world.submit(json!({ "callback": true })).await;
+        let next = world.submit(&json!({ "callback": true })).await;
         assert_eq!(
             world.call(Method::GET, &format!("/v1/operations/{next}?wait_ms=30000"), &Value::Null).await.json
                 ["state"],
@@ -204,15 +204,15 @@ async fn a_service_is_polled() {
         let states = ["running", "succeeded"].map(|state| json!({ "status": state, "n": 7 }));
         *world.service.polls.lock().unwrap() = states.to_vec();
         let poll = json!({ "path": "/jobs/{/id}", "every_s": 1, "done": { "/status": ["succeeded"] }, "failed": { "/status": ["failed"] } });
-        let id = world.submit(json!({ "poll": poll.clone() })).await;
+        let id = world.submit(&json!({ "poll": poll.clone() })).await;
         let path = format!("/v1/operations/{id}?wait_ms=30000");
         let ended = world.call(Method::GET, &path, &Value::Null).await.json;
         assert_eq!((&ended["state"], &ended["result"]["body"]["n"]), (&json!("succeeded"), &json!(7)), "{ended}");
         *world.service.polls.lock().unwrap() = vec![json!({ "status": "failed" })];
-        let id = world.submit(json!({ "poll": poll })).await;
+        let id = world.submit(&json!({ "poll": poll })).await;
         let ended = world.call(Method::GET, &format!("/v1/operations/{id}?wait_ms=30000"), &Value::Null).await.json;
         assert_eq!(ended["state"], "failed", "{ended}");
-        let id = world.submit(json!({ "callback": true })).await;
+        let id = world.submit(&json!({ "callback": true })).await;
         world.service.submitted(3).await;
         let why = world.call(Method::GET, &format!("/v1/operations/{id}/why"), &Value::Null).await.json;
         assert!(["completion", "running"].contains(&why["waiting_for"].as_str().unwrap()), "{why}");
@@ -241,7 +241,7 @@ async fn a_wrong_completion_is_refused_by_field() {
             (json!({ "callback": { "url": "/n/url" } }), "TG0002", "completion.callback"),
         ];
         for (completion, code, field) in table {
-            let refused = world.call(Method::POST, "/v1/operations", &job(completion)).await;
+            let refused = world.call(Method::POST, "/v1/operations", &job(&completion)).await;
             refused.refused(400, code, Some(field));
         }
     })
@@ -260,7 +260,7 @@ async fn a_completion_may_arrive_at_any_node() {
         }
         let client = Client::new();
         for n in 1..=4 {
-            let mut operation = job(json!({ "callback": true }));
+            let mut operation = job(&json!({ "callback": true }));
             operation["group"] = json!(format!("g{n}"));
             let url = format!("http://{}/v1/operations", nodes[n % 2].addr);
             let id = answer(client.post(url).body(operation.to_string())).await.text("id");

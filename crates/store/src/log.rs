@@ -217,8 +217,8 @@ pub trait Log: Send + Sync {
     /// between leaves the old one.
     fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()>;
 
-    /// Removes operations past their retention, with their attempts; returns how many. Operations in the archive queue
-    /// stay.
+    /// Removes operations past their retention, with their attempts; returns how many. Operations
+    /// in the archive queue stay.
     fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize>;
 
     /// The queue of ended operations that are not archived yet, where appends write one.

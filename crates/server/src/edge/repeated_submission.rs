@@ -1,6 +1,6 @@
-//! A submission that is repeated under its `Idempotency-Key` and waits: what is kept under the key is
-//! which operation was accepted, so the repeat gets the operation as it is now. How long a caller
-//! waits is no part of the request.
+//! A submission that is repeated under its `Idempotency-Key` and waits: what is kept under the key
+//! is which operation was accepted, so the repeat gets the operation as it is now. How long a
+//! caller waits is no part of the request.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;

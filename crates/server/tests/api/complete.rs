@@ -134,8 +134,8 @@ fn job(completion: &Value) -> Value {
 const TOKEN: &str =
     "[[token]]\nname = \"t\"\nvalue_env = \"TEST_TOKEN\"\nscopes = [\"read\", \"write\", \"operate\"]\n";
 
-/// A service calls back with the token of its attempt and no other; twice, late or after a cancel it
-/// changes nothing.
+/// A service calls back with the token of its attempt and no other; twice, late or after a cancel
+/// it changes nothing.
 #[tokio::test]
 async fn a_service_calls_back_with_its_token() {
     within(async {

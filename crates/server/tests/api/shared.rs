@@ -147,8 +147,8 @@ async fn lim_5_buckets_are_listed_shown_and_deleted() {
     .await;
 }
 
-/// LIM-8, LIM-23: a settled bucket adopts the figures that an API reported, and its level where that is
-/// lower; the first path leads to the same buckets.
+/// LIM-8, LIM-23: a settled bucket adopts the figures that an API reported, and its level where
+/// that is lower; the first path leads to the same buckets.
 #[tokio::test]
 async fn lim_8_lim_23_a_bucket_is_taught_what_the_api_reported() {
     within(async {

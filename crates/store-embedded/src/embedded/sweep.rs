@@ -85,8 +85,8 @@ impl ExpiryScan {
     }
 }
 
-/// Removes results that are still as they were seen, and their operations and attempts. An operation that was
-/// rerun has no such result any more, and stays.
+/// Removes results that are still as they were seen, and their operations and attempts. An
+/// operation that was rerun has no such result any more, and stays.
 pub(super) fn remove(desk: &mut StepContext<'_>, old: &[ExpiredResult]) -> StepResult<usize> {
     let mut results = desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1 AND at = ?2")?;
     let mut operations = desk.sql.prepare_cached("DELETE FROM operations WHERE seq = ?1")?;

@@ -91,7 +91,7 @@ impl StoreTamperer {
     const fn format(&self) -> u64 {
         match self.connection {
             StoreConnection::Redis(_) => 2,
-            StoreConnection::Postgres(_) => 6,
+            StoreConnection::Postgres(_) => 7,
         }
     }
 

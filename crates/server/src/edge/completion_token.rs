@@ -10,6 +10,8 @@ use super::query::Query;
 
 /// The longest token that is checked, in bytes.
 const LEN_MAX: usize = 256;
+/// The name of callers that were admitted because they have a token, whatever it is worth.
+pub(crate) const CALLER: &str = "completion token";
 /// The parameter of the query.
 const PARAMETER: &str = "token";
 
@@ -25,8 +27,9 @@ pub(crate) fn check_query(head: &Parts) -> Result<()> {
     query.finish()
 }
 
+/// An empty one is none, as in the query: whoever sends it needs the scope.
 fn in_header(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get(TOKEN_HEADER)?.to_str().ok()?;
+    let text = headers.get(TOKEN_HEADER)?.to_str().ok().filter(|text| !text.is_empty())?;
     Some(text.chars().take(LEN_MAX).collect())
 }
 

@@ -182,7 +182,7 @@ impl RouteCheck {
                 _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),
             },
             (Access::Completion(_), _) if completion_token::find(head).is_some() => {
-                Ok(Caller::named("completion token"))
+                Ok(Caller::named(completion_token::CALLER))
             }
             (Access::Scoped(scope) | Access::Completion(scope), CallerPolicy::Configured(house)) => {
                 auth::admit(house, scope, peer, head.uri.path(), &head.headers)

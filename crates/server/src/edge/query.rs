@@ -44,6 +44,10 @@ impl Query {
         self.known.push(name);
         let place = self.pairs.iter().position(|(known, _)| known == name)?;
         let value = self.pairs.swap_remove(place).1;
+        // An empty cursor is the first page, as clients send it that keep one in a variable.
+        if value.is_empty() && CURSORS.contains(&name) {
+            return None;
+        }
         if value.is_empty() {
             self.problems.add(bad_parameter(name, "is empty; give it a value, or leave it out"));
             return None;
@@ -94,6 +98,8 @@ impl Query {
     }
 }
 
+/// The names of cursors.
+const CURSORS: [&str; 2] = ["cursor", "after"];
 /// The maximum number of items of a page, in every list.
 pub(crate) const PAGE_MAX: u64 = 200;
 pub(crate) const PAGE_DEFAULT: u64 = 50;

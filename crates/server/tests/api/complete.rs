@@ -110,7 +110,8 @@ impl World {
 
     async fn call(&self, method: Method, path: &str, body: &Value) -> Answer {
         let request = Client::new().request(method, format!("http://{}{path}", self.server.addr));
-        answer(request.bearer_auth("a-token-from-the-environment").body(body.to_string())).await
+        let request = request.bearer_auth("a-token-from-the-environment");
+        answer(if body.is_null() { request } else { request.body(body.to_string()) }).await
     }
 
     async fn submit(&self, completion: &Value) -> String {
@@ -277,6 +278,36 @@ async fn a_completion_may_arrive_at_any_node() {
             }
             assert_eq!(applied, [true, false]);
         }
+    })
+    .await;
+}
+
+/// On a cluster too, a completion without a token or a scope changes nothing, however empty its
+/// token is.
+#[tokio::test]
+async fn an_empty_token_is_no_proof_at_any_node() {
+    within(async {
+        let (store, service) = (RedisServer::start(), JobService::default());
+        let addr = service.clone().start().await;
+        let mut nodes = Vec::new();
+        for _ in 0..2 {
+            nodes.push(Server::start(config(&store.url(), free_addr().await, addr, TOKEN)).await.unwrap());
+        }
+        let call = |method, url: String| {
+            Client::new().request(method, url).bearer_auth("a-token-from-the-environment")
+        };
+        let url = format!("http://{}/v1/operations", nodes[0].addr);
+        let submitted = call(Method::POST, url.clone()).body(job(&json!({ "callback": true })).to_string());
+        let id = answer(submitted).await.text("id");
+        service.submitted(1).await;
+        for node in &nodes {
+            let url = format!("http://{}/v1/operations/{id}/complete", node.addr);
+            for url in [url.clone(), format!("{url}?token=")] {
+                let empty = Client::new().post(url).header("tidegate-completion-token", "");
+                answer(empty.body(r#"{"outcome":"succeeded"}"#)).await.refused(401, "TG0015", None);
+            }
+        }
+        assert_eq!(answer(call(Method::GET, format!("{url}/{id}"))).await.json["state"], "running");
     })
     .await;
 }

@@ -192,18 +192,24 @@ pub(super) async fn register(
     let Fields { values: [url], mut problems } = read(&body, &["url"])?;
     let url = problems.check(Field { name: "url", raw: url }.required_text());
     problems.finish()?;
-    if entity_type.is_empty() || entity_type.len() > ENTITY_TYPE_LEN_MAX {
-        let message = format!("A type must have 1 to {ENTITY_TYPE_LEN_MAX} bytes.");
-        return Err(Error::new(ErrorCode::Invalid, message).field("type").into());
-    }
+    check_type(&entity_type)?;
     house.entities.register(&entity_type, &url).await?;
     Ok(Json(source_out(&entity_type, &url)).into_response())
+}
+
+fn check_type(entity_type: &str) -> Result<()> {
+    if entity_type.is_empty() || entity_type.len() > ENTITY_TYPE_LEN_MAX {
+        let message = format!("A type must have 1 to {ENTITY_TYPE_LEN_MAX} bytes.");
+        return Err(Error::new(ErrorCode::Invalid, message).field("type"));
+    }
+    Ok(())
 }
 
 pub(super) async fn unregister(
     State(house): State<Arc<ServerState>>,
     Path(entity_type): Path<String>,
 ) -> HandlerResult {
+    check_type(&entity_type)?;
     Ok(Json(json!({ "removed": house.entities.unregister(&entity_type) })).into_response())
 }
 

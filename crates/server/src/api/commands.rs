@@ -4,13 +4,14 @@ use axum::Extension;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use tidegate::{Error, ErrorCode, OperationView};
+use tidegate::OperationView;
 use tidegate_core::model::Resolution;
 
 use super::complete::stored_result;
 use super::{HandlerResult, parse_id};
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
+use crate::error::{Error, ErrorCode};
 use crate::state::SharedPartition;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};

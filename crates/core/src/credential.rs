@@ -2,7 +2,7 @@
 //! this one rule: what it detects is never written to a store in clear text.
 
 /// Words that, in a name split at dashes, only occur for a credential.
-const CREDENTIAL_WORDS: [&str; 31] = [
+const CREDENTIAL_WORDS: [&str; 35] = [
     "accesskey",
     "apikey",
     "appkey",
@@ -16,6 +16,7 @@ const CREDENTIAL_WORDS: [&str; 31] = [
     "bearer",
     "creds",
     "csrf",
+    "dpop",
     "jwt",
     "key",
     "keys",
@@ -25,6 +26,8 @@ const CREDENTIAL_WORDS: [&str; 31] = [
     "otp",
     "passphrase",
     "passwd",
+    "pat",
+    "pin",
     "privatekey",
     "pwd",
     "secretkey",
@@ -32,12 +35,13 @@ const CREDENTIAL_WORDS: [&str; 31] = [
     "sessionid",
     "sessions",
     "sharedkey",
+    "sid",
     "totp",
     "xsrf",
 ];
 
-/// Substrings that mark a word as a credential: `clientsecret`, `cookies`.
-const CREDENTIAL_SUBSTRINGS: [&str; 4] = ["cookie", "credential", "password", "secret"];
+/// Substrings that mark a word as a credential: `clientsecret`, `cookies`, `xapikey`.
+const CREDENTIAL_SUBSTRINGS: [&str; 5] = ["apikey", "cookie", "credential", "password", "secret"];
 
 /// A suffix that marks a word as a credential: `csrftoken`. The plural
 /// (`x-ratelimit-remaining-tokens`) is a number.
@@ -60,8 +64,39 @@ const HARMLESS_KEYS: [&str; 10] = [
 /// Names with such words that hold no credential all the same.
 const HARMLESS_HEADERS: [&str; 1] = ["access-control-allow-credentials"];
 
-/// Prefixes that mark a value as a credential under any name.
-const SCHEMES: [&str; 2] = ["basic ", "bearer "];
+/// Prefixes that mark a value as a credential under any name: schemes of `Authorization`.
+const SCHEMES: [&str; 10] = [
+    "apikey ",
+    "aws4-hmac-sha256 ",
+    "basic ",
+    "bearer ",
+    "digest ",
+    "dpop ",
+    "hawk ",
+    "negotiate ",
+    "ntlm ",
+    "token ",
+];
+
+/// How the secrets of some issuers begin, so that they can be found where they should not be.
+const ISSUED_SECRETS: [&str; 16] = [
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "rk_live_",
+    "rk_test_",
+    "shpat_",
+    "shpca_",
+    "shppa_",
+    "sk_live_",
+    "sk_test_",
+    "whsec_",
+    "xoxb-",
+    "xoxp-",
+];
 
 /// Whether a header of this name is treated as a credential.
 #[must_use]
@@ -84,15 +119,16 @@ fn is_credential_word(word: &str) -> bool {
         || word.ends_with(CREDENTIAL_SUFFIX)
 }
 
-/// Whether a value is a credential under any name: it starts with a scheme, or it is a JSON Web
-/// Token.
+/// Whether a value is a credential under any name: it starts with a scheme or as an issuer's secrets
+/// do, or it is a JSON Web Token.
 #[must_use]
 pub fn is_credential_value(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     let starts = |scheme: &&str| {
         value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
     };
-    SCHEMES.iter().any(starts) || is_json_web_token(value)
+    let is_issued = |start: &&str| value.starts_with(start.as_bytes());
+    SCHEMES.iter().any(starts) || ISSUED_SECRETS.iter().any(is_issued) || is_json_web_token(value)
 }
 
 /// Whether a value has three base64url parts, the first of which begins a JSON object.
@@ -142,6 +178,11 @@ mod tests {
             "x-parse-rest-api-key",
             "cf-access-client-secret",
             "x-aws-credentials",
+            "xapikey",
+            "x-pin",
+            "x-sid",
+            "x-gitlab-pat",
+            "DPoP",
         ] {
             assert!(is_credential_name(name), "{name}");
         }
@@ -176,6 +217,8 @@ mod tests {
             "www-authenticate",
             "x-ratelimit-remaining-tokens",
             "x-keyword",
+            "x-inside",
+            "x-path",
         ] {
             assert!(!is_credential_name(name), "{name}");
         }
@@ -184,11 +227,32 @@ mod tests {
     /// OPS-22: credentials are also recognized by their values.
     #[test]
     fn ops_22_credentials_are_known_by_their_values() {
-        for value in ["Bearer abc", "bearer abc", " Basic dTpw", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x-_1"]
-        {
+        for value in [
+            "Bearer abc",
+            "bearer abc",
+            " Basic dTpw",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x-_1",
+            "Token 0123",
+            "ApiKey 0123",
+            "Digest username=\"u\"",
+            "AWS4-HMAC-SHA256 Credential=x",
+            "sk_live_0123",
+            "ghp_0123",
+        ] {
             assert!(is_credential_value(value.as_bytes()), "{value}");
         }
-        for value in ["", "bear", "bearer", "basically", "eyJ", "eyJ.a", "eyJ.a.b c", "application/json"] {
+        for value in [
+            "",
+            "bear",
+            "bearer",
+            "basically",
+            "eyJ",
+            "eyJ.a",
+            "eyJ.a.b c",
+            "application/json",
+            "tokens",
+            "sk-SK",
+        ] {
             assert!(!is_credential_value(value.as_bytes()), "{value}");
         }
     }

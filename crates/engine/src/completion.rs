@@ -42,6 +42,13 @@ impl CompletionKey {
         }
     }
 
+    /// Whether this is a token for some attempt of the operation; whether that attempt can still be
+    /// completed is another question.
+    #[must_use]
+    pub fn is_valid(&self, id: OperationId, token: &str) -> bool {
+        self.verify(id, token).is_some()
+    }
+
     /// The claim that a token authorizes, compared in constant time; `None` for any other token.
     pub(crate) fn verify(&self, id: OperationId, token: &str) -> Option<Fence> {
         let (fence, code) = token.split_once('.')?;

@@ -94,6 +94,21 @@ impl Hydrator {
         Ok(())
     }
 
+    /// Removes what is known about an entity, its version included, and returns whether there was
+    /// anything: for a copy that was published by mistake and that no answer of its owner is newer
+    /// than.
+    ///
+    /// # Errors
+    /// `Copies` when the local copy could not be read or written.
+    pub async fn forget(&self, key: &EntityKey) -> Result<bool, HydrationError> {
+        let copies = &self.inner.copies;
+        let was_known = copies.load(key).await.map_err(HydrationError::Copies)?.is_some();
+        copies.update(key, &EntityChange::Forgotten).await.map_err(HydrationError::Copies)?;
+        let now = self.inner.clock.now();
+        self.inner.with_table(|table| table.invalidate(key, now));
+        Ok(was_known)
+    }
+
     /// At most `most` of the flights: what is asked, who waits and until when.
     #[must_use]
     pub fn flights(&self, most: usize) -> Vec<FlightView> {

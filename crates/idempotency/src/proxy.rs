@@ -24,7 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tidegate_core::OutcomeClass;
 use tower::Service;
 
-pub use body_timeout::{BodyTimeoutError, with_body_timeout};
+pub use body_timeout::{BodyTimeoutError, with_body_rate, with_body_timeout};
 pub use upstream::{ProxyUpstream, ProxyUpstreamError};
 
 use crate::body::{LayerBody, box_body};

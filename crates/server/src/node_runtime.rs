@@ -44,7 +44,9 @@ impl NodeRuntime {
     ) -> Result<Self> {
         let EngineInputs { executors, limits } =
             executors::from_config(config, dialects, house.pacing.handover.clone())?;
-        let options = engine_options(config).with_completion_key(completion_key(&*house.store).await?);
+        let key = completion_key(&*house.store).await?;
+        let key = house.completion_key.get_or_init(|| key).clone();
+        let options = engine_options(config).with_completion_key(key);
         if !house.store.is_shared() {
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
             let engine = Engine::builder(store)

@@ -2,7 +2,7 @@
 //! order.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tidegate::SharedArchive;
@@ -81,6 +81,7 @@ impl Server {
             idempotency: idempotency::layers(&config, &gate)?,
             key_store: gate.clone(),
             pacing: PacedProxy::new(config.pacing, &dialects),
+            completion_key: OnceLock::new(),
             entities: EntityService::start(&config.hydration, Arc::clone(&clock)).await?,
             discord_upstreams: config.discord.keys().cloned().collect(),
             description: api::openapi::describe(&config),

@@ -1,11 +1,11 @@
 //! The shared state of handlers: the state of the process, and the engine of one partition.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use tidegate::{Engine, SharedArchive};
+use tidegate::{CompletionKey, Engine, SharedArchive};
 use tidegate_idempotency::{IdempotencyLayer, KeyStore};
 use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,8 @@ pub(crate) struct ServerState {
     pub idempotency: PathMap<IdempotencyLayer>,
     /// The state of the paced proxy.
     pub pacing: PacedProxy,
+    /// What completion tokens are checked with, once the store is open.
+    pub completion_key: OnceLock<CompletionKey>,
     /// Entities of other modules.
     pub entities: EntityService,
     /// The upstreams with the Discord dialect.

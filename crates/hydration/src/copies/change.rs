@@ -38,6 +38,8 @@ pub enum EntityChange {
     },
     /// It is no longer known to be current.
     Stale,
+    /// It is not kept any longer, and neither is its version: any answer is newer than nothing.
+    Forgotten,
 }
 
 impl EntityChange {
@@ -52,6 +54,7 @@ impl EntityChange {
                 place_absence(state, *stamp, *is_asked, is_deleted)
             }
             Self::Stale => place_stale(state),
+            Self::Forgotten => CopyUpdate::Remove,
         };
         match placement {
             CopyUpdate::Ignore => stored.cloned(),
@@ -74,21 +77,21 @@ impl EntityChange {
     const fn data(&self) -> Option<&Map<String, Value>> {
         match self {
             Self::Updated { data, .. } => Some(data),
-            Self::NotFound { .. } | Self::Stale => None,
+            Self::NotFound { .. } | Self::Stale | Self::Forgotten => None,
         }
     }
 
     fn source_module(&self) -> &str {
         match self {
             Self::Updated { source_module, .. } | Self::NotFound { source_module, .. } => source_module,
-            Self::Stale => "",
+            Self::Stale | Self::Forgotten => "",
         }
     }
 
     const fn at(&self) -> Option<Time> {
         match self {
             Self::Updated { at, .. } | Self::NotFound { at, .. } => Some(*at),
-            Self::Stale => None,
+            Self::Stale | Self::Forgotten => None,
         }
     }
 }

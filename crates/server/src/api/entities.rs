@@ -69,6 +69,22 @@ pub(super) async fn show(
     Ok(respond(&key, outcome))
 }
 
+/// Removes this server's copy, its version included: the next reader asks.
+pub(super) async fn forget(
+    State(house): State<Arc<ServerState>>,
+    Path((entity_type, id)): Path<(String, String)>,
+    mut query: Query,
+) -> HandlerResult {
+    let tenant = query.take("tenant").unwrap_or_else(|| DEFAULT_TENANT.to_owned());
+    query.finish()?;
+    let key = EntityKey::new(&tenant, &entity_type, &id).map_err(|error| invalid(&error.to_string()))?;
+    let removed = house.entities.hydrator.forget(&key).await.map_err(|error| {
+        Error::new(ErrorCode::StoreUnavailable, format!("The copy was not removed: {error}."))
+            .with_source(error)
+    })?;
+    Ok(Json(json!({ "removed": removed })).into_response())
+}
+
 fn read_on_miss(text: &str) -> Result<OnMiss> {
     match text {
         "fail-fast" => Ok(OnMiss::FailFast),

@@ -38,6 +38,9 @@ impl From<TokenScope> for Access {
 pub(crate) enum AllowedOrigin {
     /// From this server's own pages.
     Own,
+    /// The same, and never as a page that a browser opens by itself: the call leaves with the
+    /// credential of an upstream.
+    Client,
     /// Also by a link on another site that a user follows.
     Linked,
 }
@@ -225,5 +228,6 @@ pub(super) fn proxied(
     idempotence: Idempotence,
 ) -> RouteSpec {
     let method = PROXIED_METHODS.into_iter().fold(MethodFilter::GET, MethodFilter::or);
-    RouteSpec { method, body, idempotence, ..get(path, access, QueryPolicy::AnyQuery) }
+    let allowed_origin = AllowedOrigin::Client;
+    RouteSpec { method, allowed_origin, body, idempotence, ..get(path, access, QueryPolicy::AnyQuery) }
 }

@@ -94,7 +94,8 @@ fn shared_state_routes() -> Vec<Route> {
 fn entity_routes() -> Vec<Route> {
     vec![
         get("/v1/entities/{type}/{id}", Read, AnyQuery).store(entities::show),
-        post("/v1/entities/events", Write, NoQuery, Operation, Always).store(entities::publish),
+        delete("/v1/entities/{type}/{id}", Operate, AnyQuery, Always).store(entities::forget),
+        post("/v1/entities/events", Operate, NoQuery, Operation, Always).store(entities::publish),
         get("/v1/sources", Read, NoQuery).store(entities::sources),
         put("/v1/sources/{type}", Operate, NoQuery, Small).store(entities::register),
         delete("/v1/sources/{type}", Operate, NoQuery, Always).store(entities::unregister),

@@ -1,8 +1,8 @@
 //! Submits one operation, or a batch of which exactly the valid ones are accepted.
 
 use axum::extract::State;
-use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::http::StatusCode;
+use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate::Receipt;

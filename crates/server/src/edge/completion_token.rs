@@ -3,14 +3,17 @@
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use tidegate_core::OperationId;
 use tidegate_upstream::request::completion::TOKEN_HEADER;
 
+use super::auth::Caller;
 use super::query::Query;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
+use crate::state::ServerState;
 
 /// The longest token that is checked, in bytes.
 const LEN_MAX: usize = 256;
-/// The name of callers that were admitted because they have a token, whatever it is worth.
+/// The name of callers that were admitted because of their token.
 pub(crate) const CALLER: &str = "completion token";
 /// The parameter of the query.
 const PARAMETER: &str = "token";
@@ -18,6 +21,18 @@ const PARAMETER: &str = "token";
 /// The completion token of a request; `None` when it has none.
 pub(crate) fn find(head: &Parts) -> Option<String> {
     in_header(&head.headers).or_else(|| Query::parse(head.uri.query().unwrap_or_default()).take(PARAMETER))
+}
+
+/// Admits a caller whose token is one of the operation in the path, before a byte of the body is
+/// read: whoever made the token up gets nothing of this server, not even its memory.
+pub(crate) fn admit(house: &ServerState, head: &Parts) -> Result<Caller> {
+    let id = head.uri.path().split('/').find_map(|segment| segment.parse::<OperationId>().ok());
+    let is_valid = find(head)
+        .zip(id)
+        .zip(house.completion_key.get())
+        .is_some_and(|((token, id), key)| key.is_valid(id, &token));
+    let refuse = || Error::new(ErrorCode::Unauthorized, "The completion token is not valid.");
+    is_valid.then(|| Caller::named(CALLER)).ok_or_else(refuse)
 }
 
 /// Refuses any other parameter.

@@ -1,5 +1,5 @@
-//! Reads the body of a request, within a size and a time. A body that arrives in one piece is never
-//! copied.
+//! Reads the body of a request, within a size, a time, and the memory that all bodies may take
+//! while they arrive. A body that arrives in one piece is never copied.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use futures_util::StreamExt;
 use tidegate_core::bounds::{DISCARDED_LEN_MAX, PAYLOAD_LEN_MAX};
 use tidegate_idempotency::KeyAdmin;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::{PartitionState, ServerState};
@@ -101,6 +102,46 @@ impl<S: BodyTimeout + Sync> FromRequest<S> for RequestBody {
     }
 }
 
+/// The memory of all bodies that are arriving at this process. Who announces much gets nothing for
+/// it: only what has come counts.
+const ARRIVING_LEN_MAX: usize = 256 * 1024 * 1024;
+/// Memory is counted in pieces of this size; a body that fits into one is not counted.
+const MEMORY_UNIT: usize = 16 * 1024;
+static ARRIVING: Semaphore = Semaphore::const_new(ARRIVING_LEN_MAX / MEMORY_UNIT);
+
+/// The memory that one body has taken so far; dropped when the body is whole.
+struct BodyMemory {
+    all: &'static Semaphore,
+    taken: Option<SemaphorePermit<'static>>,
+    units: usize,
+}
+
+impl Default for BodyMemory {
+    fn default() -> Self {
+        Self { all: &ARRIVING, taken: None, units: 0 }
+    }
+}
+
+impl BodyMemory {
+    fn grow_to(&mut self, len: usize) -> Result<()> {
+        let more = (len / MEMORY_UNIT).saturating_sub(self.units);
+        if more == 0 {
+            return Ok(());
+        }
+        let units = u32::try_from(more).unwrap_or(u32::MAX);
+        let permit = self.all.try_acquire_many(units).map_err(|_| {
+            let message = "Too many large bodies are arriving at once. Nothing was accepted.";
+            Error::new(ErrorCode::StoreUnavailable, message)
+        })?;
+        self.units += more;
+        match &mut self.taken {
+            Some(taken) => taken.merge(permit),
+            None => self.taken = Some(permit),
+        }
+        Ok(())
+    }
+}
+
 /// How long the response that an operator records for a key may take to arrive.
 const KEYS_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -128,9 +169,10 @@ pub(crate) async fn read_or_stream(body: Body, most: usize, within: Duration) ->
         return Ok(IncomingBody::Partial { first: Bytes::new(), rest, len });
     }
     let gathered = async {
-        let mut first = Vec::with_capacity(announced);
+        let (mut first, mut memory) = (Vec::new(), BodyMemory::default());
         while let Some(piece) = rest.next().await {
             first.extend_from_slice(&piece.map_err(|_| cut_off_error())?);
+            memory.grow_to(first.len())?;
             if first.len() > most {
                 return Ok((first, false));
             }
@@ -170,7 +212,7 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut pieces = body.into_data_stream();
     let mut first = Bytes::new();
-    let mut rest = Vec::new();
+    let (mut rest, mut memory) = (Vec::new(), BodyMemory::default());
     let mut len = 0_usize;
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| cut_off_error())?;
@@ -180,10 +222,11 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
                 break;
             }
         } else if first.is_empty() && rest.is_empty() {
+            memory.grow_to(len)?;
             first = piece;
         } else {
+            memory.grow_to(len)?;
             if rest.is_empty() {
-                rest.reserve(announced.max(first.len() + piece.len()));
                 rest.extend_from_slice(&first);
             }
             rest.extend_from_slice(&piece);
@@ -195,4 +238,28 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
         return Err(Error::new(ErrorCode::TooLarge, message).field("body"));
     }
     Ok(if rest.is_empty() { first } else { rest.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All bodies together take no more memory than there is; what one of them took is there again
+    /// when it is whole, or was given up.
+    #[test]
+    fn bodies_that_arrive_share_a_bound() {
+        static FEW: Semaphore = Semaphore::const_new(4);
+        let body = || BodyMemory { all: &FEW, taken: None, units: 0 };
+        let (mut one, mut two) = (body(), body());
+        assert!(two.grow_to(MEMORY_UNIT - 1).is_ok() && FEW.available_permits() == 4, "small ones are free");
+        one.grow_to(MEMORY_UNIT).unwrap();
+        one.grow_to(3 * MEMORY_UNIT + 1).unwrap();
+        assert_eq!(FEW.available_permits(), 1);
+        let refused = two.grow_to(2 * MEMORY_UNIT).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::StoreUnavailable);
+        drop(one);
+        two.grow_to(4 * MEMORY_UNIT).unwrap();
+        drop(two);
+        assert_eq!(FEW.available_permits(), 4);
+    }
 }

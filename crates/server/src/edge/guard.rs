@@ -181,8 +181,10 @@ impl RouteCheck {
                 Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
                 _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),
             },
-            (Access::Completion(_), _) if completion_token::find(head).is_some() => {
-                Ok(Caller::named(completion_token::CALLER))
+            (Access::Completion(_), CallerPolicy::Configured(house))
+                if completion_token::find(head).is_some() =>
+            {
+                completion_token::admit(house, head)
             }
             (Access::Scoped(scope) | Access::Completion(scope), CallerPolicy::Configured(house)) => {
                 auth::admit(house, scope, peer, head.uri.path(), &head.headers)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::http::{Request, Response};
 use http_body_util::BodyExt;
 use tidegate_idempotency::proxy::{self, ReverseProxy};
-use tidegate_idempotency::{BoxError, Idempotency, IdempotencyLayer, KeyStore, LayerBody, Policy};
+use tidegate_idempotency::{BoxError, HEADER, Idempotency, IdempotencyLayer, KeyStore, LayerBody, Policy};
 use tower::{Layer, Service};
 
 use crate::config::ProxyConfig;
@@ -24,6 +24,8 @@ pub(super) struct ProxyService {
     services: PathMap<IdempotentForward>,
     forward: ReverseProxy,
     read_timeout: Duration,
+    /// The least bytes a second of a request body.
+    body_rate_min: usize,
 }
 
 impl ProxyService {
@@ -41,7 +43,8 @@ impl ProxyService {
             others.push((route.path.as_str(), handling(&route.policy)?));
         }
         let handlings = PathMap::new(handling(&config.policy)?, others);
-        Ok(Self { services: handlings, forward, read_timeout: config.read_timeout })
+        let body_rate_min = config.policy.body_rate_min;
+        Ok(Self { services: handlings, forward, read_timeout: config.read_timeout, body_rate_min })
     }
 }
 
@@ -58,11 +61,11 @@ impl Service<Request<axum::body::Body>> for ProxyService {
         if let Some(answer) = self.forward.early_rejection(&request) {
             return Box::pin(std::future::ready(Ok(answer)));
         }
+        // One with a key is read whole first, at a rate that is checked there.
+        let rate_min = if request.headers().contains_key(HEADER) { 0 } else { self.body_rate_min };
         let mut request = request.map(|body| {
-            proxy::with_body_timeout(
-                body.map_err(|error| Box::new(error) as BoxError).boxed_unsync(),
-                self.read_timeout,
-            )
+            let body = body.map_err(|error| Box::new(error) as BoxError).boxed_unsync();
+            proxy::with_body_rate(body, self.read_timeout, rate_min)
         });
         if let Some(PeerAddr(peer)) = request.extensions().get().copied() {
             request.extensions_mut().insert(proxy::ClientAddr(peer));

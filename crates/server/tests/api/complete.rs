@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tidegate_fixture::redis::RedisServer;
 use tidegate_server::Server;
 use tidegate_server::config::{Config, Overrides};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::{Answer, answer, within};
@@ -170,6 +171,32 @@ async fn a_service_calls_back_with_its_token() {
         assert_eq!(world.call(Method::GET, &path, &Value::Null).await.json["state"], "canceled");
         let late = answer(Client::new().post(&hook).body(result.to_string())).await;
         assert_eq!((late.status, &late.json["applied"]), (200, &json!(false)), "{late:?}");
+    })
+    .await;
+}
+
+/// Whoever made a token up is refused before a byte of the body is read, whether or not the operation
+/// exists: neither memory nor a connection is spent on it.
+#[tokio::test]
+async fn a_made_up_token_is_refused_before_the_body() {
+    within(async {
+        let world = World::new(TOKEN).await;
+        let id = world.submit(&json!({ "callback": true })).await;
+        let job = world.service.submitted(1).await;
+        let other = "op_01jqwertyu0000000000000000";
+        for (id, token) in [(id.as_str(), "1.0"), (id.as_str(), "x"), (other, job.token.as_str())] {
+            let mut stream = tokio::net::TcpStream::connect(world.server.addr).await.unwrap();
+            let head = format!(
+                "POST /v1/operations/{id}/complete HTTP/1.1\r\nhost: {}\r\ncontent-length: 1000000\r\n\
+                 tidegate-completion-token: {token}\r\n\r\n{{",
+                world.server.addr
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).await.unwrap();
+            assert_eq!(&start, b"HTTP/1.1 401", "{token}");
+        }
+        assert_eq!(world.show(&id).await["state"], "running");
     })
     .await;
 }

@@ -137,6 +137,32 @@ async fn hyd_13_the_outcome_follows_the_failure_mode() {
     .await;
 }
 
+/// HYD-13: what was published by mistake, with a version that its owner never reaches, can be
+/// removed by who may publish; a token that only writes may do neither.
+#[tokio::test]
+async fn hyd_13_a_wrong_copy_is_removed() {
+    within(async {
+        let (world, _) = with_source().await;
+        world.post("/v1/entities/events", updated("c-7", "Mallory", u64::MAX >> 11)).await;
+        let wrong = world.get("/v1/entities/customer/c-7").await;
+        assert_eq!(wrong.json["data"]["name"], "Mallory");
+        for removed in [true, false] {
+            let forgotten = answer(world.request(Method::DELETE, "/v1/entities/customer/c-7")).await;
+            assert_eq!((forgotten.status, &forgotten.json["removed"]), (200, &json!(removed)));
+        }
+        assert_eq!(world.get("/v1/entities/customer/c-7").await.json["data"]["name"], "Ada");
+        let token = "[[token]]\nname = \"w\"\nvalue_env = \"TEST_TOKEN\"\nscopes = [\"write\", \"read\"]\n";
+        let world = World::with(token, HttpSimOptions::default()).await;
+        for (method, path) in
+            [(Method::POST, "/v1/entities/events"), (Method::DELETE, "/v1/entities/customer/c-7")]
+        {
+            let request = world.request(method, path).bearer_auth("a-token-from-the-environment");
+            answer(request.body(updated("c-7", "Mallory", 1).to_string())).await.refused(403, "TG0016", None);
+        }
+    })
+    .await;
+}
+
 /// HYD-13, HYD-2: what is wrong is refused by name.
 #[tokio::test]
 async fn hyd_13_a_bad_request_is_refused_by_name() {

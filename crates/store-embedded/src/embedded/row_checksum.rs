@@ -4,8 +4,9 @@
 
 use crc32fast::Hasher;
 
-/// The value of a row from before there were checksums.
-pub(super) const NONE: i64 = 0;
+/// The value of a row from before there were checksums. It is unlike anything that a damaged page
+/// holds: a page that was wiped has zeros or ones.
+pub(super) const NONE: i64 = 0x6e6f_2073_756d_2121;
 
 /// A row checksum under construction.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +51,7 @@ impl RowChecksum {
     pub(super) fn finish(self, carried: &[u8]) -> i64 {
         let halves = u64::from(self.0.finalize()) << 32 | u64::from(crc32fast::hash(carried));
         let sum = halves.cast_signed();
-        if sum == NONE { 1 } else { sum }
+        if sum == NONE { !NONE } else { sum }
     }
 
     /// Returns whether a row has this checksum, including its payload where that was read. A row
@@ -74,6 +75,9 @@ mod tests {
         assert!(!row("a", 8).matches(kept, None) && !row("b", 7).matches(kept, None));
         assert!(!row("a", 7).matches(kept, Some(b"bodY")) && !row("a", 7).matches(kept ^ 1, Some(b"body")));
         assert!(row("a", 7).matches(NONE, Some(b"anything")), "written before there were checksums");
+        for wiped in [0, -1] {
+            assert!(!row("a", 7).matches(wiped, Some(b"anything")) && !row("a", 7).matches(wiped, None));
+        }
         assert_ne!(
             RowChecksum::of("t").text("ab").text("c").finish(b""),
             RowChecksum::of("t").text("a").text("bc").finish(b"")

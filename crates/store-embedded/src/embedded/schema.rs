@@ -10,7 +10,7 @@ use tidegate_store::{Error, Result, StoreErrorKind};
 use super::errors::{damaged, nothing_changed};
 use super::lock::unusable;
 use super::permissions;
-use super::row_checksum::RowChecksum;
+use super::row_checksum::{self, RowChecksum};
 
 /// The format that this program writes, and the newest it reads.
 pub(super) const FORMAT: i64 = 7;
@@ -289,7 +289,7 @@ fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
 
 /// Migrates an older file. Format 2 had another table of idempotency records and never filled it;
 /// format 3 had no costs, format 4 no journal, format 5 no checksums (its rows stay without), and
-/// format 6 no attempts.
+/// format 6 no attempts, and a 0 in rows without a checksum.
 fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
@@ -304,10 +304,13 @@ fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     }
     whole.execute_batch(ATTEMPTS)?;
     for table in CHECKED {
-        if !has_sums(&whole, table)? {
-            let add = format!("ALTER TABLE {table} ADD COLUMN sum INTEGER NOT NULL DEFAULT 0");
-            whole.execute_batch(&add)?;
-        }
+        let none = row_checksum::NONE;
+        let change = if has_sums(&whole, table)? {
+            format!("UPDATE {table} SET sum = {none} WHERE sum = 0")
+        } else {
+            format!("ALTER TABLE {table} ADD COLUMN sum INTEGER NOT NULL DEFAULT {none}")
+        };
+        whole.execute_batch(&change)?;
     }
     record_layout(&whole)?;
     whole.commit()

@@ -18,7 +18,9 @@ use tidegate_store::{Log, Result, SharedState, StoreErrorKind};
 use tidegate_store_embedded::EmbeddedStore;
 
 use crate::image;
-use crate::sample::{PARTITION, TestDir, accepts, ends, kind, operation, replayed, strip_checksums};
+use crate::sample::{
+    NO_CHECKSUM, PARTITION, TestDir, accepts, ends, kind, operation, replayed, strip_checksums,
+};
 
 /// The damaged directories of each scenario.
 const CASES: u64 = 120;
@@ -293,6 +295,52 @@ async fn ops_8_a_patched_row_is_refused() {
     assert!(store.get_record(&key(2)).await.unwrap().is_some());
     let fine = store.read(PARTITION, vec![Seq(42)]).await.unwrap().pop().flatten().unwrap();
     assert_eq!(fine.operation, operation(42, fine.operation.at));
+}
+
+/// OPS-8: a row is not believed because its checksum was wiped together with it, as on a page that
+/// became all zeros or all ones.
+#[tokio::test]
+async fn ops_8_a_wiped_checksum_vouches_for_nothing() {
+    for wiped in [0, -1] {
+        let place = TestDir::new();
+        let (store, _) = filled(&place).await;
+        drop(store);
+        let sql = Connection::open(place.file("p0.sqlite")).unwrap();
+        let patches = [
+            format!("UPDATE operations SET payload = x'00', sum = {wiped} WHERE seq = 40"),
+            format!("UPDATE results SET body = x'', sum = {wiped} WHERE seq = 4"),
+            format!("UPDATE records SET answer = x'00', sum = {wiped} WHERE key = 'caller:1'"),
+        ];
+        for patch in patches {
+            assert_eq!(sql.execute(&patch, []).unwrap(), 1, "{patch}");
+        }
+        drop(sql);
+        let store = place.open().unwrap();
+        for seq in [4, 40] {
+            assert_eq!(kind(store.read(PARTITION, vec![Seq(seq)]).await), StoreErrorKind::Unreadable);
+        }
+        assert_eq!(kind(store.get_record(&key(1)).await), StoreErrorKind::Unreadable);
+    }
+}
+
+/// OPS-8: a directory of format 6, in which rows of an even older version have a 0 for a checksum, is
+/// read, and from then on a 0 is damage.
+#[tokio::test]
+async fn ops_8_rows_without_a_checksum_are_marked_once() {
+    let place = TestDir::new();
+    let (store, known) = filled(&place).await;
+    drop(store);
+    let sql = Connection::open(place.file("p0.sqlite")).unwrap();
+    sql.execute_batch("DROP TABLE attempts; UPDATE operations SET sum = 0 WHERE seq < 40").unwrap();
+    sql.execute("UPDATE meta SET value = 6, sum = ?1 WHERE name = 'format'", [NO_CHECKSUM]).unwrap();
+    drop(sql);
+    assert_eq!(check(&place, &known, "of format 6").await, Finding::Whole);
+    let sql = Connection::open(place.file("p0.sqlite")).unwrap();
+    sql.execute("UPDATE operations SET sum = 0 WHERE seq = 1", []).unwrap();
+    drop(sql);
+    let store = place.open().unwrap();
+    assert_eq!(kind(store.read(PARTITION, vec![Seq(1)]).await), StoreErrorKind::Unreadable);
+    assert!(store.read(PARTITION, vec![Seq(2)]).await.is_ok());
 }
 
 /// OPS-8: an append whose facts were changed so that they can still be decoded is not replayed.

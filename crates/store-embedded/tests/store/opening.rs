@@ -9,7 +9,7 @@ use tidegate_store::{Log, StoreErrorKind, Upkeep, WallClock};
 use tidegate_store_embedded::{EmbeddedStore, Options};
 
 use crate::image;
-use crate::sample::{PARTITION, TTL, TestDir, accepts, ends, facts, kind, replayed};
+use crate::sample::{NO_CHECKSUM, PARTITION, TTL, TestDir, accepts, ends, facts, kind, replayed};
 
 #[tokio::test]
 async fn a_second_handle_is_refused_and_told_which_directory() {
@@ -30,7 +30,8 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
     drop(store);
     let set_format = |format: i64| {
         let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
-        sql.execute("UPDATE meta SET value = ?1, sum = 0 WHERE name = 'format'", [format]).unwrap();
+        sql.execute("UPDATE meta SET value = ?1, sum = ?2 WHERE name = 'format'", [format, NO_CHECKSUM])
+            .unwrap();
     };
     set_format(8);
     let error = place.open().err().expect("format 8 is not known");

@@ -12,6 +12,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tidegate_sim::HttpSimOptions;
 
 use crate::support::{World, answer, within};
 

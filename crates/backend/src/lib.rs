@@ -16,8 +16,8 @@
 //! | URL | feature | for |
 //! | --- | --- | --- |
 //! | `memory:`, `file:DIR` | `embedded` | one process |
-//! | `redis://`, `rediss://`, `redis+cluster://`, `rediss+cluster://` | `redis` | any number of processes |
-//! | `postgres://`, `postgresql://` | `postgres` | any number of processes |
+//! | `redis://`, `rediss://`, `redis+cluster://` | `redis` | any number of processes |
+//! | `postgres://` | `postgres` | any number of processes |
 
 use std::sync::Arc;
 

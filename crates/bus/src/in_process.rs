@@ -68,3 +68,24 @@ impl Bus for InProcessBus {
         subscribers.senders.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BusEvent;
+
+    /// HYD-12, HYD-23: a clone is the same bus, and a dropped subscription is no receiver.
+    #[tokio::test]
+    async fn hyd_12_hyd_23_modules_reach_each_other_and_notice_absence() {
+        let (asking, source) = {
+            let bus = InProcessBus::new();
+            (bus.clone(), bus)
+        };
+        let question = Subject::new(["tg", "unknown"]).unwrap();
+        let mut questions = source.subscribe(&(&question).into()).await.unwrap();
+        assert_eq!(asking.publish(&question, Bytes::from_static(b"7")).await.unwrap(), Delivery::Received);
+        assert!(matches!(questions.next().await, Some(BusEvent::Message(message)) if message.payload == "7"));
+        drop(questions);
+        assert_eq!(asking.publish(&question, Bytes::new()).await.unwrap(), Delivery::NoSubscriber);
+    }
+}

@@ -14,14 +14,13 @@ pub type BusFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BusError>> + S
 /// A bus that delivers messages to current subscribers, at most once.
 ///
 /// Every subscription whose filter matches gets its own copy, those of the publisher too. Messages
-/// of one bus value on one subject arrive in the order in which they were published; one that is
-/// published after a lost one never arrives before the gap.
+/// of one bus value on one subject arrive in the order in which they were published.
 pub trait Bus: Send + Sync + 'static {
     /// Publishes `payload` on `subject`.
     ///
     /// # Errors
-    /// `TooLarge` when the payload exceeds a bound, `Denied` when the server forbids it, `Unavailable`
-    /// when the bus is not connected, `Closed` after [`Bus::close`].
+    /// `TooLarge` when the payload exceeds a bound, `Denied` when the server forbids it,
+    /// `Unavailable` when the bus is not connected, `Closed` after [`Bus::close`].
     fn publish<'a>(&'a self, subject: &'a Subject, payload: Bytes) -> BusFuture<'a, Delivery>;
 
     /// Subscribes; resolves only once the bus has confirmed the subscription, so that every message
@@ -32,7 +31,8 @@ pub trait Bus: Send + Sync + 'static {
     fn subscribe<'a>(&'a self, filter: &'a SubjectFilter) -> BusFuture<'a, BusSubscription>;
 
     /// Closes the bus: its subscriptions end after what they have received, and later calls fail
-    /// with `Closed`. Dropping the bus closes it as well.
+    /// with `Closed`. Dropping the bus closes it as well. A subscription also ends when the server
+    /// withdraws its permission.
     fn close(&self);
 }
 
@@ -65,6 +65,16 @@ pub struct BusMessage {
     pub subject: Subject,
     /// The content, at most [`BUS_PAYLOAD_LEN_MAX`] bytes.
     pub payload: Bytes,
+}
+
+impl BusMessage {
+    /// Creates a message from what a server delivered. `None` when it cannot have been published
+    /// through this port: its subject is not encoded, or its payload is too large.
+    #[must_use]
+    pub fn from_wire(subject: &str, payload: Bytes) -> Option<Self> {
+        let subject = Subject::parse(subject)?;
+        (payload.len() <= BUS_PAYLOAD_LEN_MAX).then_some(Self { subject, payload })
+    }
 }
 
 /// Checks the bound that every bus has on a payload.

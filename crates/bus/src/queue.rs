@@ -1,6 +1,6 @@
 //! The queue between a bus and a subscriber. It is bounded in messages and bytes and never blocks
 //! the bus: when it is full, messages are dropped until the subscriber has read all of it, and then
-//! the subscriber finds one gap. So a slow subscriber finds at most one gap for each queue it reads.
+//! the subscriber finds one gap. So a slow subscriber finds one gap for each full queue at most.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -60,6 +60,12 @@ impl BusSubscription {
             }
             self.0.arrived.notified().await;
         }
+    }
+
+    /// How many events have arrived and were not read yet.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.0.state().events.len()
     }
 
     /// Returns the next event if it has arrived already.

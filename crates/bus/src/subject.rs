@@ -26,8 +26,8 @@ impl Subject {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` without a token, with more than [`SUBJECT_TOKENS_MAX`], or when the encoded subject
-    /// is longer than [`SUBJECT_LEN_MAX`].
+    /// `Invalid` without a token, with more than [`SUBJECT_TOKENS_MAX`], or when the encoded
+    /// subject is longer than [`SUBJECT_LEN_MAX`].
     pub fn new<T: AsRef<str>>(tokens: impl IntoIterator<Item = T>) -> Result<Self, BusError> {
         let mut text = String::new();
         for token in tokens {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     proptest! {
-        /// HYD-27: whatever an id contains, its token has no character that means something to a bus.
+        /// HYD-27: whatever an id contains, its token has no character with a meaning to a bus.
         #[test]
         fn any_token_comes_back_and_breaks_nothing(token in any::<String>()) {
             let text = encoded(&token);

@@ -1,11 +1,12 @@
 //! `sim`: runs one simulator until a signal stops it.
 
 pub(crate) mod discord;
+pub(crate) mod providers;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate_sim::{HttpSim, HttpSimOptions, ShopifySim, ShopifySimOptions, Stats};
+use tidegate_sim::{HttpSim, HttpSimOptions, Provider, ShopifySim, ShopifySimOptions, Stats};
 
 use crate::args::{HttpSimArgs, ShopifySimArgs, SimCommand};
 use crate::error::CliError;
@@ -17,6 +18,10 @@ pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), CliE
         SimCommand::Http(args) => http(&args, output).await,
         SimCommand::Shopify(args) => shopify(&args, output).await,
         SimCommand::Discord(args) => discord::run(&args, output).await,
+        SimCommand::Replicate(args) => providers::run(Provider::Replicate, &args, output).await,
+        SimCommand::Google(args) => providers::run(Provider::Google, &args, output).await,
+        SimCommand::Fal(args) => providers::run(Provider::Fal, &args, output).await,
+        SimCommand::Higgsfield(args) => providers::run(Provider::Higgsfield, &args, output).await,
     }
 }
 

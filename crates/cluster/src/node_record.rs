@@ -1,5 +1,5 @@
-//! What nodes publish in the register: a leaving node can still be reached, but is given nothing more
-//! to own.
+//! What nodes publish in the register: a leaving node can still be reached, but is given nothing
+//! more to own.
 
 use tidegate_store::nodes::Node;
 

@@ -1,7 +1,8 @@
-//! The suites that every store must pass, as a library: a backend's tests call [`store_suites!`]
-//! and get one test for each. Also a manual clock, seeded randomness, and a store with fault
-//! injection. Nothing here knows a backend.
+//! The suites that every store and every bus must pass, as a library: a backend's tests call
+//! [`store_suites!`] or [`bus_suites!`] and get one test for each. Also a manual clock, seeded
+//! randomness, and a store with fault injection. Nothing here knows a backend.
 
+pub mod bus;
 pub mod clock;
 pub mod faulty;
 pub mod harness;

@@ -2,6 +2,7 @@
 //! replayed exactly.
 
 mod append;
+mod attempts;
 mod costs;
 mod fence;
 mod list;
@@ -14,6 +15,10 @@ pub use append::{
     an_append_is_all_or_nothing, an_append_is_durable_when_answered,
     an_append_stands_only_on_the_one_it_follows, an_append_takes_out_of_the_outbox_only_what_is_there,
     appends_are_numbered_one_by_one, half_a_refused_batch_is_not_kept, what_was_appended_comes_back_exactly,
+};
+pub use attempts::{
+    a_refused_append_keeps_no_attempts, attempts_are_kept_with_their_append,
+    attempts_go_with_their_operation, the_last_row_of_an_attempt_stands,
 };
 pub use costs::{
     a_refused_append_keeps_no_costs, costs_are_all_or_nothing, costs_are_kept_with_their_append,

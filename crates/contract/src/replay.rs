@@ -6,6 +6,7 @@ mod command;
 mod command_generator;
 mod content;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,7 +131,13 @@ impl<'a> Trial<'a> {
 #[track_caller]
 fn step(commander: &mut CommandGenerator, model: &mut Model, facts: &mut Vec<Fact>, what: &str) -> Command {
     let command = commander.next(model);
+    let before: BTreeMap<_, _> = model.actives(None).map(|active| (active.seq, active.state)).collect();
     let answer = command.apply(model, facts);
+    for active in model.actives(None) {
+        let from = before.get(&active.seq).copied().unwrap_or(active.state);
+        let is_legal = from == active.state || from.may_become(active.state);
+        assert!(is_legal, "{what}: {command:?} turns {:?} from {from} to {}", active.seq, active.state);
+    }
     let problem = model.check().err().or_else(|| {
         let now = command.now.max(model.clock());
         answer.is_partial_take(&command).then(|| model.check_no_stuck_groups(now).err()).flatten()

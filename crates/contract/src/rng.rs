@@ -3,11 +3,13 @@
 
 use std::ops::Range;
 
+use tidegate_core::rng::SeededRng;
+
 /// A seeded random generator. Prints its seed when its test panics.
 #[derive(Debug)]
 pub struct TestRng {
     seed: u64,
-    state: u64,
+    numbers: SeededRng,
     quiet: bool,
 }
 
@@ -43,7 +45,7 @@ impl TestRng {
     /// Creates a generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { seed, state: seed, quiet: false }
+        Self { seed, numbers: SeededRng::new(seed), quiet: false }
     }
 
     /// Creates a generator with the default seed, shifted by `TIDEGATE_SEED`.
@@ -55,7 +57,9 @@ impl TestRng {
     /// Creates an independent generator whose numbers derive from this one.
     #[must_use]
     pub fn fork(&mut self) -> Self {
-        Self { quiet: true, ..Self::new(self.roll()) }
+        let mut fork = Self::new(self.roll());
+        fork.quiet = true;
+        fork
     }
 
     /// The seed it was created with.
@@ -64,13 +68,9 @@ impl TestRng {
         self.seed
     }
 
-    /// Returns any number (SplitMix64).
+    /// Returns any number.
     pub const fn roll(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+        self.numbers.next()
     }
 
     /// Returns a number below `bound`; 0 when that is 0.

@@ -73,7 +73,7 @@ fn doubled(base: Duration, ceiling: Duration, failures: u32) -> u64 {
     micros(base).saturating_mul(1 << exponent).min(micros(ceiling))
 }
 
-fn share(of: u64, chance: u32) -> u64 {
+pub(crate) fn share(of: u64, chance: u32) -> u64 {
     (u128::from(of) * u128::from(chance) / u128::from(u32::MAX)) as u64
 }
 

@@ -46,6 +46,10 @@ pub const BATCH_ACCEPT_MAX: usize = 1_000;
 pub const SHAPE_LEN_MAX: usize = 255;
 /// Most call costs that one append keeps.
 pub const COSTS_MAX: usize = 4_096;
+/// Longest id by which an upstream knows a job, in bytes; longer ones are truncated.
+pub const EXTERNAL_ID_LEN_MAX: usize = 500;
+/// Largest memo that an executor keeps with an attempt, in bytes.
+pub const MEMO_LEN_MAX: usize = 16 * 1024;
 /// Most charges on one operation.
 pub const CHARGES_MAX: usize = 8;
 /// Most limits one partition keeps.
@@ -112,3 +116,35 @@ pub const JOURNAL_NAME_LEN_MAX: usize = 512;
 pub const JOURNAL_FENCE_MAX: u64 = i64::MAX.cast_unsigned();
 /// Most reads of an embedded store at once.
 pub const STORE_READS_MAX: usize = 4;
+/// Longest tenant, in bytes.
+pub const TENANT_LEN_MAX: usize = 255;
+/// Longest type of an entity, in bytes.
+pub const ENTITY_TYPE_LEN_MAX: usize = 64;
+/// Longest id of an entity, in bytes.
+pub const ENTITY_ID_LEN_MAX: usize = 255;
+/// Longest correlation id of a question, in bytes.
+pub const CORRELATION_LEN_MAX: usize = 255;
+/// Longest name of a module that asks or answers, in bytes.
+pub const MODULE_LEN_MAX: usize = 64;
+/// Most fields that one question names.
+pub const ENTITY_FIELDS_MAX: usize = 64;
+/// Longest name of a field, in bytes.
+pub const ENTITY_FIELD_LEN_MAX: usize = 128;
+/// Most hydrations in flight in one process, unanswered ones included.
+pub const FLIGHTS_MAX: usize = 65_536;
+/// Most callers that wait for hydrations in one process.
+pub const WAITERS_MAX: usize = 65_536;
+/// Most upgrades of one flight within its window: to what both want, then to everything.
+pub const FLIGHT_UPGRADES_MAX: u8 = 2;
+/// Most callers that wait for one entity.
+pub const FLIGHT_WAITERS_MAX: usize = 16_384;
+/// Most entities that are remembered as not found.
+pub const NEGATIVES_MAX: usize = 100_000;
+/// Most pieces of deferred work in one process.
+pub const DEFERRED_MAX: usize = 10_000;
+/// Most pieces of deferred work for one entity.
+pub const DEFERRED_OF_ENTITY_MAX: usize = 100;
+/// Most questions of one tenant in a second, by default.
+pub const QUESTIONS_PER_S_DEFAULT: u32 = 10_000;
+/// Most tenants whose questions are counted at once.
+pub const HYDRATION_TENANTS_MAX: usize = 10_000;

@@ -33,6 +33,18 @@ pub enum Readiness {
     Never,
 }
 
+impl Readiness {
+    /// Whether a call cannot start before this deadline, as things stand.
+    #[must_use]
+    pub fn is_past(self, deadline: Time) -> bool {
+        match self {
+            Self::Now | Self::AfterAnswer => false,
+            Self::At(at) => at >= deadline,
+            Self::Never => true,
+        }
+    }
+}
+
 /// The kind of budget, with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Budget {

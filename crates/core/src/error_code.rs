@@ -1,6 +1,7 @@
 //! The registry of error codes: one number for each thing that can go wrong, in every crate and on
-//! every surface, with a page under `docs/errors/`. It is at the bottom so that every layer can name
-//! its own codes; how a code is shown, for example its HTTP status, is decided where it is shown.
+//! every surface, with a page under `docs/errors/`. It is at the bottom so that every layer can
+//! name its own codes; how a code is shown, for example its HTTP status, is decided where it is
+//! shown.
 
 use std::fmt;
 

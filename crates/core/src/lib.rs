@@ -3,16 +3,15 @@
 //! arguments, so the same input always gives the same result.
 //!
 //! ```
-//! use std::time::Duration;
+//! use tidegate_core::{AttemptEnd, OnUnknown, RetryRule, ServerErrors, VerdictClass};
 //!
-//! use tidegate_core::outcome::{AttemptEnd, OutcomeClass, classify};
-//! use tidegate_core::{FaultClass, Time};
+//! // A request that must not take effect twice, and one that may be repeated.
+//! let once = RetryRule::new(OnUnknown::Ask, ServerErrors::Unknown);
+//! let repeatable = RetryRule::new(OnUnknown::Repeat, ServerErrors::Unknown);
 //!
-//! assert_eq!(FaultClass::of_status(429), Some(FaultClass::RateLimited));
-//! // Sent, and no response came: it may have taken effect, unless a repeat does no harm.
-//! assert_eq!(classify(AttemptEnd::NoAnswer, false), OutcomeClass::Unknown);
-//! assert_eq!(classify(AttemptEnd::NoAnswer, true), OutcomeClass::NotStarted);
-//! assert_eq!(Time::from_millis(5).after(Duration::from_secs(1)), Time::from_millis(1_005));
+//! // Sent, and no response came.
+//! assert_eq!(once.classify(AttemptEnd::NoAnswer), VerdictClass::Unknown);
+//! assert_eq!(repeatable.classify(AttemptEnd::NoAnswer), VerdictClass::Retry);
 //! ```
 
 pub mod backoff;
@@ -24,6 +23,7 @@ pub mod error_code;
 pub mod fact;
 pub mod fault;
 pub mod fingerprint;
+pub mod hydration;
 pub mod id;
 pub mod journal;
 pub mod limit_name;
@@ -31,6 +31,7 @@ pub mod model;
 pub mod operation;
 pub mod outcome;
 pub mod placement;
+pub mod rng;
 pub mod shared;
 pub mod state;
 pub mod time;

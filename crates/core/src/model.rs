@@ -9,6 +9,7 @@ mod arena;
 mod awaiting;
 mod check;
 mod control;
+mod deadline_watch;
 mod entry;
 mod estimate;
 mod group;
@@ -20,6 +21,7 @@ mod seq_index;
 mod settle;
 mod snapshot;
 mod take;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod upcoming;
@@ -29,12 +31,13 @@ mod why;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-pub use accept::{AcceptOutcome, DraftRefusal};
+pub use accept::{AcceptOutcome, DraftRefusal, RerunRefusal};
 pub use control::{CancelOutcome, ControlRefusal, Resolution};
 pub use limits::LimitRefusal;
 pub use listing::{ActivePage, ActiveQuery};
 pub use settle::{ClaimStatus, EndedOperation, SettleOutcome};
-pub use take::{Claim, TakeOutcome};
+pub use take::{Claim, OverdueClaim, TakeOutcome};
+pub use takeover::{ClaimedCall, TakeoverOutcome};
 pub use view::{ActiveOperation, Counts, GroupView, LimitView};
 pub use why::{Cause, WaitStatus};
 

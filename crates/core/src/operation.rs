@@ -116,6 +116,9 @@ pub struct Draft {
     pub opens: Vec<(Arc<str>, LimitShape)>,
     /// The time after which it must not start.
     pub deadline: Option<Time>,
+    /// The time by which the known limits must let it start for it to be accepted; by default its
+    /// deadline. Nothing depends on it later.
+    pub start_by: Option<Time>,
     /// The time before which it must not start.
     pub not_before: Option<Time>,
     /// The maximum number of attempts.
@@ -140,6 +143,7 @@ impl Draft {
             charges: Vec::new(),
             opens: Vec::new(),
             deadline: None,
+            start_by: None,
             not_before: None,
             max_attempts: bounds::ATTEMPTS_DEFAULT,
             priority: 0,

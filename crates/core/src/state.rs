@@ -1,5 +1,5 @@
-//! The states of an operation as users see them, and the table of legal transitions. The model
-//! asserts the table on every change; the documentation and the tests read the same table.
+//! The states of an operation as users see them, and the table of legal transitions. What an
+//! operator may do follows from the table, and random tests compare every change with it.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl State {
     /// Whether it has ended.
     #[must_use]
     pub const fn is_ended(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled)
+        self.end_state().is_some()
     }
 
     /// The stable name.
@@ -58,6 +58,29 @@ impl State {
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    /// How the operation ended; `None` when it has not.
+    #[must_use]
+    pub const fn end_state(self) -> Option<EndState> {
+        match self {
+            Self::Succeeded => Some(EndState::Succeeded),
+            Self::Failed => Some(EndState::Failed),
+            Self::Canceled => Some(EndState::Canceled),
+            Self::Queued | Self::Waiting | Self::Running | Self::Unknown => None,
+        }
+    }
+
+    /// Whether an operation in this state may be canceled.
+    #[must_use]
+    pub fn can_cancel(self) -> bool {
+        self.may_become(Self::Canceled)
+    }
+
+    /// Whether an operation in this state may be run again: it has ended, and what succeeded stays.
+    #[must_use]
+    pub fn can_rerun(self) -> bool {
+        self.is_ended() && self.may_become(Self::Queued)
     }
 
     /// Whether an operation may go from this state to `next` in one step.
@@ -98,6 +121,14 @@ pub enum EndState {
     Canceled,
 }
 
+impl EndState {
+    /// Parses the stable name of the state.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        State::parse(word).and_then(State::end_state)
+    }
+}
+
 impl From<EndState> for State {
     fn from(end: EndState) -> Self {
         match end {
@@ -121,6 +152,25 @@ mod tests {
             assert_eq!(from.may_become(State::Running), matches!(from, State::Queued | State::Waiting));
             assert_eq!(from.may_become(State::Unknown), from == State::Running);
             assert_eq!(State::parse(from.as_str()), Some(from));
+        }
+    }
+
+    #[test]
+    fn an_end_reads_back_from_its_state() {
+        for state in State::ALL {
+            assert_eq!(state.end_state().map(State::from), Some(state).filter(|state| state.is_ended()));
+            assert_eq!(EndState::parse(state.as_str()), state.end_state());
+        }
+        assert_eq!(EndState::parse("Failed"), None);
+    }
+
+    /// OPS-9: only what has not ended can be canceled, and only what failed or was canceled can be
+    /// run again.
+    #[test]
+    fn ops_9_what_an_operator_may_do() {
+        for state in State::ALL {
+            assert_eq!(state.can_cancel(), !state.is_ended(), "{state}");
+            assert_eq!(state.can_rerun(), matches!(state, State::Failed | State::Canceled), "{state}");
         }
     }
 }

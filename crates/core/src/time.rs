@@ -1,6 +1,8 @@
 //! Points in time, in microseconds since the Unix epoch. Durations are `std::time::Duration`.
 //! Arithmetic saturates: an absurd clock or header cannot overflow it.
 
+mod rfc3339;
+
 use std::time::Duration;
 
 /// A point in time: microseconds since the Unix epoch.

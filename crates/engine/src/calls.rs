@@ -7,21 +7,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use tidegate_core::model::Claim;
+use tidegate_core::model::{Claim, ClaimedCall};
 use tidegate_core::{Fence, Seq, Time, Verdict};
-use tidegate_store::log::{Epoch, StoredOperation};
+use tidegate_store::log::Epoch;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::carry::Report;
+use crate::carry::{ReadyCall, Report};
 use crate::owner::ReadAheadOutcome;
 
 /// An event of a call.
+#[expect(clippy::large_enum_variant, reason = "nearly every event is a report")]
 pub(crate) enum CallEvent {
     /// An attempt has ended.
     Reported(Report),
     /// The payloads of claims were read.
-    Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
+    Fetched(Vec<(Claim, Result<ReadyCall, Verdict>)>),
     /// Payloads were read ahead.
     ReadAhead(ReadAheadOutcome),
 }
@@ -38,18 +39,6 @@ pub(crate) struct InFlightCall {
     pub sent_at: Time,
     /// Cancels the call.
     pub stop: CancellationToken,
-}
-
-/// What this process knows about a claim.
-pub(crate) enum CallStatus {
-    /// Its call is in flight in this process.
-    Sent { sent_at: Time },
-    /// Its call is about to be sent by this process.
-    Unsent,
-    /// Its call was never sent.
-    NeverSent,
-    /// This process knows nothing about it.
-    Untracked,
 }
 
 pub(crate) struct Calls {
@@ -165,24 +154,34 @@ impl Calls {
         }
     }
 
+    /// Abandons the call of a claim that was completed from outside: its report settles nothing any
+    /// more, and must not settle a later claim of the same operation.
+    pub(crate) fn abandon(&mut self, seq: Seq, fence: Fence) {
+        if self.sent.get(&seq).is_some_and(|sent| sent.fence == fence)
+            && let Some(sent) = self.sent.remove(&seq)
+        {
+            sent.stop.cancel();
+        }
+    }
+
     /// Iterates over the claims of calls in flight or about to be sent.
     pub(crate) fn claims(&self) -> impl Iterator<Item = (Seq, Fence)> {
         let unsent = self.unsent.iter().map(|(fence, seq)| (*seq, *fence));
         self.sent.iter().map(|(seq, sent)| (*seq, sent.fence)).chain(unsent)
     }
 
-    /// What this process knows about a claim in the log.
-    pub(crate) fn call_status(&self, seq: Seq, fence: Fence, accepted_at: Time) -> CallStatus {
+    /// What this process knows about the call of a claim in the log; `None` when it is not its own.
+    pub(crate) fn claimed_call(&self, seq: Seq, fence: Fence, accepted_at: Time) -> Option<ClaimedCall> {
         match self.sent.get(&seq) {
             Some(sent) if sent.fence == fence && sent.accepted_at == accepted_at => {
-                return CallStatus::Sent { sent_at: sent.sent_at };
+                return Some(ClaimedCall::InFlight(sent.sent_at));
             }
             _ => {}
         }
         if self.unsent.get(&fence) == Some(&seq) {
-            return CallStatus::Unsent;
+            return Some(ClaimedCall::Unsent);
         }
-        if self.never_sent.contains(&(seq, fence)) { CallStatus::NeverSent } else { CallStatus::Untracked }
+        self.never_sent.contains(&(seq, fence)).then_some(ClaimedCall::NeverSent)
     }
 
     /// Forgets the claims that were never sent, once they are settled.

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use tidegate_core::fingerprint::hex;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Claim;
-use tidegate_core::{Fault, FaultClass, Hint, OperationId, Time, Verdict};
+use tidegate_core::{Fault, FaultClass, Hint, OperationId, Time, Verdict, bounds};
 use tidegate_store::Clock;
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::costs::Cost;
 use tidegate_store::log::StoredOperation;
-use tidegate_upstream::{Call, Outcome};
+use tidegate_upstream::{AcceptedJob, Call, JobNote, Outcome};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::EngineClock;
+use crate::completion::CompletionKey;
 use crate::engine::Executors;
 use crate::envelope::Envelope;
 use crate::prepare::fingerprint;
@@ -34,6 +36,8 @@ pub(crate) struct Report {
     pub body: bytes::Bytes,
     /// What the call cost, if the executor reported it.
     pub spent: Vec<Cost>,
+    /// What to keep of a job that was accepted.
+    pub job: Option<JobNote>,
 }
 
 impl Report {
@@ -44,7 +48,7 @@ impl Report {
         verdict: Verdict,
     ) -> Self {
         let (hints, body, spent) = (Vec::new(), bytes::Bytes::new(), Vec::new());
-        Self { seq, fence, accepted_at: None, sent_at: None, verdict, hints, body, spent }
+        Self { seq, fence, accepted_at: None, sent_at: None, verdict, hints, body, spent, job: None }
     }
 
     /// Creates the report of an executor that panicked: the effect of its call is unknown.
@@ -62,52 +66,61 @@ pub(crate) struct Carrier {
     pub clock: EngineClock,
     /// Canceled at the end of a drain: calls in flight are abandoned.
     pub give_up: CancellationToken,
+    pub completion_key: Option<CompletionKey>,
+}
+
+/// A durable claim, and what its call needs.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadyCall {
+    pub claim: Claim,
+    pub operation: StoredOperation,
+    /// The attempt to poll.
+    pub attempt: Option<StoredAttempt>,
 }
 
 impl Carrier {
-    /// Makes one attempt.
-    pub(crate) async fn carry(
-        self,
-        claim: Claim,
-        operation: StoredOperation,
-        stop: CancellationToken,
-    ) -> Report {
+    /// Makes one attempt, or polls an earlier one.
+    pub(crate) async fn carry(self, ready: ReadyCall, stop: CancellationToken) -> Report {
         let started = Instant::now();
-        let outcome = self.send(&claim, &operation, &stop).await;
+        let outcome = checked(self.send(&ready, &stop).await);
+        let ReadyCall { claim, operation, .. } = ready;
         log_attempt(self.id_of(&operation), &claim, &operation, &outcome, started);
-        let Outcome { verdict, hints, body, spending, .. } = outcome;
+        let Outcome { verdict, hints, body, spending, job, .. } = outcome;
         let spent = match spending.is_empty() {
             true => Vec::new(),
             false => costs(spending, self.id_of(&operation), claim.fence, self.clock.now()),
         };
         let Claim { seq, fence, .. } = claim;
         let (accepted_at, sent_at) = (Some(claim.accepted_at), None);
-        Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent }
+        Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent, job }
     }
 
     const fn id_of(&self, operation: &StoredOperation) -> OperationId {
         OperationId::new(operation.at, self.partition, operation.seq)
     }
 
-    async fn send(&self, claim: &Claim, operation: &StoredOperation, stop: &CancellationToken) -> Outcome {
+    async fn send(&self, ready: &ReadyCall, stop: &CancellationToken) -> Outcome {
+        let ReadyCall { claim, operation, attempt } = ready;
         let Some(executor) = self.executors.get(&claim.kind) else {
             let fault = Fault::new(
                 FaultClass::Transient,
                 format!("no executor handles kind {:?} on this node", claim.kind),
             );
-            return Outcome::unanswered(Verdict::Retry { after: None, fault });
+            let verdict = match claim.poll {
+                true => Verdict::Unknown(fault),
+                false => Verdict::Retry { after: None, fault },
+            };
+            return Outcome::unanswered(verdict);
         };
-        if claim.poll {
-            let fault = Fault::new(FaultClass::Transient, format!("kind {:?} cannot be polled", claim.kind));
-            return Outcome::unanswered(Verdict::Unknown(fault));
-        }
-        if stop.is_cancelled() {
+        if stop.is_cancelled() && !claim.poll {
             return Outcome::unanswered(Verdict::Canceled { may_have_happened: false });
         }
         if self.give_up.is_cancelled() {
             return Outcome::unanswered(Verdict::Returned);
         }
-        let id = self.id_of(operation).to_string();
+        let id = self.id_of(operation);
+        let token = self.completion_key.as_ref().map(|key| key.token(id, claim.fence));
+        let id = id.to_string();
         let call = Call {
             payload: &operation.payload,
             attempt: claim.attempt,
@@ -116,7 +129,23 @@ impl Carrier {
             now: self.clock.now(),
             deadline: claim.deadline,
             operation: &id,
+            completion_token: token.as_deref(),
         };
+        if claim.poll {
+            let attempt = attempt.as_ref();
+            let job = AcceptedJob {
+                since: attempt.map_or(call.now, |attempt| attempt.at),
+                external_id: attempt.and_then(|attempt| attempt.external_id.as_deref()),
+                memo: attempt.map_or(&[][..], |attempt| &attempt.memo[..]),
+                cancel_requested: claim.cancel_requested,
+            };
+            // A poll that is stopped leaves the job as it is; the next one passes the cancel on.
+            return tokio::select! {
+                outcome = executor.poll(call, job) => outcome,
+                () = stop.cancelled() => Outcome::unanswered(Verdict::Returned),
+                () = self.give_up.cancelled() => Outcome::unanswered(Verdict::Returned),
+            };
+        }
         tokio::select! {
             outcome = executor.carry(call) => outcome,
             () = stop.cancelled() => Outcome::unanswered(Verdict::Canceled { may_have_happened: true }),
@@ -126,6 +155,22 @@ impl Carrier {
             }
         }
     }
+}
+
+/// Bounds what is kept of an accepted job. A memo that is too long cannot be kept, and without it
+/// no one knows how the job ends.
+fn checked(mut outcome: Outcome) -> Outcome {
+    if let Some(job) = &mut outcome.job {
+        if let Some(id) = job.external_id.as_ref().filter(|id| id.len() > bounds::EXTERNAL_ID_LEN_MAX) {
+            job.external_id = Some(id[..id.floor_char_boundary(bounds::EXTERNAL_ID_LEN_MAX)].into());
+        }
+        if job.memo.len() > bounds::MEMO_LEN_MAX {
+            job.memo.clear();
+            let fault = Fault::new(FaultClass::Transient, "what the executor has to remember is too long");
+            outcome.verdict = Verdict::Unknown(fault);
+        }
+    }
+    outcome
 }
 
 /// Logs one line for each attempt, with its trace ids; never a body, never a secret (OPS-22).

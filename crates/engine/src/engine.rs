@@ -3,6 +3,7 @@
 
 mod builder;
 mod commands;
+mod complete;
 mod open;
 mod outbox;
 mod withdraw;
@@ -14,7 +15,6 @@ use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq, State};
-use tidegate_encoding::json::hash_by_value;
 use tidegate_store::log::Ownership;
 use tidegate_store::{Clock, Store};
 use tidegate_upstream::Upstream;
@@ -43,7 +43,7 @@ pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: EngineClock,
-    executors: Arc<Executors>,
+    pub(crate) executors: Arc<Executors>,
     pub(crate) options: Arc<Options>,
     commands: mpsc::Sender<Command>,
     events: Arc<Events>,
@@ -123,11 +123,12 @@ impl Engine {
     }
 
     async fn receipt(&self, accepted: AcceptDecision, request: &Request) -> Result<Receipt> {
-        let accepted = match accepted {
-            AcceptDecision::Conflict(seq) if self.has_same_value(seq, request).await? => {
-                AcceptDecision::Earlier(seq)
-            }
-            accepted => accepted,
+        let (accepted, difference) = match accepted {
+            AcceptDecision::Conflict(seq) => match self.difference(seq, request).await? {
+                None => (AcceptDecision::Earlier(seq), ""),
+                Some(field) => (accepted, field),
+            },
+            accepted => (accepted, ""),
         };
         match accepted {
             AcceptDecision::New(receipt) => Ok(receipt),
@@ -144,19 +145,22 @@ impl Engine {
             }
             AcceptDecision::Conflict(seq) => {
                 let view = self.view(seq).await?;
-                let message = format!("its dedupe_key was used before with another request, by {}", view.id);
+                let message =
+                    format!("its dedupe_key was used before with another {difference}, by {}", view.id);
                 Err(Error::new(ErrorKind::KeyConflict, message).field("dedupe_key").operation(view.id))
             }
         }
     }
 
-    /// Whether an operation has an equal request in a different spelling.
-    async fn has_same_value(&self, seq: Seq, request: &Request) -> Result<bool> {
+    /// Names the first field in which a request differs from that of an operation; `None` when it
+    /// is the same in a different spelling.
+    async fn difference(&self, seq: Seq, request: &Request) -> Result<Option<&'static str>> {
         let stored = self.stored(seq).await?.operation;
-        Ok(stored.group == request.group
-            && stored.kind == request.kind
-            && hash_by_value(&request.payload)
-                .is_some_and(|asked| hash_by_value(&stored.payload) == Some(asked)))
+        if stored.group != request.group {
+            return Ok(Some("group"));
+        }
+        let executor = self.executors.get(&request.kind).filter(|_| stored.kind == request.kind);
+        Ok(executor.map_or(Some("kind"), |executor| executor.difference(&stored.payload, &request.payload)))
     }
 
     /// Returns an operation in its current state; one that the store no longer has comes from the

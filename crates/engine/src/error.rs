@@ -33,6 +33,8 @@ pub enum ErrorKind {
     NoLimit,
     /// The current state does not allow it.
     NotNow,
+    /// The completion token is not valid.
+    Unauthorized,
     /// The store cannot be written now; nothing was accepted.
     StoreUnavailable,
     /// The engine is stopping, or another owner has the partition.
@@ -62,6 +64,7 @@ impl ErrorKind {
             Self::NoGroup => ErrorCode::NoGroup,
             Self::NoLimit => ErrorCode::NoLimit,
             Self::NotNow => ErrorCode::NotNow,
+            Self::Unauthorized => ErrorCode::Unauthorized,
             Self::StoreUnavailable => ErrorCode::StoreUnavailable,
             Self::Stopping => ErrorCode::Stopping,
             Self::BadConfig => ErrorCode::BadConfig,

@@ -38,6 +38,8 @@ pub enum Change {
         state: State,
         /// Attempts made.
         attempt: u16,
+        /// Its labels; `None` if they were not at hand.
+        labels: Option<OperationLabels>,
     },
     /// A group was paused, held or resumed.
     Group {
@@ -53,6 +55,15 @@ pub enum Change {
         /// `set`, `closed` or `opened`.
         now: &'static str,
     },
+}
+
+/// What an operation was submitted with, by which its caller knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationLabels {
+    /// The caller's dedupe key.
+    pub dedupe_key: Option<Arc<str>>,
+    /// The upstream it is for.
+    pub upstream: Option<Arc<str>>,
 }
 
 /// A listener's subscription.

@@ -40,6 +40,7 @@ mod archiver;
 mod calls;
 mod carry;
 mod clock;
+mod completion;
 mod costs;
 mod engine;
 mod envelope;
@@ -59,10 +60,11 @@ mod view;
 
 pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
+pub use completion::{Completion, CompletionKey, CompletionProof, CompletionReceipt};
 pub use costs::cost_report;
 pub use engine::{Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorKind, Result};
-pub use events::{Change, Event, Subscription};
+pub use events::{Change, Event, OperationLabels, Subscription};
 pub use options::Options;
 pub use submission::{Receipt, Submission};
 pub use tidegate_core::ErrorCode;
@@ -75,7 +77,7 @@ pub use tidegate_core::id::{Partition, Seq};
 pub use tidegate_core::model::{Cause, Counts, GroupView, LimitView, Resolution};
 pub use tidegate_core::operation::FailureRule;
 pub use tidegate_core::{
-    Charge, Fault, FaultClass, Hint, OnFailure, OnUnknown, OperationId, State, Time, Verdict,
+    Charge, Fault, FaultClass, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State, Time, Verdict,
 };
 #[doc(inline)]
 pub use tidegate_upstream as upstream;

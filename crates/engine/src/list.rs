@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{EndState, OperationId, Seq, State, Time};
+use tidegate_core::{OperationId, Seq, Time};
 use tidegate_store::Clock;
 use tidegate_store::log::StoredQuery;
 
@@ -62,7 +62,7 @@ impl Engine {
         let mut pages = Vec::with_capacity(filter.states.len());
         for state in &filter.states {
             let filter = filter.clone();
-            pages.push(match ended(*state) {
+            pages.push(match state.end_state() {
                 Some(ended) => self.list_stored(filter, Some(ended)).await?,
                 None => self.list_active(filter, *state).await?,
             });
@@ -100,15 +100,6 @@ impl Engine {
             }
         }
         Ok(Seq(low))
-    }
-}
-
-const fn ended(state: State) -> Option<EndState> {
-    match state {
-        State::Succeeded => Some(EndState::Succeeded),
-        State::Failed => Some(EndState::Failed),
-        State::Canceled => Some(EndState::Canceled),
-        State::Queued | State::Waiting | State::Running | State::Unknown => None,
     }
 }
 

@@ -7,6 +7,7 @@ use tidegate_core::id::Partition;
 use tidegate_core::operation::FailureRule;
 
 use crate::calls::InFlightCalls;
+use crate::completion::CompletionKey;
 
 /// Settings of an engine. Every one has a default.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub struct Options {
     pub payload_cache_bytes: usize,
     /// The number of facts after which a snapshot is taken.
     pub snapshot_after_facts: u64,
+    /// Makes the tokens by which jobs are completed from outside; without it there are none.
+    pub completion_key: Option<CompletionKey>,
 }
 
 impl Default for Options {
@@ -60,6 +63,7 @@ impl Default for Options {
             backlog_max: 16_384,
             payload_cache_bytes: 16 * 1024 * 1024,
             snapshot_after_facts: 2_000_000,
+            completion_key: None,
         }
     }
 }
@@ -125,6 +129,13 @@ impl Options {
     #[must_use]
     pub fn with_in_flight(mut self, in_flight: InFlightCalls) -> Self {
         self.in_flight = in_flight;
+        self
+    }
+
+    /// Lets jobs be completed from outside, by tokens of this key.
+    #[must_use]
+    pub fn with_completion_key(mut self, completion_key: CompletionKey) -> Self {
+        self.completion_key = Some(completion_key);
         self
     }
 

@@ -4,6 +4,7 @@
 //! memory and log never diverge.
 
 mod apply;
+mod attempts;
 mod batch;
 mod finish;
 mod lease_renewal;
@@ -17,10 +18,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::model::Claim;
 use tidegate_core::{Model, Seq};
 use tidegate_store::Store;
-use tidegate_store::log::{Lsn, Ownership, StoredOperation};
+use tidegate_store::log::{Lsn, Ownership};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -32,7 +32,7 @@ pub(crate) use read_ahead::{ReadAhead, ReadAheadOutcome};
 pub(crate) use recover::{ReplayedPartition, replay};
 
 use crate::calls::Calls;
-use crate::carry::Carrier;
+use crate::carry::{Carrier, ReadyCall};
 use crate::clock::EngineClock;
 use crate::error::{Error, Result};
 use crate::events::Events;
@@ -90,7 +90,7 @@ pub(crate) struct Owner {
     /// Calls in flight and about to be sent, and their reports.
     pub(crate) calls: Calls,
     /// Durable claims whose calls are sent once the partition's lease is renewed.
-    pub(crate) held_back: Vec<(Claim, StoredOperation)>,
+    pub(crate) held_back: Vec<ReadyCall>,
     pub(crate) store: Arc<dyn Store>,
     /// The current right to append; a recovery starts a new one.
     pub(crate) ownership: watch::Sender<Ownership>,

@@ -63,6 +63,7 @@ pub(crate) fn prepare(
     };
     let draft = Draft {
         deadline,
+        start_by: submission.start_within.map(|within| now.after(within)),
         not_before: submission.delay.filter(|delay| !delay.is_zero()).map(|delay| now.after(delay)),
         dedupe,
         ..draft(group, kind, required, &envelope, options)

@@ -212,6 +212,16 @@ impl Engine {
         self.query_owner(|owner| owner.model.limits(owner.clock.now()).collect()).await
     }
 
+    /// Returns the current state of one limit.
+    ///
+    /// # Errors
+    /// When there is no limit of that name.
+    pub async fn limit(&self, name: &str) -> Result<LimitView> {
+        let limit: Arc<str> = name.into();
+        let found = self.query_owner(move |owner| owner.model.limit(&limit, owner.clock.now())).await?;
+        found.ok_or_else(|| Error::new(ErrorKind::NoLimit, format!("there is no limit {name:?}")))
+    }
+
     /// Returns the number of operations in each state.
     ///
     /// # Errors
@@ -228,6 +238,8 @@ impl Engine {
         let known = !operation.payload.is_empty();
         let hash = || fingerprint(&operation.group, &operation.kind, &operation.payload);
         let fingerprint = known.then(hash);
+        let executor = self.executors.get(&operation.kind).filter(|_| known);
+        let request = executor.and_then(|executor| executor.request_line(&operation.payload));
         let mut view = OperationView {
             id: OperationId::new(operation.at, self.options.partition, operation.seq),
             state: State::Queued,
@@ -242,6 +254,7 @@ impl Engine {
             request_id: envelope.request_id,
             deployment_id: envelope.deployment_id,
             upstream: envelope.upstream,
+            request,
             deadline_at: envelope.deadline_at.map(Time::from_micros),
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
             fingerprint,
@@ -286,6 +299,7 @@ fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {
         request_id: None,
         deployment_id: None,
         upstream: None,
+        request: None,
         deadline_at: active.deadline,
         max_attempts: bounds::ATTEMPTS_DEFAULT,
         fingerprint: None,

@@ -33,6 +33,9 @@ pub struct Submission {
     pub deadline: Option<Duration>,
     /// The time by which it must start; an alternative to `deadline`.
     pub deadline_at: Option<Time>,
+    /// The time within which the known limits must let it start for it to be accepted; by default
+    /// its deadline.
+    pub start_within: Option<Duration>,
     /// The delay before it may start.
     pub delay: Option<Duration>,
     /// 0 is the default; up to 4 goes earlier.
@@ -61,6 +64,7 @@ impl Submission {
             max_attempts: None,
             deadline: None,
             deadline_at: None,
+            start_within: None,
             delay: None,
             priority: 0,
             on_unknown: None,
@@ -120,6 +124,14 @@ impl Submission {
     #[must_use]
     pub fn with_deadline_at(mut self, deadline_at: impl Into<Option<Time>>) -> Self {
         self.deadline_at = deadline_at.into();
+        self
+    }
+
+    /// Sets the time within which the known limits must let it start for it to be accepted, where
+    /// that is not its deadline.
+    #[must_use]
+    pub fn with_start_within(mut self, start_within: impl Into<Option<Duration>>) -> Self {
+        self.start_within = start_within.into();
         self
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tidegate_core::model::{Cause, GroupView};
 use tidegate_core::{Fault, OperationId, State, Time};
+use tidegate_upstream::RequestLine;
 
 /// An operation, ended or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct OperationView {
     pub deployment_id: Option<Arc<str>>,
     /// The upstream it is for.
     pub upstream: Option<Arc<str>>,
+    /// What it asks the upstream for. Omitted in pages, which have no payloads.
+    pub request: Option<RequestLine>,
     /// The time by which it must start.
     pub deadline_at: Option<Time>,
     /// The maximum number of attempts.

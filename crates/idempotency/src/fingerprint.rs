@@ -102,6 +102,11 @@ impl Differences {
         Self { query: differs(), content_type: differs(), body: differs() }
     }
 
+    /// Whether the bodies are the same and something else is known to differ.
+    pub(crate) fn has_same_body(self) -> bool {
+        !self.body && !self.is_empty()
+    }
+
     /// Returns whether no differences are known.
     pub(crate) fn is_empty(self) -> bool {
         self == Self::NONE

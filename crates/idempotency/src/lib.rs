@@ -6,11 +6,12 @@
 //! use std::convert::Infallible;
 //!
 //! use http::{Request, Response};
+//! use http_body_util::BodyExt;
 //! use tidegate_idempotency::{IdempotencyLayer, KeyStore, LayerBody, Policy, ScopeExtractor};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn main() -> Result<(), tidegate_idempotency::BoxError> {
 //! // Machines share `redis://…` and `postgres://…`.
 //! let store = tidegate_idempotency::store::open("memory:").await?;
 //! // Keys belong to a caller: here to whoever sends this header.
@@ -22,11 +23,14 @@
 //!     Ok::<_, Infallible>(Response::new("created".to_owned()))
 //! }));
 //!
-//! let order = || Request::post("/orders").header("idempotency-key", "order-1001").body(String::new());
-//! let first = service.clone().oneshot(order()?).await?;
+//! let order = || {
+//!     let order = Request::post("/orders").header("x-api-key", "acme");
+//!     order.header("idempotency-key", "order-1001").body(String::new())
+//! };
+//! let first = service.clone().oneshot(order()?).await?.into_body().collect().await?;
 //! let again = service.oneshot(order()?).await?;
-//! assert!(first.headers().get("idempotent-replayed").is_none());
 //! assert_eq!(again.headers()["idempotent-replayed"], "true");
+//! assert_eq!(again.into_body().collect().await?.to_bytes(), first.to_bytes());
 //! # Ok(())
 //! # }
 //! ```

@@ -98,6 +98,9 @@ impl Refusal {
             Self::BodyTooLarge(most) => {
                 return format!("A request with an idempotency key may have a body of at most {most} bytes; this one is larger").into();
             }
+            Self::Conflict(differences) if differences.has_same_body() => {
+                return format!("Idempotency key already used with another {differences}").into();
+            }
             Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Printable, .. }, .. } => {
                 "Invalid idempotency key format. Key must be 1-255 characters of printable ASCII"
             }
@@ -242,6 +245,18 @@ mod tests {
             "{\"detail\":\"Request with this idempotency key is already being processed\",\
              \"error_code\":\"IDEMPOTENCY_KEY_PROCESSING\",\"idempotency_key\":\"k\"}"
         );
+    }
+
+    /// IDM-2: a conflict in which the bodies are the same names the part that differs.
+    #[test]
+    fn idm_2_a_conflict_names_what_differs() {
+        let detail = |place: usize| {
+            let (mut one, mut other) = ([0; 32], [0; 32]);
+            (one[20], other[place]) = (1, 2);
+            Refusal::Conflict(Differences::between(&one, &other)).detail()
+        };
+        assert_eq!(detail(20), "Idempotency key already used with another query");
+        assert_eq!(detail(31), "Idempotency key already used with different request body");
     }
 
     /// IDM-11, IDM-2: the message names what would have helped.

@@ -3,8 +3,10 @@
 mod buckets;
 mod cluster;
 mod commands;
+mod complete;
 mod costs;
 pub(crate) mod deployments;
+mod entities;
 pub(crate) mod events;
 pub(crate) mod groups;
 mod health;

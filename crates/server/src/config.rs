@@ -4,7 +4,10 @@
 
 mod cluster;
 mod dialect;
+#[cfg(test)]
+mod documented;
 mod failure;
+mod hydration;
 mod idempotency;
 mod key_policy;
 mod pacing;
@@ -34,6 +37,7 @@ use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
 pub use dialect::{DiscordConfig, ShopifyConfig};
+pub use hydration::HydrationConfig;
 pub use idempotency::IdempotencyConfig;
 pub use pacing::PacingConfig;
 pub use policy_route::PolicyRoute;
@@ -68,6 +72,8 @@ pub struct Config {
     pub connections_max: usize,
     /// How long a client may take to send a request.
     pub read_timeout: Duration,
+    /// The URL at which services report that a job has ended.
+    pub public_url: Option<String>,
     /// Where operations are kept.
     pub store_url: String,
     /// The archive that ended operations are copied to, for a store on Redis.
@@ -94,6 +100,8 @@ pub struct Config {
     pub idempotency: IdempotencyConfig,
     /// The settings of the paced proxy.
     pub pacing: PacingConfig,
+    /// The settings of hydration.
+    pub hydration: HydrationConfig,
 }
 
 /// The settings of a node in a cluster.

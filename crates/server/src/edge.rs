@@ -2,6 +2,7 @@
 //! id, size, and idempotency.
 
 pub(crate) mod auth;
+pub(crate) mod completion_token;
 pub(crate) mod content;
 pub(crate) mod guard;
 pub(crate) mod idempotency;
@@ -9,4 +10,5 @@ pub(crate) mod node_secret;
 pub(crate) mod origin;
 pub(crate) mod prefer;
 pub(crate) mod query;
+pub(crate) mod repeated_submission;
 pub(crate) mod request_id;

@@ -27,8 +27,10 @@ pub(crate) fn from_config(
     dialects: Dialects,
     handover: ResponseRelay,
 ) -> Result<EngineInputs> {
-    let upstreams =
-        HttpUpstreams::with_dialects(dialects).map_err(bad_upstream)?.with_response_relay(handover);
+    let upstreams = HttpUpstreams::with_dialects(dialects)
+        .map_err(bad_upstream)?
+        .with_response_relay(handover)
+        .with_callback_base(config.public_url.clone());
     let limits = upstreams.limits();
     let http: Arc<dyn Upstream> = Arc::new(upstreams);
     let mut executors = Executors::new();

@@ -5,16 +5,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, Options};
+use tidegate::{CompletionKey, Engine, Options};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
+use tidegate_store::Store;
 use tidegate_store::outbox::PublishedUpstream;
 
 use crate::api;
 use crate::config::Config;
 use crate::dialects::Dialects;
 use crate::edge::guard::GuardedRouter;
-use crate::edge::node_secret::NodeSecret;
+use crate::edge::node_secret::{self, NodeSecret};
 use crate::error::{Error, ErrorCode, Result};
 use crate::executors::{self, EngineInputs};
 use crate::routing::{
@@ -43,7 +44,7 @@ impl NodeRuntime {
     ) -> Result<Self> {
         let EngineInputs { executors, limits } =
             executors::from_config(config, dialects, house.pacing.handover.clone())?;
-        let options = engine_options(config);
+        let options = engine_options(config).with_completion_key(completion_key(&*house.store).await?);
         if !house.store.is_shared() {
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
             let engine = Engine::builder(store)
@@ -61,7 +62,6 @@ impl NodeRuntime {
             return Ok(Self::SingleNode(Arc::new(app)));
         }
         let address = advertised_address(config, addr)?;
-        house.store.migrate().await?;
         let partitions = house.store.ensure_partitions(config.cluster.partitions).await?;
         if partitions != config.cluster.partitions {
             let asked_for = config.cluster.partitions;
@@ -176,6 +176,16 @@ fn advertised_address(config: &Config, addr: SocketAddr) -> Result<String> {
         );
     }
     Ok(address)
+}
+
+/// Brings the store up to date, and returns the key of completion tokens: from the secret that it
+/// keeps for all nodes.
+async fn completion_key(store: &dyn Store) -> Result<CompletionKey> {
+    if store.is_shared() {
+        store.migrate().await?;
+    }
+    let secret = store.ensure_secret(node_secret::random()?).await?;
+    Ok(CompletionKey::new(&secret))
 }
 
 /// The options of engines.

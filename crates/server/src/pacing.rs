@@ -72,6 +72,11 @@ impl PacedProxy {
         self.upstreams.get(upstream)
     }
 
+    /// The names of the upstreams, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.upstreams.keys().map(String::as_str)
+    }
+
     /// Whether a client's call changes nothing, according to its upstream's dialect.
     pub(crate) fn only_reads(
         &self,

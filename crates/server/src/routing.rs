@@ -41,8 +41,10 @@ pub(crate) use placement::RoutingRule;
 use crate::api::route::{Idempotence, RouteService, RouteSpec};
 use crate::api::routes;
 use crate::edge::auth::Caller;
+use crate::edge::completion_token;
 use crate::edge::content::{self, BodyBound, IncomingBody};
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
+use crate::edge::repeated_submission::RepeatedOperation;
 use crate::edge::request_id::RequestId;
 use crate::error::{Error, ErrorCode};
 use crate::pacing::body::stream_body;
@@ -159,10 +161,11 @@ async fn route_call(
         return failure.into_response();
     }
     let headers = if rule == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
+    let repeated = request.extensions().get::<RepeatedOperation>().copied();
     match read_call(&front, spec, rule, request).await {
         Ok(call) => match rule {
-            RoutingRule::Operation => relay::by_id(&front, call).await,
-            RoutingRule::Submission => submit::route_submission(&front, call, &headers).await,
+            RoutingRule::Operation | RoutingRule::Completion => relay::by_id(&front, call).await,
+            RoutingRule::Submission => submit::route_submission(&front, call, &headers, repeated).await,
             RoutingRule::Batch => batch::route_batch(&front, call).await,
             RoutingRule::Deployment => relay::by_guild(&front, call).await,
             RoutingRule::Operations => operations::list(&front, call).await,
@@ -204,7 +207,10 @@ async fn read_call(
         BodyBound::Proxied => read_proxied_body(&front.server, body).await?,
         bound => (content::read(body, bound.len_max(), front.server.read_timeout).await?, None),
     };
-    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let target = match rule {
+        RoutingRule::Completion => completion_token::target_with_token(&parts),
+        _ => parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
+    };
     let caller =
         parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));

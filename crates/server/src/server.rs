@@ -21,6 +21,7 @@ use crate::dialects;
 use crate::edge::idempotency;
 use crate::edge::request_id::RequestIds;
 use crate::error::{Error, ErrorCode, Result};
+use crate::hydration::EntityService;
 use crate::key_store;
 use crate::listen::{self, AcceptOptions, Slots};
 use crate::node_runtime::NodeRuntime;
@@ -80,6 +81,7 @@ impl Server {
             idempotency: idempotency::layers(&config, &gate)?,
             key_store: gate.clone(),
             pacing: PacedProxy::new(config.pacing, &dialects),
+            entities: EntityService::start(&config.hydration, Arc::clone(&clock)).await?,
             discord_upstreams: config.discord.keys().cloned().collect(),
             description: api::openapi::describe(&config),
             store: Arc::clone(&store),
@@ -140,6 +142,7 @@ impl Server {
                  outcome, and this node's partitions are released when their leases expire"
             );
         }
+        self.house.entities.close().await;
         self.closing.cancel();
         self.tasks.close();
         // Neither a client that does not read its response nor a store that accepts no write may

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::ApiToken;
 use crate::deployment_runner::DeploymentRunner;
 use crate::edge::request_id::RequestIds;
+use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
 
@@ -29,6 +30,8 @@ pub(crate) struct ServerState {
     pub idempotency: PathMap<IdempotencyLayer>,
     /// The state of the paced proxy.
     pub pacing: PacedProxy,
+    /// Entities of other modules.
+    pub entities: EntityService,
     /// The upstreams with the Discord dialect.
     pub discord_upstreams: BTreeSet<String>,
     /// The OpenAPI description, as this server is configured.

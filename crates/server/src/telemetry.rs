@@ -77,6 +77,7 @@ fn describe() {
         "Age of the oldest ended operation that is not archived yet."
     );
     describe_keys();
+    describe_hydration();
 }
 
 /// Describes the metrics of requests with an idempotency key.
@@ -93,8 +94,8 @@ fn describe_keys() {
         ("idempotency.damaged", "Stored responses that could not be read."),
         ("idempotency.store_error", "Store calls that failed or timed out."),
         ("idempotency.unprotected", "Requests forwarded without protection while the store was unavailable."),
-        ("idempotency.body_too_slow", "Requests whose body did not arrive in time."),
-        ("idempotency.bodies_full", "Requests refused because too many bodies are held in memory."),
+        ("idempotency.body_too_slow", "Requests whose body arrived too slowly."),
+        ("idempotency.bodies_full", "Requests that found no memory for their body."),
         ("idempotency.cleanup.count", "Expired keys that were removed."),
     ];
     for (name, what) in counters {
@@ -107,6 +108,38 @@ fn describe_keys() {
         "tidegate_proxy_faults_total",
         "Requests that got no response from the service behind the proxy, by code."
     );
+}
+
+/// Describes the metrics of entities of other modules.
+fn describe_hydration() {
+    let counters = [
+        ("hydration.local_hit", "Reads that the local copy satisfied."),
+        ("hydration.negative_hit", "Reads of entities that were remembered as not found."),
+        ("hydration.failure_hit", "Reads that failed at once, because no one had answered before."),
+        ("hydration.joined", "Reads that waited for a question that was already asked."),
+        ("hydration.published", "Questions that were published."),
+        ("hydration.upgraded", "Questions for more than was asked before."),
+        ("hydration.updated", "Updates that were stored."),
+        ("hydration.not_found", "Entities that turned out not to be there."),
+        ("hydration.timeout", "Reads without an answer in time."),
+        ("hydration.source_absent", "Reads of entities that no source answers for."),
+        ("hydration.bus_failed", "Questions and answers that could not be published."),
+        ("hydration.refused", "Reads that a bound refused."),
+        ("hydration.deferred", "Reads that were put off."),
+        ("hydration.degraded", "Reads that went on without an answer."),
+        ("hydration.late_answer", "Updates that no one waited for."),
+        ("hydration.outdated_answer", "Answers that were older than what was known."),
+        ("hydration.malformed_event", "Events that could not be read."),
+        ("hydration.gap", "Times that events may have been lost."),
+    ];
+    for (name, what) in counters {
+        metrics::describe_counter!(name, what);
+        metrics::counter!(name).increment(0);
+    }
+    metrics::describe_gauge!("hydration.flights", "Entities that are being asked for, or were not answered.");
+    metrics::describe_gauge!("hydration.waiters", "Reads that wait.");
+    metrics::describe_gauge!("hydration.deferred.waiting", "Reads that were put off and wait.");
+    metrics::describe_gauge!("hydration.negatives", "Entities that are remembered as not found.");
 }
 
 pub(crate) fn record_accepted(started: Instant, deduplicated: bool) {

@@ -18,6 +18,7 @@ const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     tidegate_store::checks::check_nothing_drained(batch)?;
     tidegate_store::checks::check_cost_count(batch)?;
+    tidegate_store::checks::check_attempts(batch)?;
     tidegate_store::checks::check_seqs(batch, SEQ_MAX)
 }
 

@@ -2,6 +2,7 @@
 //! SQLite file that is filled from it and only ever added to, and snapshots. One process has the
 //! directory; one thread writes each file, and readers do not wait for it.
 
+mod attempts;
 mod blocking;
 mod costs;
 mod errors;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::errors::code_of;
 use crate::session::{RetrySafety, Sessions, Statement, StatementFailure, TRUSTED_FOR};
-use crate::{checks, costs, rows};
+use crate::{attempts, checks, costs, rows};
 
 const APPEND: &str = "SELECT verdict, number
     FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
@@ -25,6 +25,11 @@ const APPEND: &str = "SELECT verdict, number
 const APPEND_WITH_COSTS: &str = "SELECT verdict, number
     FROM append_with_costs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
         $21, $22, $23, $24, $25, $26, $27, $28)";
+
+/// An append with attempts, and with costs if there are any.
+const APPEND_WITH_ATTEMPTS: &str = "SELECT verdict, number
+    FROM append_with_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+        $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37)";
 
 const MAKE_ROOM: &str = "SELECT make_room($1, $2)";
 /// The number of seqs in one range, as in the schema.
@@ -213,7 +218,12 @@ fn bind_batch<'q>(
     let class = |fault: &Fault| fault.class.as_str();
     let given = results.iter().map(|result| result.seq).filter(|_| earlier == EarlierResults::Replaced);
     let gone: Vec<i64> = batch.reopened.iter().copied().chain(given).map(|seq| seq.0.cast_signed()).collect();
-    let append = sqlx::query(if batch.costs.is_empty() { APPEND } else { APPEND_WITH_COSTS })
+    let append = match (batch.costs.is_empty(), batch.attempts.is_empty()) {
+        (_, false) => APPEND_WITH_ATTEMPTS,
+        (false, true) => APPEND_WITH_COSTS,
+        (true, true) => APPEND,
+    };
+    let append = sqlx::query(append)
         .bind(i32::from(owner.partition))
         .bind(owner.epoch.0.cast_signed())
         .bind(batch.follows.map(|lsn| lsn.0.cast_signed()))
@@ -234,6 +244,9 @@ fn bind_batch<'q>(
         .bind(collect_column(&results, |result| &*result.body))
         .bind(gone)
         .bind(collect_column(&batch.drained, |id| id.0.cast_signed()));
+    if !batch.attempts.is_empty() {
+        return attempts::bind_attempts(costs::bind_costs(append, &batch.costs), &batch.attempts);
+    }
     if batch.costs.is_empty() { append } else { costs::bind_costs(append, &batch.costs) }
 }
 

@@ -1,7 +1,9 @@
 //! Checks of a call before the server is asked, and the meaning of the server's refusals.
 
 use tidegate_core::Seq;
-use tidegate_store::checks::{check_cost_count, check_seqs, snapshot_ahead_error, snapshot_older_error};
+use tidegate_store::checks::{
+    check_attempts, check_cost_count, check_seqs, snapshot_ahead_error, snapshot_older_error,
+};
 use tidegate_store::log::{Batch, Lsn, Ownership};
 use tidegate_store::{Error, Result, StoreErrorKind};
 
@@ -24,6 +26,7 @@ pub(crate) fn name_can_be_kept(name: &str) -> Result<()> {
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     check_seqs(batch, SEQ_MAX)?;
     check_cost_count(batch)?;
+    check_attempts(batch)?;
     for operation in &batch.operations {
         name_can_be_kept(&operation.group)?;
         name_can_be_kept(&operation.kind)?;

@@ -17,6 +17,7 @@
 mod address;
 mod append;
 mod archive;
+mod attempts;
 mod checks;
 mod costs;
 mod errors;

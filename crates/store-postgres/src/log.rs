@@ -8,6 +8,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{
     Batch, Epoch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation,
     StoredPage, StoredQuery,
@@ -179,6 +180,14 @@ impl Log for PostgresStore {
         seqs: Vec<Seq>,
     ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
         Box::pin(self.read_by_seq(OPERATIONS, partition, seqs, rows::operation))
+    }
+
+    fn read_attempts(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Vec<StoredAttempt>>> {
+        Box::pin(self.attempts_of(partition, seqs))
     }
 
     fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {

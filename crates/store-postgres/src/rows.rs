@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
+use tidegate_core::{EndState, Fault, FaultClass, Seq, Time};
 use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
 
 /// The stored form of a time.
@@ -69,21 +69,11 @@ fn result(row: &PgRow, seq: Seq, word: &str) -> sqlx::Result<StoredResult> {
     Ok(StoredResult {
         seq,
         at: time(row.try_get("ended_at")?),
-        state: end_state(word).ok_or_else(not_a_word)?,
+        state: EndState::parse(word).ok_or_else(not_a_word)?,
         attempt: u16::try_from(row.try_get::<i32, _>("attempt")?).map_err(|_| not_a_word())?,
         fault,
         body: bytes(row, "body")?,
     })
-}
-
-/// Parses the stable word for how an operation ended.
-fn end_state(word: &str) -> Option<EndState> {
-    match State::parse(word)? {
-        State::Succeeded => Some(EndState::Succeeded),
-        State::Failed => Some(EndState::Failed),
-        State::Canceled => Some(EndState::Canceled),
-        State::Queued | State::Waiting | State::Running | State::Unknown => None,
-    }
 }
 
 fn text(row: &PgRow, column: &str) -> sqlx::Result<Arc<str>> {

@@ -141,52 +141,54 @@ impl PostgresStore {
 }
 
 impl SharedState for PostgresStore {
-    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
-        let key = key.to_owned();
-        Box::pin(async move { self.claim(&key, claim).await })
+    fn claim_record<'a>(
+        &'a self,
+        key: &'a str,
+        claim: RecordClaim,
+    ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>> {
+        Box::pin(self.claim(key, claim))
     }
 
-    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        Box::pin(async move { self.complete(&key, holder, &answer).await })
+    fn complete_record<'a>(
+        &'a self,
+        key: &'a str,
+        holder: HolderToken,
+        answer: Bytes,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move { self.complete(key, holder, &answer).await })
     }
 
-    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        Box::pin(async move { self.release_claim(&key, holder).await })
+    fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool> {
+        Box::pin(self.release_claim(key, holder))
     }
 
-    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        Box::pin(async move { self.renew_claim(&key, holder, ttl).await })
+    fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(self.renew_claim(key, holder, ttl))
     }
 
-    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
-        let key = key.to_owned();
-        Box::pin(async move { self.look_at_record(&key).await })
+    fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>> {
+        Box::pin(self.look_at_record(key))
     }
 
     fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
         Box::pin(async move { self.page_of_records(after.as_deref().unwrap_or_default(), most).await })
     }
 
-    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
-        let key = key.to_owned();
-        Box::pin(async move { self.forget(&key, what).await })
+    fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome> {
+        Box::pin(self.forget(key, what))
     }
 
     fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
         Box::pin(self.sweep_expired(most))
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
-        let name = name.to_owned();
+    fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome> {
         Box::pin(async move {
-            checks::name_can_be_kept(&name)?;
+            checks::name_can_be_kept(name)?;
             let (ttl, clock) = (rows::span(ttl), self.clock());
             let row = self
                 .sessions
-                .row(RetrySafety::Unsafe, ACQUIRE, |q| q.bind(&name).bind(ttl).bind(clock))
+                .row(RetrySafety::Unsafe, ACQUIRE, |q| q.bind(name).bind(ttl).bind(clock))
                 .await?;
             let until = rows::time(self.sessions.column(&row, 2)?);
             if !self.sessions.column::<bool>(&row, 0)? {
@@ -197,22 +199,25 @@ impl SharedState for PostgresStore {
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
-        let name = name.to_owned();
-        Box::pin(async move { self.update_lease(&name, lease.fence, Some(ttl)).await })
+    fn renew_lease<'a>(
+        &'a self,
+        name: &'a str,
+        lease: Lease,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Option<Lease>> {
+        Box::pin(self.update_lease(name, lease.fence, Some(ttl)))
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
-        Box::pin(async move { Ok(self.update_lease(&name, lease.fence, None).await?.is_some()) })
+    fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool> {
+        Box::pin(async move { Ok(self.update_lease(name, lease.fence, None).await?.is_some()) })
     }
 
-    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
-        let (name, clock) = (name.to_owned(), self.clock());
+    fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>> {
+        let clock = self.clock();
         Box::pin(async move {
-            checks::name_can_be_kept(&name)?;
+            checks::name_can_be_kept(name)?;
             let found =
-                self.sessions.rows(RetrySafety::Harmless, LOOK_LEASE, |q| q.bind(&name).bind(clock)).await?;
+                self.sessions.rows(RetrySafety::Harmless, LOOK_LEASE, |q| q.bind(name).bind(clock)).await?;
             found.first().map_or(Ok(None), |row| self.lease_of(row))
         })
     }
@@ -225,23 +230,23 @@ impl SharedState for PostgresStore {
         Box::pin(async move { self.reserve_all(&wanted).await })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
-        let (name, clock) = (name.to_owned(), self.clock());
+    fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>> {
+        let clock = self.clock();
         let (reserved, actual) = (settlement.reserved.cast_signed(), settlement.actual.cast_signed());
         Box::pin(async move {
             let found = self
                 .sessions
-                .rows(RetrySafety::Unsafe, SETTLE, |q| q.bind(&name).bind(reserved).bind(actual).bind(clock))
+                .rows(RetrySafety::Unsafe, SETTLE, |q| q.bind(name).bind(reserved).bind(actual).bind(clock))
                 .await?;
             self.level(&found)
         })
     }
 
-    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
-        let (name, clock) = (name.to_owned(), self.clock());
+    fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>> {
+        let clock = self.clock();
         Box::pin(async move {
             let found =
-                self.sessions.rows(RetrySafety::Harmless, OBSERVE, |q| q.bind(&name).bind(clock)).await?;
+                self.sessions.rows(RetrySafety::Harmless, OBSERVE, |q| q.bind(name).bind(clock)).await?;
             self.level(&found)
         })
     }
@@ -250,23 +255,27 @@ impl SharedState for PostgresStore {
         Box::pin(self.named_page(LIST_BUCKETS, 5, after, most, |row| self.level_of(row).map(Some)))
     }
 
-    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
+    fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            checks::name_can_be_kept(&name)?;
-            let gone = self.sessions.rows(RetrySafety::Unsafe, FORGET_BUCKET, |q| q.bind(&name)).await?;
+            checks::name_can_be_kept(name)?;
+            let gone = self.sessions.rows(RetrySafety::Unsafe, FORGET_BUCKET, |q| q.bind(name)).await?;
             Ok(!gone.is_empty())
         })
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
-        let (key, ttl, clock) = (key.to_owned(), rows::span(ttl), self.clock());
+    fn open_window<'a>(
+        &'a self,
+        key: &'a str,
+        level: u8,
+        ttl: Duration,
+    ) -> StoreFuture<'a, OpenWindowOutcome> {
+        let (ttl, clock) = (rows::span(ttl), self.clock());
         Box::pin(async move {
-            checks::name_can_be_kept(&key)?;
+            checks::name_can_be_kept(key)?;
             let row = self
                 .sessions
                 .row(RetrySafety::Unsafe, OPEN, |q| {
-                    let q = q.bind(&key).bind(i32::from(level)).bind(ttl);
+                    let q = q.bind(key).bind(i32::from(level)).bind(ttl);
                     q.bind(rows::span(WINDOW_GRACE)).bind(clock)
                 })
                 .await?;
@@ -276,10 +285,10 @@ impl SharedState for PostgresStore {
         })
     }
 
-    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
-        let (key, clock) = (key.to_owned(), self.clock());
+    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
+        let clock = self.clock();
         Box::pin(async move {
-            let found = self.sessions.rows(RetrySafety::Harmless, PEEK, |q| q.bind(&key).bind(clock)).await?;
+            let found = self.sessions.rows(RetrySafety::Harmless, PEEK, |q| q.bind(key).bind(clock)).await?;
             found.first().map(|row| self.window(row, 0)).transpose()
         })
     }

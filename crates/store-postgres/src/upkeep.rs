@@ -30,6 +30,7 @@ const LAYOUT: Layout = Layout {
         include_str!("sql/journal.sql"),
         include_str!("sql/submissions.sql"),
         include_str!("sql/record_end.sql"),
+        concat!(include_str!("sql/attempts.sql"), include_str!("sql/completions.sql")),
         include_str!("sql/node_records.sql"),
     ],
 };

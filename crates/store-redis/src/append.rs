@@ -76,9 +76,14 @@ impl RedisStore {
             .with_arg(batches)
             .with_arg(spent)
             .with_arg(costs)
+            .with_arg(self.keys.attempts(partition))
+            .with_arg(batch.attempts.len())
             .with_arg(batch.reopened.len());
         for seq in &batch.reopened {
             call.arg(seq.0);
+        }
+        for attempt in &batch.attempts {
+            call.arg(attempt.seq.0).arg(entry::attempt_field(attempt)).arg(&*codec::encode_attempt(attempt));
         }
         for result in &batch.results {
             call.arg(result.seq.0).arg(entry::result_note(result));

@@ -34,6 +34,7 @@ pub(crate) fn one_family(wanted: &[ReservationRequest]) -> Result<()> {
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     tidegate_store::checks::check_nothing_drained(batch)?;
     tidegate_store::checks::check_cost_count(batch)?;
+    tidegate_store::checks::check_attempts(batch)?;
     tidegate_store::checks::check_seqs(batch, SEQ_MAX)
 }
 

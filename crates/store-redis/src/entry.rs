@@ -1,12 +1,14 @@
 //! An operation or a result as one field of a batch: a readable line of JSON, then opaque bytes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
-use tidegate_store::Result;
+use tidegate_core::{EndState, Fault, FaultClass, Fence, Seq, State, Time};
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{StoredOperation, StoredResult};
+use tidegate_store::{Result, codec};
 
 use crate::errors::unreadable;
 
@@ -22,6 +24,9 @@ struct OperationLine<'a> {
     #[serde(borrow)]
     key: Option<std::borrow::Cow<'a, str>>,
 }
+
+/// Marks the field with the end of an attempt.
+const END_OF_ATTEMPT: &str = ":end";
 
 /// The line of a result.
 #[derive(Serialize, Deserialize)]
@@ -94,7 +99,7 @@ impl Note {
         let mut next = || words.next();
         let found = (|| {
             let (lsn, at) = (next()?.parse().ok()?, next()?.parse().ok()?);
-            Some(Self { lsn, at: Time::from_micros(at), ended: parse_end_state(next()?)? })
+            Some(Self { lsn, at: Time::from_micros(at), ended: EndState::parse(next()?)? })
         })();
         found.ok_or_else(|| unreadable("a note of a result is damaged"))
     }
@@ -129,8 +134,32 @@ pub(crate) fn decode_result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
         }
         None => None,
     };
-    let state = parse_end_state(&line.state).ok_or_else(|| damaged("result", seq))?;
+    let state = EndState::parse(&line.state).ok_or_else(|| damaged("result", seq))?;
     Ok(StoredResult { seq, at: Time::from_micros(line.at), state, attempt: line.attempt, fault, body })
+}
+
+/// The field of an attempt's row: its fence, and for its end a mark, because the end is merged when
+/// it is read.
+pub(crate) fn attempt_field(attempt: &StoredAttempt) -> String {
+    let end = if attempt.ended_at.is_some() { END_OF_ATTEMPT } else { "" };
+    format!("{}{end}", attempt.fence.0)
+}
+
+/// Decodes the attempts of an operation, by fence.
+pub(crate) fn decode_attempts(seq: Seq, rows: &BTreeMap<String, Vec<u8>>) -> Result<Vec<StoredAttempt>> {
+    let mut found: BTreeMap<Fence, StoredAttempt> = BTreeMap::new();
+    // The end of an attempt sorts after its first row.
+    for (field, row) in rows {
+        let fence = field.strip_suffix(END_OF_ATTEMPT).unwrap_or(field).parse();
+        let fence = Fence(fence.map_err(|_| damaged("an attempt of operation", seq))?);
+        let row = codec::decode_attempt(seq, fence, row)?;
+        let merged = match found.remove(&fence) {
+            Some(earlier) => earlier.merge(row),
+            None => row,
+        };
+        found.insert(fence, merged);
+    }
+    Ok(found.into_values().collect())
 }
 
 /// The text that the line of an operation contains when its group is this one. It may also be there
@@ -165,11 +194,6 @@ fn split(kept: &Bytes) -> Option<(&[u8], Bytes)> {
 
 fn read<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str, seq: Seq) -> Result<T> {
     serde_json::from_slice(line).map_err(|cause| damaged(what, seq).with_source(cause))
-}
-
-fn parse_end_state(word: &str) -> Option<EndState> {
-    let all = [EndState::Succeeded, EndState::Failed, EndState::Canceled];
-    all.into_iter().find(|end| State::from(*end).as_str() == word)
 }
 
 fn damaged(what: &str, seq: Seq) -> tidegate_store::Error {

@@ -82,6 +82,11 @@ impl Keys {
         self.of(partition, "b:")
     }
 
+    /// The prefix of the names of operations' attempts; the seq follows.
+    pub(crate) fn attempts(&self, partition: Partition) -> String {
+        self.of(partition, "att:")
+    }
+
     /// The prefix of the names of snapshots.
     pub(crate) fn snapshots(&self, partition: Partition) -> String {
         self.of(partition, "snap:")

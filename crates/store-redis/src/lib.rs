@@ -1,6 +1,6 @@
 //! The Redis backend: one server of Redis 7 or Valkey, or a Redis Cluster. Implements the storage
-//! ports with short scripts on the server; decides nothing about an operation. The layout of the
-//! keys is in `docs/redis-keys.md`.
+//! ports with short scripts on the server, and the bus with publish and subscribe; decides nothing
+//! about an operation. The layout of the keys is in `docs/redis-keys.md`.
 //!
 //! ```no_run
 //! # async fn example() -> tidegate_store::Result<()> {
@@ -13,6 +13,7 @@
 mod address;
 mod append;
 mod archive_queue;
+mod bus;
 mod checks;
 mod connection;
 mod cost_queue;
@@ -43,6 +44,7 @@ use tidegate_core::time::micros;
 use tidegate_store::{Clock, Result, Store};
 
 use address::Address;
+pub use bus::RedisBus;
 use connection::SharedConnection;
 use keys::Keys;
 use server_time::ServerTime;

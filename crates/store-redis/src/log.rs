@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use redis::cmd;
 use tidegate_core::id::Partition;
 use tidegate_core::{Seq, Time};
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{
     Batch, Epoch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation,
     StoredPage, StoredQuery,
@@ -186,6 +187,14 @@ impl Log for RedisStore {
         seqs: Vec<Seq>,
     ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
         Box::pin(async move { self.read_operations(partition, &seqs).await })
+    }
+
+    fn read_attempts(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Vec<StoredAttempt>>> {
+        Box::pin(async move { self.attempts_of(partition, &seqs).await })
     }
 
     fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use crate::connection::CommandFailure;
 use crate::errors::{Delivery, undecided, unusable};
 use crate::scripts::{self, ScriptCall};
-use crate::subscriber::Subscriber;
+use crate::subscriber::{Channels, Subscriber};
 use crate::{RedisStore, reply, span};
 
 /// How long a listener waits before it reconnects.
@@ -96,7 +96,7 @@ fn encode_record(record: &NodeRecord) -> Result<String> {
 }
 
 fn parse_record(text: &str) -> Result<NodeRecord> {
-    // A node of an earlier version registers its address, and words that only such nodes read.
+    // A node of an earlier format registers its address, and words that only such nodes read.
     if !text.starts_with('{') {
         return Ok(NodeRecord::at(text.split(' ').next().unwrap_or_default()));
     }
@@ -111,7 +111,7 @@ fn parse_record(text: &str) -> Result<NodeRecord> {
 }
 
 /// Passes hints on until no one listens any more. Reconnects when the connection is lost.
-async fn pass_on(ears: Subscriber, channel: String, first: PubSub, listener: mpsc::Sender<String>) {
+async fn pass_on(ears: Subscriber, channel: Channels, first: PubSub, listener: mpsc::Sender<String>) {
     let mut ear = Some(first);
     loop {
         if let Some(ear) = ear.take() {
@@ -169,7 +169,7 @@ impl Nodes for RedisStore {
     }
 
     fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>> {
-        let channel = self.keys.channel(topic);
+        let channel = Channels::Exact(self.keys.channel(topic));
         Box::pin(async move {
             let ears = self.connection.subscriber();
             let first = ears.subscribe(&channel).await;

@@ -8,6 +8,7 @@ use redis::{Value, pipe};
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{StoredEntry, StoredOperation};
 
 use crate::checks::within_scores;
@@ -85,6 +86,27 @@ impl RedisStore {
             let operation = operation.map(|kept| entry::decode_operation(*seq, &kept)).transpose()?;
             let result = result.map(|kept| entry::decode_result(*seq, &kept)).transpose()?;
             found.push(operation.map(|operation| StoredEntry { operation, result }));
+        }
+        Ok(found)
+    }
+
+    /// Reads the attempts of operations, by fence.
+    pub(crate) async fn attempts_of(
+        &self,
+        partition: Partition,
+        seqs: &[Seq],
+    ) -> Result<Vec<Vec<StoredAttempt>>> {
+        let prefix = self.keys.attempts(partition);
+        let mut found = Vec::with_capacity(seqs.len());
+        for page in seqs.chunks(PAGE) {
+            let mut ask = pipe();
+            for seq in page {
+                ask.cmd("HGETALL").arg(format!("{prefix}{}", seq.0));
+            }
+            for (seq, answer) in page.iter().zip(self.query_pipeline(&ask).await?) {
+                let rows: BTreeMap<String, Vec<u8>> = reply::parsed(answer)?;
+                found.push(entry::decode_attempts(*seq, &rows)?);
+            }
         }
         Ok(found)
     }

@@ -36,62 +36,66 @@ impl RedisStore {
 }
 
 impl SharedState for RedisStore {
-    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
-        let key = key.to_owned();
-        Box::pin(async move { self.claim(&key, claim).await })
+    fn claim_record<'a>(
+        &'a self,
+        key: &'a str,
+        claim: RecordClaim,
+    ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>> {
+        Box::pin(self.claim(key, claim))
     }
 
-    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        Box::pin(async move { self.complete(&key, holder, &answer).await })
+    fn complete_record<'a>(
+        &'a self,
+        key: &'a str,
+        holder: HolderToken,
+        answer: Bytes,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move { self.complete(key, holder, &answer).await })
     }
 
-    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        Box::pin(async move { self.release_claim(&key, holder).await })
+    fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool> {
+        Box::pin(self.release_claim(key, holder))
     }
 
-    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        Box::pin(async move { self.renew_claim(&key, holder, ttl).await })
+    fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(self.renew_claim(key, holder, ttl))
     }
 
-    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
-        let key = key.to_owned();
-        Box::pin(async move { self.look_at_record(&key).await })
+    fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>> {
+        Box::pin(self.look_at_record(key))
     }
 
     fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
         Box::pin(async move { self.page_of_records(after.as_deref(), most).await })
     }
 
-    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
-        let key = key.to_owned();
-        Box::pin(async move { self.forget(&key, what).await })
+    fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome> {
+        Box::pin(self.forget(key, what))
     }
 
     fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
         Box::pin(self.sweep_expired(most))
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
-        let name = name.to_owned();
-        Box::pin(async move { self.acquire(&name, ttl).await })
+    fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome> {
+        Box::pin(self.acquire(name, ttl))
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
-        let name = name.to_owned();
-        Box::pin(async move { self.keep_lease(&name, lease, ttl).await })
+    fn renew_lease<'a>(
+        &'a self,
+        name: &'a str,
+        lease: Lease,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Option<Lease>> {
+        Box::pin(self.keep_lease(name, lease, ttl))
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
-        Box::pin(async move { Ok(self.keep_lease(&name, lease, Duration::ZERO).await?.is_some()) })
+    fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool> {
+        Box::pin(async move { Ok(self.keep_lease(name, lease, Duration::ZERO).await?.is_some()) })
     }
 
-    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
-        let name = name.to_owned();
-        Box::pin(async move { self.look_at_lease(&name).await })
+    fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>> {
+        Box::pin(self.look_at_lease(name))
     }
 
     fn list_leases(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<LeaseStatus>> {
@@ -109,14 +113,12 @@ impl SharedState for RedisStore {
         Box::pin(async move { self.reserve_all(&wanted).await })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
-        let name = name.to_owned();
-        Box::pin(async move { self.settle(&name, settlement).await })
+    fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>> {
+        Box::pin(self.settle(name, settlement))
     }
 
-    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
-        let name = name.to_owned();
-        Box::pin(async move { self.observe(&name).await })
+    fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>> {
+        Box::pin(self.observe(name))
     }
 
     fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>> {
@@ -130,18 +132,20 @@ impl SharedState for RedisStore {
         })
     }
 
-    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
-        Box::pin(async move { self.forget_one_bucket(&name).await })
+    fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool> {
+        Box::pin(self.forget_one_bucket(name))
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
-        let key = key.to_owned();
-        Box::pin(async move { self.open_one(&key, level, ttl).await })
+    fn open_window<'a>(
+        &'a self,
+        key: &'a str,
+        level: u8,
+        ttl: Duration,
+    ) -> StoreFuture<'a, OpenWindowOutcome> {
+        Box::pin(self.open_one(key, level, ttl))
     }
 
-    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
-        let key = key.to_owned();
-        Box::pin(async move { self.peek(&key).await })
+    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
+        Box::pin(self.peek(key))
     }
 }

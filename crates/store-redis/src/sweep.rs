@@ -99,6 +99,7 @@ impl RedisStore {
             let keys = [self.keys.head(partition), self.keys.res(partition), self.keys.trail(partition)];
             let mut call = ScriptCall::new(&scripts::SWEEP, keys);
             call.arg(owner.epoch.0).arg(self.keys.batches(partition)).arg(lsn);
+            call.arg(self.keys.attempts(partition));
             for seen in chunk {
                 call.arg(seen.seq.0).arg(seen.note.as_deref().unwrap_or_default());
             }

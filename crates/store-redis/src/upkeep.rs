@@ -11,7 +11,7 @@ use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, checks, reply};
 
 /// The format that is written, and the newest that is read.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 /// How long a health check's write stays, in milliseconds.
 const TRIAL_MS: u64 = 60_000;
 

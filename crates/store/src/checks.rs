@@ -3,10 +3,11 @@
 
 use bytes::Bytes;
 use tidegate_core::Seq;
-use tidegate_core::bounds::COSTS_MAX;
+use tidegate_core::bounds::{COSTS_MAX, EXTERNAL_ID_LEN_MAX, MEMO_LEN_MAX};
 use tidegate_core::id::Partition;
 use tidegate_core::shared::bucket::ReservationRequest;
 
+use crate::attempt::StoredAttempt;
 use crate::log::{Batch, Lsn};
 use crate::{Error, Result, StoreErrorKind, codec};
 
@@ -47,7 +48,8 @@ pub fn check_seqs(batch: &Batch, largest: Seq) -> Result<()> {
     }
     let results = batch.results.iter().map(|result| result.seq);
     let last = batch.operations.last().map(|operation| operation.seq);
-    match results.chain(last).chain(batch.reopened.iter().copied()).max() {
+    let attempts = batch.attempts.iter().map(|attempt| attempt.seq);
+    match results.chain(last).chain(attempts).chain(batch.reopened.iter().copied()).max() {
         Some(seq) if seq > largest => {
             Err(invalid_error(format!("the seq {} is too large; the largest is {}", seq.0, largest.0)))
         }
@@ -63,6 +65,24 @@ pub fn check_cost_count(batch: &Batch) -> Result<()> {
     match batch.costs.len() {
         some if some <= COSTS_MAX => Ok(()),
         many => Err(invalid_error(format!("an append keeps at most {COSTS_MAX} costs; these are {many}"))),
+    }
+}
+
+/// Checks that what executors keep with attempts is bounded.
+///
+/// # Errors
+/// `Invalid`, with the sequence number.
+pub fn check_attempts(batch: &Batch) -> Result<()> {
+    let is_too_long = |attempt: &&StoredAttempt| {
+        attempt.memo.len() > MEMO_LEN_MAX
+            || attempt.external_id.as_ref().is_some_and(|id| id.len() > EXTERNAL_ID_LEN_MAX)
+    };
+    match batch.attempts.iter().find(is_too_long) {
+        Some(attempt) => Err(invalid_error(format!(
+            "an attempt of operation {} keeps at most {MEMO_LEN_MAX} bytes and an id of {EXTERNAL_ID_LEN_MAX}",
+            attempt.seq.0
+        ))),
+        None => Ok(()),
     }
 }
 

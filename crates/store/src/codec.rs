@@ -2,6 +2,7 @@
 //! facts. The format is frozen; a change needs a new version, and the old one stays readable. Any
 //! input is decoded or refused, never trusted. The codec does not interpret facts.
 
+mod attempts;
 mod compound;
 mod facts;
 mod numbers;
@@ -11,6 +12,7 @@ mod samples;
 mod tests;
 mod wire;
 
+pub use attempts::{decode_attempt, encode_attempt};
 use bytes::Bytes;
 use tidegate_core::Fact;
 

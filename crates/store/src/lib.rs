@@ -16,6 +16,7 @@
 
 pub mod archive;
 pub mod archive_queue;
+pub mod attempt;
 pub mod checks;
 pub mod clock;
 pub mod codec;

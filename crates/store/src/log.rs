@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Fact, Fault, Seq, Time};
 
+use crate::attempt::StoredAttempt;
 use crate::costs::Cost;
 use crate::outbox::OutboxId;
 use crate::{ArchiveQueue, Costs, StoreFuture};
@@ -66,6 +67,9 @@ pub struct Batch {
     /// The costs of the calls that it settles. A store that keeps no costs discards them, unless it
     /// queues them for an archive.
     pub costs: Vec<Cost>,
+    /// Attempts whose job ends elsewhere. A row is merged onto an existing one of the same claim
+    /// ([`StoredAttempt::merge`]).
+    pub attempts: Vec<StoredAttempt>,
     /// The append that this one follows. When that is not the last one, an earlier append failed,
     /// and this one is refused (`Unavailable`); so several may be in flight at once.
     pub follows: Option<Lsn>,
@@ -200,6 +204,11 @@ pub trait Log: Send + Sync {
         seqs: Vec<Seq>,
     ) -> StoreFuture<'_, Vec<Option<StoredOperation>>>;
 
+    /// Returns the attempts of the requested operations whose job ended, or ends, elsewhere: for
+    /// each operation in that order, its attempts by fence.
+    fn read_attempts(&self, partition: Partition, seqs: Vec<Seq>)
+    -> StoreFuture<'_, Vec<Vec<StoredAttempt>>>;
+
     /// Returns a page of operations.
     fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage>;
 
@@ -208,8 +217,8 @@ pub trait Log: Send + Sync {
     /// between leaves the old one.
     fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()>;
 
-    /// Removes operations past their retention; returns how many. Operations in the archive queue
-    /// stay.
+    /// Removes operations past their retention, with their attempts; returns how many. Operations
+    /// in the archive queue stay.
     fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize>;
 
     /// The queue of ended operations that are not archived yet, where appends write one.

@@ -18,19 +18,28 @@ use crate::StoreFuture;
 /// Records that any process may access.
 pub trait SharedState: Send + Sync {
     /// Claims an idempotency key, or returns why it cannot be claimed.
-    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>>;
+    fn claim_record<'a>(
+        &'a self,
+        key: &'a str,
+        claim: RecordClaim,
+    ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>>;
 
     /// Stores the answer under a held key; `false` when the holder has lost it.
-    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool>;
+    fn complete_record<'a>(
+        &'a self,
+        key: &'a str,
+        holder: HolderToken,
+        answer: Bytes,
+    ) -> StoreFuture<'a, bool>;
 
     /// Releases a key as if it had never been claimed; `false` when the holder has lost it.
-    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool>;
+    fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool>;
 
     /// Renews a key for another `ttl`; `false` when the holder has lost it.
-    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool>;
+    fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool>;
 
     /// Returns the current record under a key; `None` when there is none or it has expired.
-    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>>;
+    fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>>;
 
     /// Returns a page of the current records, in an order of the store's own; records claimed or
     /// removed meanwhile may or may not be included. `after` is the `next` of the previous page. A
@@ -38,22 +47,27 @@ pub trait SharedState: Send + Sync {
     fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage>;
 
     /// Removes a claim or an answer on an operator's command, whoever holds it.
-    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome>;
+    fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome>;
 
     /// Removes at most `most` completed records that have expired; returns how many.
     fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize>;
 
     /// Acquires a named lease if it is free.
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome>;
+    fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome>;
 
     /// Renews a lease; `None` when the holder has lost it.
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>>;
+    fn renew_lease<'a>(
+        &'a self,
+        name: &'a str,
+        lease: Lease,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Option<Lease>>;
 
     /// Releases a lease; `false` when the holder has lost it.
-    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool>;
+    fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool>;
 
     /// Returns the status of a lease; `None` when it was never held.
-    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>>;
+    fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>>;
 
     /// Returns a page of the leases that are or were held, in an order of the store's own. `after`
     /// is the `next` of the previous page. A page may be short, even empty, without being the last.
@@ -63,10 +77,10 @@ pub trait SharedState: Send + Sync {
     fn reserve(&self, wanted: Vec<ReservationRequest>) -> StoreFuture<'_, ReserveOutcome>;
 
     /// Corrects a reservation by its actual cost.
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>>;
+    fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>>;
 
     /// Returns the current level of a bucket; `None` when it was never used.
-    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>>;
+    fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>>;
 
     /// Returns a page of the buckets in use, with the current level of each, in an order of the
     /// store's own. `after` is the `next` of the previous page. A page may be short, even empty,
@@ -74,13 +88,18 @@ pub trait SharedState: Send + Sync {
     fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>>;
 
     /// Removes a bucket: its next user finds it full. `false` when it was never used.
-    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool>;
+    fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool>;
 
     /// Opens a hydration window, or returns the one that is open.
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome>;
+    fn open_window<'a>(
+        &'a self,
+        key: &'a str,
+        level: u8,
+        ttl: Duration,
+    ) -> StoreFuture<'a, OpenWindowOutcome>;
 
     /// Returns the window that is open now.
-    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>>;
+    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>>;
 }
 
 /// A page of records.

@@ -1,5 +1,5 @@
-//! Bounds are in one place. A maximum that several files use is in `core::bounds`, or in the file with
-//! the limits of the API that it is a fact about; any other is a private constant.
+//! Bounds are in one place. A maximum that several files use is in `core::bounds`, or in the file
+//! with the limits of the API that it is a fact about; any other is a private constant.
 
 use crate::repository::{File, Finding, assert_no_findings, sources};
 

@@ -17,7 +17,7 @@ const DRIVERS: [(&str, &[&str]); 19] = [
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),
     ("sqlx", &["store-postgres"]),
-    ("async-nats", &["hydration"]),
+    ("async-nats", &["bus-nats"]),
     ("async-compression", &["encoding"]),
     ("axum", &["server", "sim", "bench"]),
     ("hyper", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),

@@ -8,6 +8,7 @@ mod connections;
 pub mod dialect;
 #[doc(hidden)]
 pub mod download;
+mod jobs;
 pub mod plain;
 mod proxying;
 pub mod response;
@@ -41,7 +42,10 @@ pub use plain::PlainDialect;
 #[doc(hidden)]
 pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 
-use crate::port::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
+use crate::port::{
+    AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, Outcome, RequestLine, Upstream,
+    is_same_json,
+};
 use crate::request::Envelope;
 use send::Sender;
 
@@ -49,6 +53,8 @@ use send::Sender;
 pub struct HttpUpstreams {
     by_name: BTreeMap<String, ConfiguredUpstream>,
     response_relay: ResponseRelay,
+    /// Where services call back.
+    callback_base: Option<String>,
 }
 
 /// One upstream with everything a call needs.
@@ -84,7 +90,7 @@ impl HttpUpstreams {
                 return Err(config.refuse("name", "Two upstreams have this name."));
             }
         }
-        Ok(Self { by_name, response_relay: ResponseRelay::default() })
+        Ok(Self { by_name, response_relay: ResponseRelay::default(), callback_base: None })
     }
 
     /// Relays awaited responses through `handover`.
@@ -130,11 +136,14 @@ impl HttpUpstreams {
             {
                 Outcome::unanswered(Verdict::Unknown(cannot_reconcile(&envelope)))
             }
-            Ok((Envelope { mut request, proxied, .. }, upstream)) => {
+            Ok((envelope, upstream)) => {
+                let rules = envelope.completion_rules().ok().flatten();
+                let Envelope { mut request, proxied, .. } = envelope;
                 let reader = upstream.dialect.prepare_request(&mut request, call.operation);
-                match proxied {
-                    Some(proxied) => self.send_proxied(upstream, request, reader, &proxied, call).await,
-                    None => upstream.sender.send(request, reader, call).await,
+                match (proxied, rules) {
+                    (Some(proxied), _) => self.send_proxied(upstream, request, reader, &proxied, call).await,
+                    (None, Some(rules)) => self.submit_job(upstream, request, &rules, reader, call).await,
+                    (None, None) => upstream.sender.send(request, reader, call).await,
                 }
             }
             // It was accepted before; the configuration has changed since.
@@ -167,6 +176,7 @@ fn cannot_reconcile(envelope: &Envelope) -> Fault {
 impl Upstream for HttpUpstreams {
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let (envelope, upstream) = self.read(payload)?;
+        self.check_callback(&envelope)?;
         let charges = upstream.dialect.charges(&envelope.request, cost)?;
         Ok(CallRequirements {
             opens: upstream.dialect.limits_to_open(&envelope.request, &charges),
@@ -176,8 +186,24 @@ impl Upstream for HttpUpstreams {
         })
     }
 
+    fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {
+        match (Envelope::decode(one), Envelope::decode(other)) {
+            (Ok(one), Ok(other)) => one.difference(&other),
+            _ => (!is_same_json(one, other)).then_some("request"),
+        }
+    }
+
+    fn request_line(&self, payload: &[u8]) -> Option<RequestLine> {
+        let Envelope { request, .. } = Envelope::decode(payload).ok()?;
+        Some(RequestLine { method: request.method.as_str(), path: request.path_only().to_owned() })
+    }
+
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(self.attempt(call))
+    }
+
+    fn poll<'a>(&'a self, call: Call<'a>, job: AcceptedJob<'a>) -> CallFuture<'a> {
+        Box::pin(self.poll_job(call, job))
     }
 }
 

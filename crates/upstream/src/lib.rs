@@ -26,6 +26,9 @@ pub mod retry_after;
 pub mod secret;
 
 pub use http::{Dialect, HttpUpstreams, LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
-pub use port::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
+pub use port::{
+    AcceptedJob, Call, CallCost, CallFuture, CallRequirements, FieldRefusal, JobNote, Outcome, RequestLine,
+    Upstream,
+};
 pub use request::{Body, Envelope, HttpRequest, Method};
 pub use secret::Secret;

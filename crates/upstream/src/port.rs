@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::{Charge, Hint, OnUnknown, Time, Verdict};
+use tidegate_encoding::json::hash_by_value;
 
 /// One attempt at a call.
 #[derive(Clone, Copy)]
@@ -27,6 +29,35 @@ pub struct Call<'a> {
     pub deadline: Option<Time>,
     /// The operation's id; sent along where the upstream accepts it.
     pub operation: &'a str,
+    /// Authorizes the completion of this attempt from outside; `None` where none is possible. A
+    /// secret.
+    pub completion_token: Option<&'a str>,
+}
+
+/// A job that the upstream accepted, and what was kept of it.
+#[derive(Clone, Copy)]
+pub struct AcceptedJob<'a> {
+    /// When it was accepted.
+    pub since: Time,
+    /// The id by which the upstream knows it.
+    pub external_id: Option<&'a str>,
+    /// What the executor wanted to remember.
+    pub memo: &'a [u8],
+    /// Whether a cancel was requested, to be passed on.
+    pub cancel_requested: bool,
+}
+
+/// What to keep of a job that the upstream accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobNote {
+    /// The id by which the upstream knows it; at most
+    /// [`EXTERNAL_ID_LEN_MAX`](tidegate_core::bounds::EXTERNAL_ID_LEN_MAX) bytes are kept.
+    pub external_id: Option<Arc<str>>,
+    /// What the executor must remember until it ends; at most
+    /// [`MEMO_LEN_MAX`](tidegate_core::bounds::MEMO_LEN_MAX) bytes.
+    pub memo: Bytes,
+    /// What it may have cost, in millionths of the unit that the executor counts in.
+    pub cost: Option<u64>,
 }
 
 impl fmt::Debug for Call<'_> {
@@ -58,6 +89,8 @@ pub struct Outcome {
     /// The cost of the call, if the dialect knows it; kept for analysis, and no limit depends on
     /// it. At most [`CHARGES_MAX`](tidegate_core::bounds::CHARGES_MAX) are kept for one call.
     pub spending: Vec<CallCost>,
+    /// What to keep of a job that was accepted. From a poll it replaces what was kept before.
+    pub job: Option<JobNote>,
 }
 
 /// What one call cost in one limit, in micro-tokens.
@@ -79,7 +112,7 @@ impl Outcome {
     /// Creates an outcome with nothing but a verdict: no response came.
     #[must_use]
     pub const fn unanswered(verdict: Verdict) -> Self {
-        Self { verdict, hints: Vec::new(), body: Bytes::new(), status: None, spending: Vec::new() }
+        Self { verdict, hints: Vec::new(), body: Bytes::new(), status: None, spending: Vec::new(), job: None }
     }
 }
 
@@ -136,6 +169,21 @@ impl fmt::Display for FieldRefusal {
 
 impl std::error::Error for FieldRefusal {}
 
+/// What a call asks for: the start of its request, without the query, which may hold what must not
+/// be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestLine {
+    /// The method.
+    pub method: &'static str,
+    /// The path below the upstream's base URL.
+    pub path: String,
+}
+
+/// Whether two JSON texts have the same value.
+pub(crate) fn is_same_json(one: &[u8], other: &[u8]) -> bool {
+    one == other || hash_by_value(one).is_some_and(|hash| hash_by_value(other) == Some(hash))
+}
+
 /// A call in flight. Dropping it aborts the call; whether it took effect is then unknown.
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
@@ -148,7 +196,31 @@ pub trait Upstream: Send + Sync {
     /// Names the invalid field.
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal>;
 
+    /// Names the first field in which two payloads of this kind differ; `None` when they are the
+    /// same request. By default they are compared as JSON, by value.
+    fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {
+        (!is_same_json(one, other)).then_some("request")
+    }
+
+    /// What a payload asks for, as far as it may be shown; `None` for a kind that has no request
+    /// line.
+    fn request_line(&self, _payload: &[u8]) -> Option<RequestLine> {
+        None
+    }
+
     /// Sends the call, at most once, and returns its outcome. Never retries and never follows a
     /// redirect.
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a>;
+
+    /// Asks how a job stands that an earlier [`Verdict::Accepted`] left with the upstream, and
+    /// passes on a cancel; never sends it again. By default nothing is asked: a completion ends the
+    /// job, and a cancel ends the operation.
+    fn poll<'a>(&'a self, call: Call<'a>, job: AcceptedJob<'a>) -> CallFuture<'a> {
+        let _ = call;
+        let verdict = match job.cancel_requested {
+            true => Verdict::Canceled { may_have_happened: true },
+            false => Verdict::Accepted { poll_after: None, timeout: Duration::ZERO },
+        };
+        Box::pin(std::future::ready(Outcome::unanswered(verdict)))
+    }
 }

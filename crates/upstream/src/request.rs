@@ -3,8 +3,11 @@
 //! credential.
 
 pub mod body;
+pub mod completion;
+mod difference;
 pub mod envelope;
 pub mod header;
+mod json_pointer;
 pub mod path;
 pub mod proxied;
 
@@ -53,6 +56,11 @@ impl Method {
     pub fn parse(word: &str) -> Option<Self> {
         let all = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Options];
         all.into_iter().find(|method| method.as_str() == word)
+    }
+
+    /// Whether a request with this method is meant to have a body.
+    pub(crate) const fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 
     /// Whether sending it twice is meant to have the same effect as sending it once.

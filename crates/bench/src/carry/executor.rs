@@ -31,6 +31,7 @@ pub(super) async fn measure(args: &Args, upstream: &ServerProcess) -> Result<Run
                     now: WallClock.now(),
                     deadline: None,
                     operation: "op_000000000000000000000000000",
+                    completion_token: None,
                 };
                 let outcome = http.carry(call).await;
                 if outcome.verdict != Verdict::Done {

@@ -231,6 +231,6 @@ fn submission(number: u64, args: &Args) -> Result<Submission, String> {
 pub(super) fn payload(args: &Args) -> Result<Bytes, String> {
     let body = to_raw_value(&call::body(args.payload)).map_err(|error| error.to_string())?;
     let request = HttpRequest::new(Method::Post, "/x").with_body(Body::Json(body));
-    let envelope = Envelope { upstream: call::UPSTREAM.into(), request, proxied: None };
+    let envelope = Envelope { upstream: call::UPSTREAM.into(), request, proxied: None, completion: None };
     envelope.encode().map(Bytes::from).map_err(|refusal| refusal.to_string())
 }

@@ -8,6 +8,7 @@ use tidegate_sim::shopify::plan::ShopPlan;
 use tidegate_sim::shopify::version::Version;
 
 use crate::sim::discord::DiscordSimArgs;
+use crate::sim::providers::ProviderSimArgs;
 
 const COUNTING: &str = "\
 Every response echoes its request. Counts are at /_sim/stats, the log of writes is at /_sim/log.
@@ -33,6 +34,14 @@ guild is at /_sim/guilds/{id}; docs/simulators.md describes the other endpoints.
 Example:
   tidegate sim discord --latency-ms 50 --cut-rate 0.02 --limit channel-create=5/2000";
 
+const PROVIDERS: &str = "\
+Any credential is accepted, any model exists, and every picture is drawn. A prompt with [fail] in it
+fails, one with [nsfw] is refused. Webhooks are sent to loopback addresses only. Counts are at
+/_sim/stats, jobs are at /_sim/jobs; docs/simulators.md describes the rules.
+
+Example:
+  tidegate sim replicate --job-ms 500 --cut-rate 0.05 --webhook-lose-rate 0.2";
+
 /// The simulators.
 #[derive(Subcommand, Debug)]
 pub(crate) enum SimCommand {
@@ -46,6 +55,18 @@ pub(crate) enum SimCommand {
     /// Discord's REST API for a bot that builds guilds, with its documented and hidden limits.
     #[command(after_help = GUILDS)]
     Discord(DiscordSimArgs),
+    /// Replicate's predictions: polled, or reported by signed webhooks.
+    #[command(after_help = PROVIDERS)]
+    Replicate(ProviderSimArgs),
+    /// Google's Gemini API: images in the response, videos as operations.
+    #[command(after_help = PROVIDERS)]
+    Google(ProviderSimArgs),
+    /// fal's queue: polled, or reported by signed webhooks.
+    #[command(after_help = PROVIDERS)]
+    Fal(ProviderSimArgs),
+    /// Higgsfield's requests: polled, or reported by webhooks that are not signed.
+    #[command(after_help = PROVIDERS)]
+    Higgsfield(ProviderSimArgs),
 }
 
 /// The options of every simulator: how slow and how unreliable it is.

@@ -178,9 +178,10 @@ pub(super) fn show(value: &Value, output: &Output) {
         ("kind", text(value, "kind")),
         ("group", text(value, "group")),
         ("upstream", text(value, "upstream")),
+        ("request", request_line(value)),
         ("attempt", format!("{} of {}", text(value, "attempt"), text(value, "max_attempts"))),
         ("key", text(value, "dedupe_key")),
-        ("request", text(value, "request_id")),
+        ("request id", text(value, "request_id")),
         ("deployment", text(value, "deployment_id")),
         ("created", text(value, "created_at")),
         ("deadline", text(value, "deadline_at")),
@@ -189,6 +190,11 @@ pub(super) fn show(value: &Value, output: &Output) {
         ("result", answer),
         ("body", body),
     ]);
+}
+
+fn request_line(value: &Value) -> String {
+    let request = &value["request"];
+    format!("{} {}", text(request, "method"), text(request, "path")).trim().to_owned()
 }
 
 fn fault(value: &Value) -> String {

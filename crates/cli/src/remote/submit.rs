@@ -102,6 +102,8 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
     match ended["state"].as_str() {
         Some("succeeded") => Ok(()),
         Some(state @ ("failed" | "canceled")) => Err(CliError::new(format!("{id} {state}."))),
+        Some("unknown") => Err(CliError::new(format!("The outcome of {id} is unknown: it was sent."))
+            .hint(format!("tidegate op resolve {id} --as succeeded, failed or repeat"))),
         state => Err(CliError::new(format!("{id} is still {} after {wait} ms.", state.unwrap_or("running")))
             .hint(format!("tidegate op why {id}"))),
     }

@@ -18,6 +18,7 @@ async fn ops_6_submit_and_wait() {
         "{shown:?}"
     );
     assert_eq!(shown.err, "");
+    assert!(shown.out.contains("request\tPOST /x\n"), "what it is, without its query: {shown:?}");
     let keyed = [&submit[..], &["--key", "k", "--header", "accept: text/plain"]].concat();
     let first = world.run(&keyed).await;
     assert!(first.expect_success().starts_with("op_") && first.expect_success().len() == 29, "{first:?}");
@@ -28,6 +29,24 @@ async fn ops_6_submit_and_wait() {
         world.run(&["op", "show", first.expect_success(), "--wait-ms", "20000", "--json"]).await.json();
     assert_eq!((&json["state"], &json["result"]["body"]["body"]), (&json!("succeeded"), &json!({ "n": 1 })));
     assert_eq!(world.sim.stats().writes, 2);
+}
+
+/// OPS-23: a submission whose outcome is unknown says so, and how to record the outcome.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_23_submit_tells_of_an_unknown_outcome() {
+    let world = World::cutting().await;
+    let submit = ["op", "submit", "POST", "/x", "--upstream", "echo", "--wait-ms", "20000"];
+    let unknown = world.run(&submit).await;
+    assert_eq!(unknown.exit, Some(1), "{unknown:?}");
+    assert!(
+        unknown.err.contains(" is unknown") && unknown.err.contains("tidegate op resolve op_"),
+        "{unknown:?}"
+    );
+    let list = world.run(&["op", "list", "--key", ""]).await;
+    assert!(
+        list.err.starts_with("error[TG0001]: ") && list.out.is_empty(),
+        "an empty key finds nothing: {list:?}"
+    );
 }
 
 /// OPS-6: operations of other kinds can be submitted too; the server refuses an unknown kind.

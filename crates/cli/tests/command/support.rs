@@ -62,7 +62,16 @@ impl World {
 
     /// Starts a server on this store.
     pub(crate) async fn on(store: &str) -> Self {
-        let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+        Self::start(store, HttpSimOptions::default()).await
+    }
+
+    /// Starts a server whose upstream cuts every call after it was sent.
+    pub(crate) async fn cutting() -> Self {
+        Self::start("memory:", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await
+    }
+
+    async fn start(store: &str, sim: HttpSimOptions) -> Self {
+        let sim = HttpSim::start(sim).await.unwrap();
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"{store}\"\n[[upstream]]\nname = \"echo\"\n\
              base_url = \"http://{}\"\n[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.5\n",

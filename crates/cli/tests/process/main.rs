@@ -13,6 +13,7 @@ mod bots;
 mod buried;
 mod caller;
 mod child;
+mod clients;
 mod clocks;
 mod cluster;
 mod damage;

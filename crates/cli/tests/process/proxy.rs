@@ -54,6 +54,10 @@ async fn idm_12_a_repeat_gets_the_first_answer() {
     assert!(paths.contains("/metrics") && paths.contains("/v1/keys"), "{paths}");
     assert_eq!(admin.get("/healthz").await, "{\"status\":\"ok\"}");
     assert_eq!(admin.get("/readyz").await, "{\"status\":\"ready\"}");
+    assert!(admin.get("/docs/errors/TG0024").await.contains("idempotency key"));
+    for counter in ["idempotency_body_too_slow 0", "idempotency_bodies_full 0"] {
+        assert!(figures.contains(counter), "{counter} in {figures}");
+    }
 }
 
 /// IDM-22: keys are listed and freed through the admin port, by the same command as a server's.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{
     Batch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation, StoredPage,
     StoredQuery,
@@ -60,6 +61,14 @@ impl Log for FaultyStore {
         seqs: Vec<Seq>,
     ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
         self.call_with_fault(StoreMethod::Read, move || self.inner.load_operations(partition, seqs))
+    }
+
+    fn read_attempts(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Vec<StoredAttempt>>> {
+        self.call_with_fault(StoreMethod::Read, move || self.inner.read_attempts(partition, seqs))
     }
 
     fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {

@@ -14,64 +14,68 @@ use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 use super::{FaultyStore, StoreMethod};
 
 impl SharedState for FaultyStore {
-    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
-        let key = key.to_owned();
-        self.call_with_fault(StoreMethod::ClaimRecord, move || self.inner.claim_record(&key, claim))
+    fn claim_record<'a>(
+        &'a self,
+        key: &'a str,
+        claim: RecordClaim,
+    ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>> {
+        self.call_with_fault(StoreMethod::ClaimRecord, move || self.inner.claim_record(key, claim))
     }
 
-    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
+    fn complete_record<'a>(
+        &'a self,
+        key: &'a str,
+        holder: HolderToken,
+        answer: Bytes,
+    ) -> StoreFuture<'a, bool> {
         self.call_with_fault(StoreMethod::CompleteRecord, move || {
-            self.inner.complete_record(&key, holder, answer)
+            self.inner.complete_record(key, holder, answer)
         })
     }
 
-    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        self.call_with_fault(StoreMethod::ReleaseRecord, move || self.inner.release_record(&key, holder))
+    fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool> {
+        self.call_with_fault(StoreMethod::ReleaseRecord, move || self.inner.release_record(key, holder))
     }
 
-    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
-        self.call_with_fault(StoreMethod::RenewRecord, move || self.inner.renew_record(&key, holder, ttl))
+    fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool> {
+        self.call_with_fault(StoreMethod::RenewRecord, move || self.inner.renew_record(key, holder, ttl))
     }
 
-    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
-        let key = key.to_owned();
-        self.call_with_fault(StoreMethod::GetRecord, move || self.inner.get_record(&key))
+    fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>> {
+        self.call_with_fault(StoreMethod::GetRecord, move || self.inner.get_record(key))
     }
 
     fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
         self.call_with_fault(StoreMethod::ListRecords, move || self.inner.list_records(after, most))
     }
 
-    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
-        let key = key.to_owned();
-        self.call_with_fault(StoreMethod::ForgetRecord, move || self.inner.forget_record(&key, what))
+    fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome> {
+        self.call_with_fault(StoreMethod::ForgetRecord, move || self.inner.forget_record(key, what))
     }
 
     fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
         self.call_with_fault(StoreMethod::SweepRecords, move || self.inner.sweep_records(most))
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
-        let name = name.to_owned();
-        self.call_with_fault(StoreMethod::AcquireLease, move || self.inner.acquire_lease(&name, ttl))
+    fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome> {
+        self.call_with_fault(StoreMethod::AcquireLease, move || self.inner.acquire_lease(name, ttl))
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
-        let name = name.to_owned();
-        self.call_with_fault(StoreMethod::RenewLease, move || self.inner.renew_lease(&name, lease, ttl))
+    fn renew_lease<'a>(
+        &'a self,
+        name: &'a str,
+        lease: Lease,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Option<Lease>> {
+        self.call_with_fault(StoreMethod::RenewLease, move || self.inner.renew_lease(name, lease, ttl))
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
-        self.call_with_fault(StoreMethod::ReleaseLease, move || self.inner.release_lease(&name, lease))
+    fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool> {
+        self.call_with_fault(StoreMethod::ReleaseLease, move || self.inner.release_lease(name, lease))
     }
 
-    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
-        let name = name.to_owned();
-        self.call_with_fault(StoreMethod::LeaseStatus, move || self.inner.lease_status(&name))
+    fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>> {
+        self.call_with_fault(StoreMethod::LeaseStatus, move || self.inner.lease_status(name))
     }
 
     fn list_leases(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<LeaseStatus>> {
@@ -82,32 +86,32 @@ impl SharedState for FaultyStore {
         self.call_with_fault(StoreMethod::Reserve, move || self.inner.reserve(wanted))
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
-        let name = name.to_owned();
-        self.call_with_fault(StoreMethod::SettleBucket, move || self.inner.settle_bucket(&name, settlement))
+    fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>> {
+        self.call_with_fault(StoreMethod::SettleBucket, move || self.inner.settle_bucket(name, settlement))
     }
 
-    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
-        let name = name.to_owned();
-        self.call_with_fault(StoreMethod::ObserveBucket, move || self.inner.observe_bucket(&name))
+    fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>> {
+        self.call_with_fault(StoreMethod::ObserveBucket, move || self.inner.observe_bucket(name))
     }
 
     fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>> {
         self.call_with_fault(StoreMethod::ListBuckets, move || self.inner.list_buckets(after, most))
     }
 
-    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
-        self.call_with_fault(StoreMethod::ForgetBucket, move || self.inner.forget_bucket(&name))
+    fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool> {
+        self.call_with_fault(StoreMethod::ForgetBucket, move || self.inner.forget_bucket(name))
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
-        let key = key.to_owned();
-        self.call_with_fault(StoreMethod::OpenWindow, move || self.inner.open_window(&key, level, ttl))
+    fn open_window<'a>(
+        &'a self,
+        key: &'a str,
+        level: u8,
+        ttl: Duration,
+    ) -> StoreFuture<'a, OpenWindowOutcome> {
+        self.call_with_fault(StoreMethod::OpenWindow, move || self.inner.open_window(key, level, ttl))
     }
 
-    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
-        let key = key.to_owned();
-        self.call_with_fault(StoreMethod::PeekWindow, move || self.inner.peek_window(&key))
+    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
+        self.call_with_fault(StoreMethod::PeekWindow, move || self.inner.peek_window(key))
     }
 }

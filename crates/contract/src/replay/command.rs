@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
-    AcceptOutcome, CancelOutcome, ControlRefusal, EndedOperation, LimitRefusal, Resolution, SettleOutcome,
-    TakeOutcome,
+    AcceptOutcome, CancelOutcome, ControlRefusal, EndedOperation, LimitRefusal, RerunRefusal, Resolution,
+    SettleOutcome, TakeOutcome,
 };
-use tidegate_core::{Draft, Fact, Fence, Hint, Model, Seq, Time, Verdict};
+use tidegate_core::{Draft, EndState, Fact, Fence, Hint, Model, Seq, Time, Verdict};
 
 /// A command and its time.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Command {
 #[derive(Clone, Debug)]
 pub(super) enum CommandKind {
     Accept(Draft),
-    Reopen(Seq, Time, Draft),
+    Reopen(Seq, Time, EndState, Draft),
     Take { n: usize, lease: Duration, chance: u32 },
     Settle { seq: Seq, fence: Fence, verdict: Verdict, hints: Vec<Hint>, chance: u32 },
     Renew { seq: Seq, fence: Fence, until: Time },
@@ -39,7 +39,7 @@ pub(super) enum CommandKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CommandOutcome {
     Accept(AcceptOutcome),
-    Reopen(Option<AcceptOutcome>),
+    Reopen(Seq, Result<(), RerunRefusal>),
     Take(TakeOutcome),
     Settle(SettleOutcome),
     Renewed(bool),
@@ -58,8 +58,9 @@ impl Command {
         let now = self.now;
         match &self.order {
             CommandKind::Accept(draft) => CommandOutcome::Accept(model.accept(now, draft.clone(), facts)),
-            CommandKind::Reopen(seq, at, draft) => {
-                CommandOutcome::Reopen(model.reopen(now, (*seq, *at), draft.clone(), facts))
+            CommandKind::Reopen(seq, at, ended, draft) => {
+                let reopened = model.reopen(now, (*seq, *at), *ended, draft.clone(), facts);
+                CommandOutcome::Reopen(*seq, reopened)
             }
             CommandKind::Take { n, lease, chance } => {
                 CommandOutcome::Take(model.take(now, *n, *lease, *chance, facts))

@@ -20,7 +20,7 @@ pub(super) struct CommandGenerator {
     now: Time,
     last_seq: Seq,
     claims: Vec<(Seq, Fence)>,
-    ended: Vec<Seq>,
+    ended: Vec<(Seq, EndState)>,
     answer: Option<CommandOutcome>,
     story: Vec<Command>,
 }
@@ -76,7 +76,7 @@ impl CommandGenerator {
             CommandOutcome::Settle(SettleOutcome::Settled { ended: Some(ended), .. })
             | CommandOutcome::Cancel(CancelOutcome::Ended(ended))
             | CommandOutcome::Resolve(Ok(Some(ended))) => self.note_end(ended),
-            CommandOutcome::Reopen(Some(AcceptOutcome::New(seq))) => self.ended.retain(|other| other != seq),
+            CommandOutcome::Reopen(seq, Ok(())) => self.ended.retain(|(other, _)| other != seq),
             _ => {}
         }
         self.answer = Some(answer);
@@ -84,7 +84,7 @@ impl CommandGenerator {
 
     fn note_end(&mut self, ended: &EndedOperation) {
         if ended.state != EndState::Succeeded {
-            self.ended.push(ended.seq);
+            self.ended.push((ended.seq, ended.state));
         }
     }
 
@@ -124,7 +124,8 @@ impl CommandGenerator {
             _ if self.ended.is_empty() => self.take(),
             _ => {
                 let accepted_at = self.now.before(Duration::from_secs(self.dice.below(60)));
-                CommandKind::Reopen(*self.dice.pick(&self.ended), accepted_at, self.draft_of_any_group())
+                let (seq, ended) = *self.dice.pick(&self.ended);
+                CommandKind::Reopen(seq, accepted_at, ended, self.draft_of_any_group())
             }
         }
     }

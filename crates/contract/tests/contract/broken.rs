@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use tidegate_contract::{Backend, ManualClock};
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{Ownership, PartitionOwner};
 use tidegate_store::{Store, StoreFuture};
 
@@ -26,6 +27,7 @@ struct Notes {
     latest: Option<Ownership>,
     calls: u64,
     owners: Vec<PartitionOwner>,
+    attempts: Vec<StoredAttempt>,
 }
 
 /// A store with one defect.

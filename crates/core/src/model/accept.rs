@@ -10,6 +10,7 @@ use crate::bucket::Readiness;
 use crate::fact::{AcceptedOperation, Fact};
 use crate::id::Seq;
 use crate::operation::{Draft, InvalidField};
+use crate::state::{EndState, State};
 use crate::time::Time;
 
 /// The outcome of submitting a draft.
@@ -45,11 +46,22 @@ pub enum DraftRefusal {
         /// The capacity of the limit.
         capacity: u64,
     },
-    /// The known limits do not let it start before its deadline.
+    /// The known limits do not let it start in time.
     TooLate {
         /// The earliest time it could start.
         earliest: Time,
     },
+}
+
+/// Why an operation was not accepted again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RerunRefusal {
+    /// It has not ended, or was accepted again already.
+    NotEnded,
+    /// It succeeded: what succeeded stays.
+    Succeeded,
+    /// It would be refused as a new one, too.
+    Draft(DraftRefusal),
 }
 
 impl Model {
@@ -78,29 +90,35 @@ impl Model {
         AcceptOutcome::New(seq)
     }
 
-    /// Accepts an ended operation again, at the end of its group; `None` when it has not ended. It
-    /// keeps the time `at` of its first acceptance, which is part of its id.
+    /// Accepts an operation again that ended as `ended`, at the end of its group. It keeps the time
+    /// `at` of its first acceptance, which is part of its id.
+    ///
+    /// # Errors
+    /// When it has not ended, succeeded, or is refused.
     pub fn reopen(
         &mut self,
         now: Time,
         (seq, at): (Seq, Time),
+        ended: EndState,
         draft: Draft,
         facts: &mut Vec<Fact>,
-    ) -> Option<AcceptOutcome> {
+    ) -> Result<(), RerunRefusal> {
         if self.by_seq.get(seq).is_some() {
-            return None;
+            return Err(RerunRefusal::NotEnded);
+        }
+        if !State::from(ended).can_rerun() {
+            return Err(RerunRefusal::Succeeded);
         }
         let now = self.now(now);
-        let draft = Draft { deadline: None, not_before: None, dedupe: None, ..draft };
+        let draft = Draft { deadline: None, start_by: None, not_before: None, dedupe: None, ..draft };
         let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
-        if let Err(refusal) = opened.and_then(|()| self.check_charges(&draft, now)) {
-            return Some(AcceptOutcome::Refused(refusal));
-        }
+        opened.and_then(|()| self.check_charges(&draft, now)).map_err(RerunRefusal::Draft)?;
         self.decide(facts, accepted(seq, at, draft, true));
-        Some(AcceptOutcome::New(seq))
+        Ok(())
     }
 
     fn check_charges(&self, draft: &Draft, now: Time) -> Result<(), DraftRefusal> {
+        let latest = draft.start_by.or(draft.deadline);
         let mut earliest = draft.not_before.unwrap_or(now).max(now);
         for (place, charge) in draft.charges.iter().enumerate() {
             if draft.charges[..place].iter().any(|other| other.limit == charge.limit) {
@@ -122,15 +140,15 @@ impl Model {
                     capacity,
                 });
             }
-            if draft.deadline.is_some() {
+            if latest.is_some() {
                 let ahead = self.ahead(&draft.group, ix);
                 if let Readiness::At(at) = limit.ready_for_all(&ahead, cost, now) {
                     earliest = earliest.max(at);
                 }
             }
         }
-        match draft.deadline {
-            Some(deadline) if earliest >= deadline => Err(DraftRefusal::TooLate { earliest }),
+        match latest {
+            Some(latest) if earliest >= latest => Err(DraftRefusal::TooLate { earliest }),
             _ => Ok(()),
         }
     }

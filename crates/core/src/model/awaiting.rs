@@ -11,8 +11,7 @@ use super::Model;
 use super::entry::Entry;
 use super::group::{GroupIx, GroupPlacement, RunningClaim};
 use super::limit::Meter;
-use super::settle::EndedOperation;
-use super::take::Claim;
+use super::take::{Claim, OverdueClaim, TakeOutcome};
 use crate::backoff::Backoff;
 use crate::bounds;
 use crate::fact::{AwaitingImage, Fact, SettleEffect, SettledClaim};
@@ -55,17 +54,20 @@ impl Model {
         now: Time,
         chance: u32,
         facts: &mut Vec<Fact>,
-        ended: &mut Vec<EndedOperation>,
+        take: &mut TakeOutcome,
     ) {
         while let Some((&(until, fence), &ix)) = self.awaiting.first_key_value()
             && until <= now
         {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
+            let Some(status) = self.claim_status(seq, fence) else { break };
+            let since = status.awaiting_since.unwrap_or(status.accepted_at);
+            take.overdue.push(OverdueClaim { seq, fence, attempt: status.attempt, since });
             let fault =
                 Fault::new(FaultClass::Transient, "it was accepted, and its completion did not come in time");
             let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
             if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
-                ended.push(end);
+                take.ended.push(end);
             }
         }
     }

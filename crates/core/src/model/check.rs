@@ -164,6 +164,17 @@ impl Model {
         Ok(())
     }
 
+    /// The deadlines of waiting groups whose heads charge a limit.
+    fn expected_watch(&self, limit: super::LimitIx) -> BTreeSet<(Time, super::GroupIx)> {
+        let deadline = |ix: &super::GroupIx| {
+            let group = &self.groups[ix.at()];
+            let is_waiting = matches!(group.placement, GroupPlacement::Waiting(_)) && group.run.is_none();
+            let head = self.head_of(group).filter(|_| is_waiting && self.cost_of(*ix, limit).is_some())?;
+            Some((head.deadline, *ix)).filter(|_| head.deadline != Time::MAX)
+        };
+        self.by_group.values().filter_map(deadline).collect()
+    }
+
     /// Checks that a slot of a cap is held by exactly the claims that charge it, each by its fence,
     /// and that a bucket counts exactly those that a worker holds.
     fn check_holders(&self, ix: usize, limit: &Limit) -> Result<(), String> {
@@ -212,6 +223,9 @@ impl Model {
                 return Err(format!("{} holds more than it can", limit.name));
             }
             let ix = super::LimitIx(ix as u32);
+            if limit.watched != self.expected_watch(ix) {
+                return Err(format!("{} does not watch the deadlines of those that wait", limit.name));
+            }
             let filed = match limit.armed {
                 LimitWake::No => true,
                 LimitWake::At(at) => self.wakes.contains(&(at, ix)),

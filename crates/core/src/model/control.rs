@@ -1,4 +1,4 @@
-//! Operator commands: cancel, resolve, pause, resume.
+//! Operator commands: cancel, withdraw, resolve, pause, resume.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Model;
 use super::settle::EndedOperation;
 use crate::fact::Fact;
 use crate::id::{Fence, Seq};
-use crate::state::EndState;
+use crate::state::{EndState, State};
 use crate::time::Time;
 
 /// The outcome of a cancel.
@@ -59,6 +59,19 @@ impl Model {
         let ended = self.end_waiting(now, seq, EndState::Canceled, None, facts);
         self.rearm(now);
         CancelOutcome::Ended(ended)
+    }
+
+    /// Cancels an operation whose call is not in flight; `None` when it is, or when the operation
+    /// is not active.
+    pub fn withdraw(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) -> Option<EndedOperation> {
+        let state = self.active(seq)?.state;
+        if state == State::Running {
+            return None;
+        }
+        match self.cancel(now, seq, facts) {
+            CancelOutcome::Ended(ended) => Some(ended),
+            CancelOutcome::Requested(_) | CancelOutcome::NotActive => None,
+        }
     }
 
     /// Resolves an operation whose outcome is unknown.

@@ -59,6 +59,10 @@ pub(super) struct Limit {
     pub configured: Option<LimitShape>,
     pub source: LimitSource,
     pub waiting: BTreeSet<(Turn, GroupIx)>,
+    /// The deadlines of groups that wait, for this limit or another one, and whose heads charge it.
+    pub watched: BTreeSet<(Time, GroupIx)>,
+    /// No head of a watched group charges more, in micro-tokens.
+    pub watched_cost_max: u64,
     /// When it can serve its first waiting group.
     pub armed: LimitWake,
     /// The number of active operations that charge it.
@@ -77,6 +81,8 @@ impl Limit {
             configured: None,
             source,
             waiting: BTreeSet::new(),
+            watched: BTreeSet::new(),
+            watched_cost_max: 0,
             armed: LimitWake::No,
             users: 0,
         }

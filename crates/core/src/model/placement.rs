@@ -54,6 +54,7 @@ impl Model {
             }
             GroupPlacement::Waiting(limit) => {
                 self.limits[limit.at()].waiting.remove(&(turn, ix));
+                self.unwatch_deadline(ix);
                 self.stale.push(limit);
             }
         }
@@ -99,15 +100,21 @@ impl Model {
         debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
         group.placement = GroupPlacement::Waiting(limit);
         self.limits[limit.at()].waiting.insert((group.turn, ix));
+        self.watch_deadline(ix);
         self.stale.push(limit);
         self.index_awaiting(ix);
     }
 
-    /// Recomputes when each changed limit can serve its first waiting group.
+    /// Recomputes when each changed limit can serve its first waiting group, and examines those
+    /// again that it can no longer serve in time.
     pub(super) fn rearm(&mut self, now: Time) {
         while let Some(ix) = self.stale.pop() {
             // A limit that was removed meanwhile has no group waiting.
-            let Some(limit) = self.limits.get(ix.at()) else { continue };
+            if !self.limits.contains(ix.at()) {
+                continue;
+            }
+            self.wake_too_late(ix, now);
+            let limit = &self.limits[ix.at()];
             let armed = match limit.waiting.first() {
                 None => LimitWake::No,
                 Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or_default(), now) {

@@ -39,8 +39,11 @@ pub struct ClaimStatus {
     pub accepted_at: Time,
     /// Whether a cancel was requested.
     pub cancel_requested: bool,
-    /// Whether its job was accepted: it awaits its completion, or is being polled.
-    pub is_awaiting: bool,
+    /// When its job was accepted; `None` when it was not. It awaits its completion, or is being
+    /// polled.
+    pub awaiting_since: Option<Time>,
+    /// The number of this attempt; the first is 1.
+    pub attempt: u16,
 }
 
 /// The outcome of a settlement.
@@ -74,7 +77,7 @@ impl Model {
         let Some(entry) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
-        let was_awaiting = self.is_awaiting(entry);
+        let was_awaiting = self.awaiting_since(entry).is_some();
         let (after, fault) = match self.awaiting_effect(entry, now, &verdict, chance) {
             Some(effect) => effect,
             None => self.decide_effect(entry, now, verdict, chance),
@@ -140,13 +143,26 @@ impl Model {
     #[must_use]
     pub fn claim_status(&self, seq: Seq, fence: Fence) -> Option<ClaimStatus> {
         let entry = self.claimed(seq, fence)?;
-        let (accepted_at, cancel_requested) = (entry.at, entry.cancel_requested);
-        Some(ClaimStatus { accepted_at, cancel_requested, is_awaiting: self.is_awaiting(entry) })
+        Some(ClaimStatus {
+            accepted_at: entry.at,
+            cancel_requested: entry.cancel_requested,
+            awaiting_since: self.awaiting_since(entry),
+            attempt: entry.attempt.saturating_add(1),
+        })
     }
 
-    /// Whether the claim of an operation awaits its completion, or is being polled.
-    fn is_awaiting(&self, entry: &Entry) -> bool {
-        self.groups[entry.group.at()].run.as_ref().is_some_and(|run| run.awaiting.is_some())
+    /// The fence of the current claim of an operation.
+    #[must_use]
+    pub fn current_fence(&self, seq: Seq) -> Option<Fence> {
+        let entry = self.entry_of(seq)?;
+        let run = self.groups[entry.group.at()].run.as_ref()?;
+        entry.prev.is_none().then_some(run.fence)
+    }
+
+    /// When the job of an operation's claim was accepted.
+    fn awaiting_since(&self, entry: &Entry) -> Option<Time> {
+        let run = self.groups[entry.group.at()].run.as_ref()?;
+        Some(run.awaiting.as_ref()?.since)
     }
 
     /// Whether a worker holds the claim.

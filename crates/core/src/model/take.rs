@@ -53,6 +53,21 @@ pub struct TakeOutcome {
     pub claims: Vec<Claim>,
     /// Operations that ended without running.
     pub ended: Vec<EndedOperation>,
+    /// Claims whose completion did not come in time.
+    pub overdue: Vec<OverdueClaim>,
+}
+
+/// A claim whose completion did not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverdueClaim {
+    /// The operation.
+    pub seq: Seq,
+    /// The claim's fence.
+    pub fence: Fence,
+    /// The number of the attempt.
+    pub attempt: u16,
+    /// When its job was accepted.
+    pub since: Time,
 }
 
 impl Model {
@@ -68,7 +83,7 @@ impl Model {
         let now = self.now(now);
         let mut take = TakeOutcome::default();
         self.expire_claims(now, chance, facts, &mut take.ended);
-        self.expire_awaiting(now, chance, facts, &mut take.ended);
+        self.expire_awaiting(now, chance, facts, &mut take);
         self.expire_deadlines(now, facts, &mut take.ended);
         self.wake(now);
         while take.claims.len() < n
@@ -204,6 +219,7 @@ impl Model {
         let Some(head) = self.head_of(group) else { return };
         let (seq, turn, is_poll) = (head.seq, group.turn, group.run.is_some());
         let mut last = (Readiness::Now, None);
+        let mut too_late = None;
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             // A claim that awaits its completion has its slots already.
@@ -211,6 +227,9 @@ impl Model {
                 continue;
             }
             let mut when = meter.ready(if is_poll { cost.of_poll() } else { *cost }, now);
+            if !is_poll && when.is_past(head.deadline) {
+                too_late = too_late.max(Some((when, *limit)));
+            }
             if when == Readiness::Now && meter.has_earlier_waiter(turn) {
                 when = Readiness::AfterAnswer;
             }
@@ -218,23 +237,14 @@ impl Model {
                 last = (when, Some(*limit));
             }
         }
+        if let Some((when, limit)) = too_late {
+            let fault = too_late_fault(when, &self.limits[limit.at()].name, now);
+            take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
+            return;
+        }
         match last {
             (Readiness::Now, _) if is_poll => take.claims.extend(self.poll(ix, now, lease, facts)),
             (Readiness::Now, _) => take.claims.push(self.claim(ix, now, lease, facts)),
-            (_, Some(limit)) if is_poll => self.wait_for_limit(ix, limit),
-            (Readiness::Never, limit) => {
-                let name =
-                    limit.map_or_else(|| "a limit".into(), |limit| Arc::clone(&self.limits[limit.at()].name));
-                let message = format!("it costs more than {name} can ever hold");
-                let fault = Fault::new(FaultClass::Validation, message);
-                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
-            }
-            (Readiness::At(at), _) if at >= head.deadline => {
-                let wait = at.since(now).as_millis();
-                let message = format!("its deadline passes before its limits allow it, in {wait} ms");
-                let fault = Fault::new(FaultClass::RateLimited, message);
-                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
-            }
             (_, Some(limit)) => self.wait_for_limit(ix, limit),
             (_, None) => {}
         }
@@ -275,5 +285,17 @@ impl Model {
         }
         self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });
         claim
+    }
+}
+
+/// Why an operation cannot start before its deadline.
+fn too_late_fault(when: Readiness, limit: &str, now: Time) -> Fault {
+    match when {
+        Readiness::At(at) => {
+            let wait = at.since(now).as_millis();
+            let message = format!("its deadline passes before its limits allow it, in {wait} ms");
+            Fault::new(FaultClass::RateLimited, message)
+        }
+        _ => Fault::new(FaultClass::Validation, format!("it costs more than {limit} can ever hold")),
     }
 }

@@ -3,12 +3,14 @@
 
 mod awaiting;
 mod control;
+mod deadlines;
 mod estimate;
 mod groups;
 mod limits;
 mod listing;
 mod opened;
 mod retries;
+mod takeover;
 mod upcoming;
 
 use std::sync::Arc;

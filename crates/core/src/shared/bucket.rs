@@ -35,6 +35,19 @@ pub struct Level {
     pub refill_per_s: u64,
 }
 
+impl Level {
+    /// The settlement that lowers the level to what the API behind the bucket reported. `None`
+    /// where the level is not higher: a report never raises it, because calls in flight have not
+    /// reached the API yet.
+    #[must_use]
+    pub const fn lowering_to(&self, reported: u64) -> Option<Settlement> {
+        match self.tokens.checked_sub(reported) {
+            None | Some(0) => None,
+            Some(excess) => Some(Settlement { reserved: 0, actual: excess }),
+        }
+    }
+}
+
 /// The outcome of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReserveOutcome {
@@ -170,6 +183,16 @@ mod tests {
         assert_eq!(second, ReserveOutcome::Wait { delay, remaining: vec![4 * MICRO, MICRO] });
         let (_, third) = reserve(&states, &[want("a", 1, 5, 1), want("b", 6, 5, 2)], now);
         assert_eq!(third, ReserveOutcome::Never { which: 1 });
+    }
+
+    /// LIM-23: a reported level counts where it is lower, and never raises the bucket's own.
+    #[test]
+    fn lim_23_a_report_lowers_the_level_and_never_raises_it() {
+        let now = Time::from_millis(5_000);
+        let (levels, _) = reserve(&[None], &[want("x", 4, 10, 1)], now);
+        assert_eq!((levels[0].lowering_to(6 * MICRO), levels[0].lowering_to(9 * MICRO)), (None, None));
+        let lower = levels[0].lowering_to(2 * MICRO).unwrap();
+        assert_eq!(settle(levels[0], lower, now).tokens, 2 * MICRO);
     }
 
     proptest! {

@@ -6,9 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::{
-    AttemptEnd, Fault, FaultClass, Hint, OnUnknown, RetryRule, ServerErrors, Verdict, VerdictClass,
-};
+use tidegate_core::{Fault, FaultClass, Hint, OnUnknown, Verdict};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Method, Outcome, Upstream};
 
 use super::active;
@@ -29,10 +27,6 @@ pub const KINDS: [&str; 10] = [
 ];
 /// The kind that only reads.
 pub const READ: &str = "Read";
-
-/// The rule for requests that create something, whatever the upstream is configured to do after a
-/// server error: the next plan can look whether the object exists, and no operator has to.
-const CREATE: RetryRule = RetryRule::new(OnUnknown::Reconcile, ServerErrors::Unknown);
 
 /// Executes steps over an upstream of plain requests.
 pub struct StepExecutor {
@@ -71,9 +65,11 @@ impl StepExecutor {
             return Outcome { hints: self.refund_hints(&inner), ..Outcome::unanswered(verdict) };
         }
         let mut outcome = self.http.carry(Call { payload: &inner, reconcile_first: false, ..call }).await;
-        if let Verdict::Retry { fault, .. } = &outcome.verdict
-            && let Some(status) = outcome.status.filter(|_| makes)
-            && CREATE.classify(AttemptEnd::Answered { status, is_complete: true }) == VerdictClass::Unknown
+        // Stricter than the rule of failed calls: a plan can look whether the object exists, which
+        // costs one read, and a gateway's 503 does not prove that nothing was created.
+        if makes
+            && let Verdict::Retry { fault, .. } = &outcome.verdict
+            && outcome.status.is_some()
         {
             outcome.verdict = Verdict::Unknown(fault.clone());
         }
@@ -152,20 +148,19 @@ mod tests {
             now: Time::ZERO,
             deadline: None,
             operation: "op-1",
+            completion_token: None,
         };
         StepExecutor::new(Arc::new(RetryingUpstream(status))).carry(call).await.verdict
     }
 
     /// OPS-23: what may have been created is looked for, even if the upstream is configured to
-    /// retry after server errors. What was not sent or not processed is sent again.
+    /// retry after server errors. What was not sent is sent again.
     #[tokio::test]
     async fn ops_23_a_create_that_may_have_happened_is_looked_for() {
-        for status in [500, 502, 504, 520, 599] {
+        for status in [408, 500, 502, 503, 504, 520, 599] {
             assert!(matches!(verdict(Method::Post, Some(status)).await, Verdict::Unknown(_)), "{status}");
             assert!(matches!(verdict(Method::Patch, Some(status)).await, Verdict::Retry { .. }), "{status}");
         }
-        for status in [None, Some(408), Some(503)] {
-            assert!(matches!(verdict(Method::Post, status).await, Verdict::Retry { .. }), "{status:?}");
-        }
+        assert!(matches!(verdict(Method::Post, None).await, Verdict::Retry { .. }));
     }
 }

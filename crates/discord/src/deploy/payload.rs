@@ -37,6 +37,12 @@ impl Payload {
 
     /// Encodes the payload for plain HTTP.
     pub(super) fn inner(&self) -> Result<Vec<u8>, FieldRefusal> {
-        Envelope { upstream: self.upstream.clone(), request: self.request.clone(), proxied: None }.encode()
+        Envelope {
+            upstream: self.upstream.clone(),
+            request: self.request.clone(),
+            proxied: None,
+            completion: None,
+        }
+        .encode()
     }
 }

@@ -90,7 +90,7 @@ async fn ops_23_a_held_step_is_looked_for() {
     ask(&address, reqwest::Method::POST, "/stop", Some(cut)).await;
     let mut request = HttpRequest::new(Method::Post, format!("/guilds/{GUILD}/roles"));
     request.body = serde_json::from_value(json!({"name": "〚SSO〛 Old 〔agent〕"})).unwrap();
-    let envelope = Envelope { upstream: "discord".into(), request, proxied: None };
+    let envelope = Envelope { upstream: "discord".into(), request, proxied: None, completion: None };
     let submission =
         Submission::new("RoleEnsure", group(GUILD), envelope.encode().unwrap()).with_max_attempts(1);
     let held = node.engine.submit(submission).await.unwrap().id;

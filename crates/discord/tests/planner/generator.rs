@@ -1,5 +1,6 @@
 //! Random templates, unmanaged objects and manual changes, all from one seed.
 
+use tidegate_core::rng::SeededRng;
 use tidegate_discord::guild::{CATEGORY, Channel, Guild, Role};
 use tidegate_discord::permission::Permissions;
 use tidegate_discord::template::{
@@ -10,20 +11,16 @@ use tidegate_discord::{Id, ObjectKey, ObjectKind};
 use crate::fake_discord::FakeDiscord;
 
 /// Random numbers from a seed.
-pub(crate) struct TemplateGenerator(u64);
+pub(crate) struct TemplateGenerator(SeededRng);
 
 impl TemplateGenerator {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SeededRng::new(seed))
     }
 
     /// Returns a number below `most`.
     pub(crate) fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % most.max(1) as u64).unwrap()
+        usize::try_from(self.0.next() % most.max(1) as u64).unwrap()
     }
 
     fn coin(&mut self) -> bool {

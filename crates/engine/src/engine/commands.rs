@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
-    AcceptOutcome, CancelOutcome, ControlRefusal, GroupView, LimitRefusal, LimitView, Resolution,
+    CancelOutcome, ControlRefusal, GroupView, LimitRefusal, LimitView, RerunRefusal, Resolution,
 };
-use tidegate_core::{Draft, EndState, OperationId, bounds};
+use tidegate_core::{Draft, OperationId, bounds};
 use tidegate_store::Clock;
 
 use super::Engine;
@@ -23,7 +23,7 @@ impl Engine {
     /// When there is no operation with that id, or it has ended.
     pub async fn cancel(&self, id: OperationId) -> Result<OperationView> {
         let view = self.get(id).await?;
-        if view.state.is_ended() {
+        if !view.state.can_cancel() {
             return Err(invalid_state_error(&view, "cancel"));
         }
         let seq = id.seq();
@@ -53,30 +53,28 @@ impl Engine {
         if OperationId::new(stored.operation.at, id.partition(), id.seq()) != id {
             return Err(only_archived_error(id));
         }
-        if stored.result.as_ref().is_none_or(|result| result.state == EndState::Succeeded)
-            || !view.state.is_ended()
-        {
+        let Some(ended) =
+            stored.result.as_ref().filter(|_| view.state.can_rerun()).map(|result| result.state)
+        else {
             return Err(invalid_state_error(&view, "rerun"));
-        }
+        };
         let draft = self.draft_for_rerun(&stored.operation)?;
         let (seq, at) = (id.seq(), stored.operation.at);
         let accepted = self
             .update_owner(move |owner| {
                 let now = owner.clock.now();
-                let accept = owner.model.reopen(now, (seq, at), draft, &mut owner.building.facts)?;
-                match accept {
-                    AcceptOutcome::Refused(refusal) => Some(Err(refusal_error(refusal, now))),
-                    _ => {
-                        owner.building.reopen(seq);
-                        Some(Ok(()))
-                    }
-                }
+                owner
+                    .model
+                    .reopen(now, (seq, at), ended, draft, &mut owner.building.facts)
+                    .map(|()| owner.building.reopen(seq))
+                    .map_err(|refusal| (refusal, now))
             })
             .await?;
         match accepted {
-            Some(Err(error)) => Err(error),
-            // Another caller did it a moment before.
-            None | Some(Ok(())) => self.get(id).await,
+            // If it has not ended, another caller did it a moment before.
+            Ok(()) | Err((RerunRefusal::NotEnded, _)) => self.get(id).await,
+            Err((RerunRefusal::Draft(refusal), now)) => Err(refusal_error(refusal, now)),
+            Err((RerunRefusal::Succeeded, _)) => Err(invalid_state_error(&view, "rerun")),
         }
     }
 

@@ -127,6 +127,7 @@ impl Engine {
             partition: self.options.partition,
             clock: self.clock,
             give_up: self.give_up.clone(),
+            completion_key: self.options.completion_key.clone(),
         };
         Owner {
             ahead: ReadAhead::for_model(&parts.model),

@@ -53,7 +53,7 @@ impl Engine {
     async fn submit_as_stored(&self, id: OutboxId, submission: Submission, seq: Seq) -> Result<()> {
         let mut ready = prepare(submission.clone(), &self.executors, &self.options, self.clock.now())?;
         let request = Request::of(&ready);
-        if !self.has_same_value(seq, &request).await? {
+        if self.difference(seq, &request).await?.is_some() {
             return self.receipt(AcceptDecision::Conflict(seq), &request).await.map(drop);
         }
         let payload = self.stored(seq).await?.operation.payload;

@@ -1,7 +1,6 @@
 //! Cancels operations that no one waits for any more, as long as they are not in flight.
 
-use tidegate_core::model::CancelOutcome;
-use tidegate_core::{OperationId, State};
+use tidegate_core::OperationId;
 use tidegate_store::Clock;
 
 use super::Engine;
@@ -17,11 +16,8 @@ impl Engine {
     pub async fn withdraw(&self, id: OperationId) -> Result<OperationView> {
         let seq = id.seq();
         self.update_owner(move |owner| {
-            let is_idle = owner.model.active(seq).is_some_and(|active| active.state != State::Running);
             let now = owner.clock.now();
-            if is_idle
-                && let CancelOutcome::Ended(ended) = owner.model.cancel(now, seq, &mut owner.building.facts)
-            {
+            if let Some(ended) = owner.model.withdraw(now, seq, &mut owner.building.facts) {
                 owner.building.end(ended, bytes::Bytes::new());
             }
         })

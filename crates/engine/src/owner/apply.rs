@@ -78,13 +78,14 @@ impl Owner {
         }
     }
 
-    /// Settles a claim by its fence, if it still belongs to the operation that was sent.
-    pub(super) fn settle(&mut self, report: Report) {
+    /// Settles a claim by its fence, if it still belongs to the operation that was sent; returns
+    /// whether it was current.
+    pub(crate) fn settle(&mut self, report: Report) -> bool {
         let status = self.model.claim_status(report.seq, report.fence);
         let is_another = |at| status.is_some_and(|status| status.accepted_at != at);
         if report.accepted_at.is_some_and(is_another) {
             tracing::error!(seq = report.seq.0, "a response for an operation that is no longer in the log");
-            return;
+            return false;
         }
         let now = self.clock.now();
         let chance = self.chance.next();
@@ -98,13 +99,18 @@ impl Owner {
             chance,
             &mut self.building.facts,
         );
-        if let SettleOutcome::Settled { ended, .. } = settle {
+        let is_current = settle != SettleOutcome::Stale;
+        if let SettleOutcome::Settled { ended, effect } = settle {
             self.building.record_costs(&report.spent);
+            if let Some(status) = status {
+                self.record_attempt(&report, status, &effect, now);
+            }
             if let Some(ended) = ended {
                 self.building.end(ended, report.body.clone());
             }
         }
         self.building.reports.push(report);
+        is_current
     }
 
     /// Fills free slots with operations that may run now. A claim whose call is in flight in this
@@ -118,6 +124,9 @@ impl Owner {
         let chance = self.chance.next();
         let take = self.model.take(now, n, self.options.lease, chance, &mut self.building.facts);
         self.building.claims.extend(take.claims);
+        for overdue in take.overdue {
+            self.record_overdue(overdue, now);
+        }
         for ended in take.ended {
             self.building.end(ended, bytes::Bytes::new());
         }
@@ -169,8 +178,9 @@ pub(crate) fn refusal_error(refusal: DraftRefusal, now: Time) -> Error {
         }
         DraftRefusal::TooLate { earliest } => {
             let wait = tidegate_core::time::millis_up(earliest.since(now));
-            let message =
-                format!("it cannot start before its deadline: the known limits allow it in {wait} ms");
+            let message = format!(
+                "it cannot start before its deadline: its delay and the known limits allow it in {wait} ms"
+            );
             let error = Error::new(ErrorKind::TooLate, message).field("deadline_ms");
             Error { earliest: Some(earliest), ..error }
         }

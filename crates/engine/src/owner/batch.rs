@@ -5,6 +5,7 @@ use tidegate_core::bounds::{CHARGES_MAX, COSTS_MAX};
 use tidegate_core::fact::SettleEffect;
 use tidegate_core::model::{Claim, EndedOperation};
 use tidegate_core::{Fact, Seq};
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 use tidegate_store::outbox::OutboxId;
@@ -35,6 +36,8 @@ pub(crate) struct OpenBatch {
     pub drained: Vec<OutboxId>,
     /// The costs of the calls that it settles.
     pub costs: Vec<Cost>,
+    /// Attempts whose job was accepted, or ended.
+    pub attempts: Vec<StoredAttempt>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
     pub ended: Vec<EndedOperation>,
@@ -118,6 +121,7 @@ impl OpenBatch {
             reopened: self.reopened,
             drained: self.drained,
             costs: self.costs,
+            attempts: self.attempts,
             follows: Some(follows),
         };
         let sealed = SealedBatch {

@@ -10,7 +10,8 @@ use tidegate_store::log::Lsn;
 
 use super::batch::SealedBatch;
 use super::{Owner, Reply};
-use crate::events::Change;
+use crate::envelope::Envelope;
+use crate::events::{Change, OperationLabels};
 
 impl Owner {
     pub(super) fn finish(&mut self, mut sealed: SealedBatch, lsn: Lsn) {
@@ -78,15 +79,19 @@ impl Owner {
         let operation = |seq: Seq, state: Option<State>| {
             let active = self.model.active(seq);
             let state = state.or_else(|| active.as_ref().map(|active| active.state))?;
-            let known = active.map(|a| (a.at, a.group, a.kind, a.attempt)).or_else(|| {
-                let kept = self.payloads.get(seq).or_else(|| self.building.operation(seq))?;
-                Some((kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), 1))
+            let kept = self.payloads.get(seq).or_else(|| self.building.operation(seq));
+            let known = active
+                .map(|a| (a.at, a.group, a.kind, a.attempt))
+                .or_else(|| kept.map(|kept| (kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), 1)));
+            let labels = kept.map(|kept| OperationLabels {
+                dedupe_key: kept.key.clone(),
+                upstream: Envelope::decode(&kept.envelope).upstream,
             });
             let (at, group, kind, attempt) = known?;
             // It may have been claimed in the batch that accepted it.
             let attempt = if state == State::Queued { 0 } else { attempt };
             let id = OperationId::new(at, self.options.partition, seq);
-            Some(Change::Operation { id, group, kind, state, attempt })
+            Some(Change::Operation { id, group, kind, state, attempt, labels })
         };
         match fact {
             Fact::Accepted(accepted) => operation(accepted.seq, Some(State::Queued)),
@@ -95,8 +100,8 @@ impl Owner {
             Fact::Settled(settled) => match &settled.effect {
                 SettleEffect::Ended { state, .. } => operation(settled.seq, Some((*state).into())),
                 SettleEffect::Held => operation(settled.seq, Some(State::Unknown)),
-                // For a user, nothing has changed.
-                SettleEffect::Awaiting { .. } => None,
+                // For a user, nothing has changed: the claim awaits its completion.
+                _ if self.model.claim_status(settled.seq, settled.fence).is_some() => None,
                 _ => operation(settled.seq, Some(State::Waiting)),
             },
             Fact::Paused { group, .. } => Some(Change::Group { group: Arc::clone(group), now: "paused" }),

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::id::Partition;
-use tidegate_core::{Fault, FaultClass, Fence, Model, Seq, Time, Verdict};
+use tidegate_core::model::{ClaimedCall, TakeoverOutcome};
+use tidegate_core::{Fence, Model, Seq, Time};
 use tidegate_store::log::{Lsn, Ownership};
 use tidegate_store::{Clock, Store, StoreErrorKind};
 use tokio::time::Instant;
 
 use super::run::refuse;
 use super::{Command, Owner, ReadAhead};
-use crate::calls::{CallEvent, CallStatus};
+use crate::calls::CallEvent;
 use crate::carry::Report;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
@@ -86,39 +87,17 @@ impl Owner {
     /// Reconciles a claim in the log with what this process knows about its call.
     fn restore_claim(&mut self, seq: Seq, fence: Fence, now: Time) {
         let Some(status) = self.model.claim_status(seq, fence) else { return };
-        let facts = &mut self.building.facts;
-        let verdict = match self.calls.call_status(seq, fence, status.accepted_at) {
-            CallStatus::Sent { sent_at } => {
-                self.model.renew(seq, fence, now.after(self.options.lease), facts);
-                self.model.mark_sent(sent_at, seq, fence, facts);
-                if status.cancel_requested {
-                    self.calls.stop(seq);
-                }
-                return;
+        // On a shared store the claimant may be alive and its call in flight.
+        let stranger = if self.store.is_shared() { ClaimedCall::Elsewhere } else { ClaimedCall::Orphaned };
+        let call = self.calls.claimed_call(seq, fence, status.accepted_at).unwrap_or(stranger);
+        let until = now.after(self.options.lease);
+        match self.model.take_over(now, (seq, fence), call, until, &mut self.building.facts) {
+            Some(TakeoverOutcome::Kept { cancel_requested: true }) => self.calls.stop(seq),
+            Some(TakeoverOutcome::Settle(verdict)) => {
+                self.settle(Report::without_call(seq, fence, verdict));
             }
-            CallStatus::Unsent => {
-                self.model.renew(seq, fence, now.after(self.options.lease), facts);
-                return;
-            }
-            CallStatus::NeverSent => Verdict::Returned,
-            // A poll changes nothing, so no one has to wait for one that is lost.
-            CallStatus::Untracked if status.is_awaiting => {
-                self.model.mark_sent(now, seq, fence, facts);
-                Verdict::Unknown(Fault::new(FaultClass::Transient, "the poll was lost with its worker"))
-            }
-            // The claimant may be alive and its call in flight: then the claim has to expire, and
-            // the call may arrive at any moment from now on.
-            CallStatus::Untracked if self.store.is_shared() => {
-                self.model.mark_sent(now, seq, fence, facts);
-                return;
-            }
-            CallStatus::Untracked => {
-                let fault =
-                    Fault::new(FaultClass::Transient, "the process stopped while the call was in flight");
-                Verdict::Unknown(fault)
-            }
-        };
-        self.settle(Report::without_call(seq, fence, verdict));
+            Some(TakeoverOutcome::Kept { cancel_requested: false }) | None => {}
+        }
     }
 
     /// Drops the state in memory and replays the log, for as long as that may help; refuses
@@ -206,9 +185,9 @@ impl Owner {
                 self.calls.unsettled.push(report);
             }
             CallEvent::Fetched(fetched) => {
-                for (claim, operation) in fetched {
-                    match operation {
-                        Ok(operation) => self.held_back.push((claim, operation)),
+                for (claim, ready) in fetched {
+                    match ready {
+                        Ok(ready) => self.held_back.push(ready),
                         Err(_) => self.calls.mark_never_sent(&[claim]),
                     }
                 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Claim;
-use tidegate_core::{Fault, FaultClass, Time, Verdict};
+use tidegate_core::{Fault, FaultClass, Seq, Time, Verdict};
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::StoredOperation;
 use tidegate_store::{Clock, Store, StoreErrorKind};
 use tokio::time::Instant;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Owner;
 use crate::calls::CallEvent;
-use crate::carry::Report;
+use crate::carry::{ReadyCall, Report};
 use crate::payloads::matches_claim;
 
 /// Attempts to read payloads while the store is unavailable, and the pause between them.
@@ -26,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LEASE_MARGIN_PART: u32 = 10;
 
 /// A claim and its stored operation, or the verdict when it cannot be read.
-type FetchedClaim = (Claim, Result<StoredOperation, Verdict>);
+type FetchedClaim = (Claim, Result<ReadyCall, Verdict>);
 
 impl Owner {
     /// Sends the calls of durable claims; those whose payload is not in memory follow after a
@@ -38,8 +39,9 @@ impl Owner {
                 continue;
             }
             match self.payloads.get_for_claim(&claim) {
-                Some(operation) => ready.push((claim, operation)),
-                None => missing.push(claim),
+                Some(operation) if !claim.poll => ready.push(ReadyCall { claim, operation, attempt: None }),
+                // What the executor remembers of an accepted job is only in the store.
+                _ => missing.push(claim),
             }
         }
         self.send(ready);
@@ -57,9 +59,9 @@ impl Owner {
     /// Sends the calls whose payloads were read, unless their claims are no longer ours.
     pub(super) fn fetched(&mut self, fetched: Vec<FetchedClaim>) {
         let mut ready = Vec::with_capacity(fetched.len());
-        for (claim, operation) in fetched {
-            match operation {
-                Ok(operation) => ready.push((claim, operation)),
+        for (claim, found) in fetched {
+            match found {
+                Ok(found) => ready.push(found),
                 Err(verdict) => self.settle_unsent(&claim, verdict),
             }
         }
@@ -67,7 +69,7 @@ impl Owner {
     }
 
     /// Sends calls, or holds them back until the partition's lease is renewed.
-    pub(super) fn send(&mut self, ready: Vec<(Claim, StoredOperation)>) {
+    pub(super) fn send(&mut self, ready: Vec<ReadyCall>) {
         if ready.is_empty() {
             return;
         }
@@ -76,17 +78,18 @@ impl Owner {
             return;
         }
         let now = self.clock.now();
-        for (claim, operation) in ready {
+        for ready in ready {
+            let claim = &ready.claim;
             match self.model.claim_status(claim.seq, claim.fence) {
                 // Handed out again at once, to pass the cancel on.
                 Some(status) if claim.poll && status.cancel_requested && !claim.cancel_requested => {
-                    self.settle_unsent(&claim, Verdict::Returned);
+                    self.settle_unsent(claim, Verdict::Returned);
                 }
                 Some(status) if status.cancel_requested && !claim.poll => {
-                    self.settle_unsent(&claim, Verdict::Canceled { may_have_happened: false });
+                    self.settle_unsent(claim, Verdict::Canceled { may_have_happened: false });
                 }
                 Some(status) if status.accepted_at == claim.accepted_at => {
-                    self.dispatch(claim, operation, now);
+                    self.dispatch(ready, now);
                 }
                 // Another worker has it, or it has ended.
                 _ => drop(self.calls.take_unsent(claim.fence)),
@@ -116,19 +119,20 @@ impl Owner {
     }
 
     /// Sends a call: its claim is durable and its payload is in memory.
-    fn dispatch(&mut self, claim: Claim, operation: StoredOperation, now: Time) {
+    fn dispatch(&mut self, ready: ReadyCall, now: Time) {
+        let claim = &ready.claim;
         if !self.calls.take_unsent(claim.fence) {
             return;
         }
         if self.model.mark_sent(now, claim.seq, claim.fence, &mut self.building.facts) {
             self.building.can_wait += 1;
         }
-        let stop = self.calls.mark_sent(&claim, now);
+        let stop = self.calls.mark_sent(claim, now);
+        let (seq, fence) = (claim.seq, claim.fence);
         let (carrier, event) = (self.carrier.clone(), self.calls.event.clone());
         tokio::spawn(async move {
-            let (seq, fence) = (claim.seq, claim.fence);
             // A panic in an executor is an attempt of unknown outcome; the owner must learn of it.
-            let attempt = AssertUnwindSafe(carrier.carry(claim, operation, stop)).catch_unwind();
+            let attempt = AssertUnwindSafe(carrier.carry(ready, stop)).catch_unwind();
             let done = attempt.await.unwrap_or_else(|_| Report::panicked(seq, fence));
             // The next owner of the partition in this process receives it too.
             let _ = event.send(CallEvent::Reported(done));
@@ -136,8 +140,9 @@ impl Owner {
     }
 }
 
-/// Reads the operations of claims. While the store is unavailable they are returned, because an
-/// attempt that was not made costs nothing. A damaged or missing operation fails alone.
+/// Reads the operations of claims, and the attempts of those that are polled. While the store is
+/// unavailable they are returned, because an attempt that was not made costs nothing. A damaged or
+/// missing operation fails alone.
 async fn fetch(
     store: &dyn Store,
     partition: Partition,
@@ -147,12 +152,15 @@ async fn fetch(
     let seqs: Vec<_> = claims.iter().map(|claim| claim.seq).collect();
     for _ in 0..TRIES {
         let found = tokio::select! {
-            found = store.load_operations(partition, seqs.clone()) => found,
+            found = read(store, partition, &claims) => found,
             () = give_up.cancelled() => break,
         };
         match found {
             Ok(found) => {
-                return claims.into_iter().zip(found).map(checked).collect();
+                let found = claims.into_iter().zip(found);
+                return found
+                    .map(|(claim, (operation, attempts))| checked(claim, operation, attempts))
+                    .collect();
             }
             Err(error) if error.kind() == StoreErrorKind::Unreadable && claims.len() > 1 => {
                 let mut fetched = Vec::with_capacity(claims.len());
@@ -165,8 +173,12 @@ async fn fetch(
                 // A damaged request stays damaged, and is never sent.
                 tracing::error!(?seqs, %error, "a stored request is damaged and is not sent");
                 let message = format!("its stored request cannot be read, and was not sent: {error}");
-                let verdict = Verdict::Rejected(Fault::new(FaultClass::Validation, message));
-                return claims.into_iter().map(|claim| (claim, Err(verdict.clone()))).collect();
+                let fault = Fault::new(FaultClass::Validation, message);
+                let failed = |claim: Claim| {
+                    let verdict = unsent(&claim, fault.clone());
+                    (claim, Err(verdict))
+                };
+                return claims.into_iter().map(failed).collect();
             }
             Err(error) => {
                 tracing::debug!(%error, "payloads cannot be read now; retrying");
@@ -178,16 +190,45 @@ async fn fetch(
 }
 
 /// Checks that what is sent is what was accepted.
-fn checked((claim, found): (Claim, Option<StoredOperation>)) -> FetchedClaim {
-    let operation = match found {
-        Some(operation) if matches_claim(&claim, &operation) => Ok(operation),
+fn checked(claim: Claim, found: Option<StoredOperation>, attempts: Vec<StoredAttempt>) -> FetchedClaim {
+    let attempt = attempts.into_iter().find(|attempt| attempt.fence == claim.fence);
+    let ready = match found {
+        Some(operation) if matches_claim(&claim, &operation) => {
+            Ok(ReadyCall { claim: claim.clone(), operation, attempt })
+        }
         Some(_) => Err(missing(&claim, "the store has a different request in its place")),
         None => Err(missing(&claim, "its payload is no longer stored")),
     };
-    (claim, operation)
+    (claim, ready)
+}
+
+/// Reads operations, and for those that are polled their attempts.
+async fn read(
+    store: &dyn Store,
+    partition: Partition,
+    claims: &[Claim],
+) -> tidegate_store::Result<Vec<(Option<StoredOperation>, Vec<StoredAttempt>)>> {
+    let seqs: Vec<Seq> = claims.iter().map(|claim| claim.seq).collect();
+    let operations = store.load_operations(partition, seqs).await?;
+    let polled: Vec<Seq> = claims.iter().filter(|claim| claim.poll).map(|claim| claim.seq).collect();
+    let mut attempts = match polled.is_empty() {
+        true => Vec::new(),
+        false => store.read_attempts(partition, polled).await?,
+    }
+    .into_iter();
+    let with_attempts = |(claim, operation): (&Claim, Option<StoredOperation>)| {
+        let attempts = if claim.poll { attempts.next().unwrap_or_default() } else { Vec::new() };
+        (operation, attempts)
+    };
+    Ok(claims.iter().zip(operations).map(with_attempts).collect())
 }
 
 fn missing(claim: &Claim, message: &str) -> Verdict {
     tracing::error!(seq = claim.seq.0, message, "a stored request is missing and is not sent");
-    Verdict::Rejected(Fault::new(FaultClass::Transient, message))
+    unsent(claim, Fault::new(FaultClass::Transient, message))
+}
+
+/// The verdict on a claim that cannot be sent. A job that was accepted is still awaited.
+fn unsent(claim: &Claim, fault: Fault) -> Verdict {
+    if claim.poll { Verdict::Unknown(fault) } else { Verdict::Rejected(fault) }
 }

@@ -101,7 +101,7 @@ impl KeyStore {
         }
     }
 
-    fn try_settle<'a>(&'a self, ticket: &KeyClaim, last: &KeySettleAction) -> StoreFuture<'a, bool> {
+    fn try_settle<'a>(&'a self, ticket: &'a KeyClaim, last: &KeySettleAction) -> StoreFuture<'a, bool> {
         let (store, name, token) = (&self.0.store, &ticket.record_key, ticket.token);
         match last {
             KeySettleAction::Answer(bytes) => store.complete_record(name, token, bytes.clone()),

@@ -96,17 +96,14 @@ impl SharedBucket {
         }
     }
 
-    /// Settles, and trusts the API where it reports fewer tokens than known. A higher figure is
-    /// never trusted: calls in flight have not reached the API yet.
+    /// Settles, and trusts the API where it reports fewer tokens than known.
     pub(crate) async fn settle_reported(&self, settlement: Settlement, remaining: Option<u64>) -> Result<()> {
         let level: Option<Level> = self.store().settle_bucket(self.name(), settlement).await?;
-        if let (Some(level), Some(remaining)) = (level, remaining)
-            && level.tokens > remaining
-        {
+        let lower = level.zip(remaining).and_then(|(level, remaining)| level.lowering_to(remaining));
+        if let Some(lower) = lower {
             // Two processes that learn the same at once take it twice. That errs on the safe side,
             // and only once: a level below the reported one is left alone.
-            let beyond = Settlement { reserved: 0, actual: level.tokens - remaining };
-            self.store().settle_bucket(self.name(), beyond).await?;
+            self.store().settle_bucket(self.name(), lower).await?;
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 //! from one or several buckets. They belong to no owner and no upstream; the figures come with the
 //! request, and a request without figures uses those of the last one.
 
+mod settle;
+
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -11,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tidegate_core::bounds::{BUCKETS_MAX, NAME_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Level, ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::bucket::{Level, ReservationRequest, ReserveOutcome};
 use tidegate_core::time::millis_up;
 use tidegate_store::NamedPage;
 
@@ -113,19 +115,13 @@ fn no_such_bucket(name: &str) -> Error {
     Error::new(ErrorCode::NoLimit, format!("There is no bucket {:?}.", truncate_name(name))).field("name")
 }
 
-/// Handles a POST to a bucket. Its name may contain slashes, so the action after it is parsed here.
+/// Handles a POST to a bucket.
 pub(super) async fn post(
     State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    if let Some(name) = path.strip_suffix("/reserve") {
-        return reserve(&house, name, body).await;
-    }
-    if let Some(name) = path.strip_suffix("/settle") {
-        return settle(&house, name, body).await;
-    }
-    Err(no_post_route("buckets", &path).into())
+    post_below(&house, "buckets", &path, body).await
 }
 
 /// The same under the first path that reservations had.
@@ -134,10 +130,18 @@ pub(super) async fn post_to_limit(
     Path(path): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    match path.strip_suffix("/reserve") {
-        Some(name) => reserve(&house, name, body).await,
-        None => Err(no_post_route("limits", &path).into()),
+    post_below(&house, "limits", &path, body).await
+}
+
+/// A bucket's name may contain slashes, so the action after it is parsed here.
+async fn post_below(house: &ServerState, list: &str, path: &str, body: RequestBody) -> HandlerResult {
+    if let Some(name) = path.strip_suffix("/reserve") {
+        return reserve(house, name, body).await;
     }
+    if let Some(name) = path.strip_suffix("/settle") {
+        return settle::settle(house, name, body).await;
+    }
+    Err(no_post_route(list, path).into())
 }
 
 fn no_post_route(list: &str, path: &str) -> Error {
@@ -168,28 +172,6 @@ async fn reserve(house: &ServerState, name: &str, body: RequestBody) -> HandlerR
     let mut remaining = remaining.into_iter().map(to_tokens);
     let tokens_remaining = remaining.next().unwrap_or_default();
     Ok(Json(ReserveOut { allowed, delay_ms, tokens_remaining, with: remaining.collect() }).into_response())
-}
-
-/// Corrects a reservation by its real cost.
-async fn settle(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
-    #[derive(Serialize)]
-    struct SettledBucketOut {
-        tokens_remaining: f64,
-    }
-    let body = body.read().await?;
-    let Fields { values: [reserved, actual], mut problems } = read(&body, &["reserved", "actual"])?;
-    problems.check(check_name(name));
-    let figure = |field: Field<'_>| {
-        let figure = field.figure(0.0..=TOKENS_MAX as f64)?;
-        figure.map(to_micro).ok_or_else(|| missing(field.name))
-    };
-    let reserved = problems.check(figure(Field { name: "reserved", raw: reserved }));
-    let actual = problems.check(figure(Field { name: "actual", raw: actual }));
-    problems.finish()?;
-    let settlement = Settlement { reserved, actual };
-    let level = house.store.settle_bucket(name, settlement).await.map_err(Error::from)?;
-    let level = level.ok_or_else(|| no_such_bucket(name))?;
-    Ok(Json(SettledBucketOut { tokens_remaining: to_tokens(level.tokens) }).into_response())
 }
 
 fn to_tokens(micro: u64) -> f64 {

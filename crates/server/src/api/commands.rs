@@ -22,8 +22,11 @@ pub(super) async fn cancel(
     State(app): State<SharedPartition>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
+    body: RequestBody,
 ) -> HandlerResult {
-    let view = app.engine.cancel(parse_id(&text)?).await?;
+    let id = parse_id(&text)?;
+    body.read_empty().await?;
+    let view = app.engine.cancel(id).await?;
     operation_response("canceled", &caller, &view)
 }
 
@@ -31,8 +34,11 @@ pub(super) async fn rerun(
     State(app): State<SharedPartition>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
+    body: RequestBody,
 ) -> HandlerResult {
-    let view = app.engine.rerun(parse_id(&text)?).await?;
+    let id = parse_id(&text)?;
+    body.read_empty().await?;
+    let view = app.engine.rerun(id).await?;
     operation_response("run again", &caller, &view)
 }
 

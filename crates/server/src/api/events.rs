@@ -116,19 +116,20 @@ impl EventStream {
         if !self.wanted.passes(&event.change) {
             return None;
         }
-        let ended = match &event.change {
-            Change::Operation { id, state, .. } if self.wanted.results && state.is_ended() => {
-                (self.find)(*id).map(|engine| (engine, *id))
+        let (wanted, with_result) = match &event.change {
+            Change::Operation { id, state, labels, .. } => {
+                let with_result = self.wanted.results && state.is_ended();
+                (Some(*id).filter(|_| with_result || labels.is_none()), with_result)
             }
-            _ => None,
+            _ => (None, false),
         };
         // An operation that was removed, or that this node no longer owns, comes without its
         // result.
-        let view = match ended {
+        let view = match wanted.and_then(|id| Some(((self.find)(id)?, id))) {
             Some((engine, id)) => engine.get(id).await.ok(),
             None => None,
         };
-        message(event, view.as_ref())
+        message(event, view.as_ref(), with_result)
     }
 }
 
@@ -179,6 +180,10 @@ enum Data<'a> {
         group: &'a str,
         kind: &'a str,
         attempt: u16,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        upstream: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dedupe_key: Option<&'a str>,
         #[serde(flatten)]
         ended: Option<EndOut<'a>>,
     },
@@ -194,13 +199,21 @@ enum Data<'a> {
     },
 }
 
-fn message(event: &Event, ended: Option<&OperationView>) -> Option<Message> {
+fn message(event: &Event, view: Option<&OperationView>, with_result: bool) -> Option<Message> {
     let at = Timestamp(event.at);
     let (name, data) = match &event.change {
-        Change::Operation { id, group, kind, state, attempt } => {
-            let (id, state) = (id.to_string(), state.as_str());
-            let ended = ended.map(EndOut::new);
-            ("operation", Data::Operation { at, id, state, group, kind, attempt: *attempt, ended })
+        Change::Operation { id, group, kind, state, attempt, labels } => {
+            let (id, state, attempt) = (id.to_string(), state.as_str(), *attempt);
+            let ended = view.filter(|_| with_result).map(EndOut::new);
+            let (upstream, dedupe_key) = match (labels, view) {
+                (Some(labels), _) => (labels.upstream.as_deref(), labels.dedupe_key.as_deref()),
+                (None, Some(view)) => (view.upstream.as_deref(), view.dedupe_key.as_deref()),
+                (None, None) => (None, None),
+            };
+            (
+                "operation",
+                Data::Operation { at, id, state, group, kind, attempt, upstream, dedupe_key, ended },
+            )
         }
         Change::Group { group, now } => ("group", Data::Group { at, group, now }),
         Change::Limit { limit, now } => ("limit", Data::Limit { at, limit, now }),

@@ -134,7 +134,9 @@ pub(super) async fn resume(
     State(app): State<SharedPartition>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
+    body: RequestBody,
 ) -> HandlerResult {
+    body.read_empty().await?;
     app.engine.resume(&name).await?;
     tracing::info!(group = name, caller = &*caller, "group resumed");
     match app.engine.group(&name).await {

@@ -53,6 +53,11 @@ impl LimitPage {
     }
 }
 
+pub(super) async fn show(State(app): State<SharedPartition>, Path(name): Path<String>) -> HandlerResult {
+    let view = app.engine.limit(&name).await?;
+    Ok(Json(LimitOut::new(&view)).into_response())
+}
+
 pub(super) async fn change(
     State(app): State<SharedPartition>,
     Extension(Caller(caller)): Extension<Caller>,

@@ -121,14 +121,13 @@ mod tests {
         ];
         let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
         let scope = match route.access {
-            Access::Scoped(scope) => scope.as_str(),
+            Access::Scoped(scope) | Access::Completion(scope) => scope.as_str(),
             Access::Open | Access::Nodes => "",
         };
         let path = route.path.replace("{*", "{");
         // In the table of routes, the part after the name belongs to the name's parameter.
         let behind: &[&str] = match (method, path.as_str()) {
-            ("POST", "/v1/limits/{name}") => &["/reserve"],
-            ("POST", "/v1/buckets/{name}") => &["/reserve", "/settle"],
+            ("POST", "/v1/limits/{name}" | "/v1/buckets/{name}") => &["/reserve", "/settle"],
             _ => &[""],
         };
         behind.iter().map(|word| format!("{method} {path}{word} {scope}")).collect()

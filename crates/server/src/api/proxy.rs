@@ -1,12 +1,14 @@
 //! `/proxy/{upstream}/…`: submits a client's request, waits for its end and returns the upstream's
 //! response. A client that disconnects leaves nothing in the queue; a call in flight continues.
 
+use std::time::Duration;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use tidegate::{OperationView, Submission};
-use tidegate_core::{OperationId, State as OperationState};
+use tidegate_core::{FaultClass, OperationId, State as OperationState};
 use tidegate_upstream::http::ResponseWaiter;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -108,7 +110,13 @@ async fn submit_and_wait(
         }
         Err(error) => {
             telemetry::record_refused(&error);
-            response::submit_error_response(&method, error)
+            match error.earliest {
+                Some(earliest) => {
+                    let (now, wait) = (app.server.clock.now(), app.server.pacing.config.wait);
+                    response::too_late_response(earliest, now, wait)
+                }
+                None => response::submit_error_response(&method, error),
+            }
         }
     };
     // The client may have disconnected.
@@ -173,28 +181,44 @@ impl PendingResponse<'_> {
                 }
             };
             match found {
-                Ok(view) if view.state.is_ended() => return self.ended_response(&view),
+                Ok(view) if view.state.is_ended() => return self.ended_response(&view).await,
                 Ok(_) if Instant::now() < end => {}
-                Ok(_) => return self.timeout_response(self.app.engine.withdraw(id).await, wait.as_secs()),
+                Ok(_) => return self.timeout_response(wait.as_secs()).await,
                 Err(error) => return self.lost_response(&error),
             }
         }
     }
 
-    fn ended_response(&self, view: &OperationView) -> Response {
+    async fn ended_response(&self, view: &OperationView) -> Response {
         // A response that arrived and ended at the same moment.
         if let Some(streaming) = self.expected.take_streaming() {
             return response::streamed_response(&self.method, view.id, streaming);
         }
-        response::ended_response(&self.method, view, self.expected.take())
+        let fault = view.fault.as_ref();
+        let is_throttled = fault.is_some_and(|fault| fault.class == FaultClass::RateLimited);
+        let opens = if is_throttled { self.gate_opens(view).await } else { None };
+        response::ended_response(&self.method, view, self.expected.take(), opens)
     }
 
-    fn timeout_response(&self, withdrawn: tidegate::Result<OperationView>, waited_s: u64) -> Response {
-        match withdrawn {
-            Ok(view) if view.state == OperationState::Canceled => {
-                response::timeout_response(self.id, true, waited_s)
-            }
-            Ok(view) if view.state.is_ended() => self.ended_response(&view),
+    /// How long the gate of its upstream stays closed.
+    async fn gate_opens(&self, view: &OperationView) -> Option<Duration> {
+        let gate = self.app.engine.limit(view.upstream.as_deref()?).await.ok()?;
+        Some(gate.frozen_until?.since(self.app.server.clock.now()))
+    }
+
+    /// The response when the time to wait is over. It withdraws the operation.
+    async fn timeout_response(&self, waited_s: u64) -> Response {
+        let reason = self.app.engine.why(self.id).await.ok().filter(|why| why.waiting_for == "bucket");
+        let starts_at = reason.and_then(|why| why.starts_at.or(why.until));
+        match self.app.engine.withdraw(self.id).await {
+            Ok(view) if view.state == OperationState::Canceled => match starts_at {
+                Some(at) => {
+                    let after = at.since(self.app.server.clock.now());
+                    response::limited_response(self.id, after, waited_s)
+                }
+                None => response::timeout_response(self.id, true, waited_s),
+            },
+            Ok(view) if view.state.is_ended() => self.ended_response(&view).await,
             _ => response::timeout_response(self.id, false, waited_s),
         }
     }

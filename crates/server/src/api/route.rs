@@ -20,6 +20,9 @@ pub(crate) enum Access {
     Open,
     /// Callers whose token has this scope.
     Scoped(TokenScope),
+    /// Callers whose token has this scope, and callers with a completion token, which the handler
+    /// verifies.
+    Completion(TokenScope),
     /// Nodes that share the store, by their secret.
     Nodes,
 }
@@ -72,6 +75,7 @@ pub(crate) struct RouteSpec {
 }
 
 /// Which part of a server serves a route, alone and in a cluster.
+#[expect(clippy::large_enum_variant, reason = "a hundred records, built once at the start")]
 pub(crate) enum RouteService {
     /// Any node, without any state.
     Stateless(MethodRouter),
@@ -94,6 +98,16 @@ pub(crate) struct Route {
 }
 
 impl RouteSpec {
+    /// Returns the same route, also for callers with a completion token, which the handler has to
+    /// verify.
+    pub(super) fn or_completion_token(self) -> Self {
+        let access = match self.access {
+            Access::Scoped(scope) => Access::Completion(scope),
+            access => access,
+        };
+        Self { access, ..self }
+    }
+
     /// Attaches a handler, which gets the bound of its body from here.
     pub(crate) fn handle<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
         self,

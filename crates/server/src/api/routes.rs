@@ -12,8 +12,8 @@ use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, delete, get, page as html, post, proxied, put};
 use super::{
-    buckets, cluster, commands, costs, deployments, events, groups, health, keys, leases, limits, openapi,
-    operations, outbox, proxy, submit,
+    buckets, cluster, commands, complete, costs, deployments, entities, events, groups, health, keys, leases,
+    limits, openapi, operations, outbox, proxy, submit,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.
@@ -23,6 +23,7 @@ pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstr
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = operation_routes();
     routes.extend(shared_state_routes());
+    routes.extend(entity_routes());
     routes.extend(key_routes());
     routes.extend(server_routes());
     routes.extend(page_routes());
@@ -46,6 +47,9 @@ fn operation_routes() -> Vec<Route> {
             .partition(Rule::Operation, commands::rerun),
         post("/v1/operations/{id}/resolve", Operate, NoQuery, Small, Never)
             .partition(Rule::Operation, commands::resolve),
+        post("/v1/operations/{id}/complete", Operate, AnyQuery, Operation, Always)
+            .or_completion_token()
+            .partition(Rule::Completion, complete::complete),
         post("/v1/deployments", Write, NoQuery, Operation, Never)
             .partition(Rule::Deployment, deployments::begin),
         get("/v1/groups", Read, AnyQuery).partition(Rule::Groups, groups::list),
@@ -55,6 +59,7 @@ fn operation_routes() -> Vec<Route> {
         post("/v1/groups/{group}/resume", Operate, NoQuery, Small, Always)
             .partition(Rule::Group, groups::resume),
         get("/v1/limits", Read, AnyQuery).partition(Rule::Limits, limits::list),
+        get("/v1/limits/{*name}", Read, NoQuery).partition(Rule::Limit, limits::show),
         put("/v1/limits/{*name}", Operate, NoQuery, Small).partition(Rule::Limit, limits::change),
     ];
     routes.extend(
@@ -82,6 +87,19 @@ fn shared_state_routes() -> Vec<Route> {
         get("/v1/costs", Read, AnyQuery).store(costs::show),
         get("/v1/deployments", Read, AnyQuery).store(deployments::list),
         get("/v1/deployments/{id}", Read, NoQuery).store(deployments::show),
+    ]
+}
+
+/// Entities of other modules, on this node's bus.
+fn entity_routes() -> Vec<Route> {
+    vec![
+        get("/v1/entities/{type}/{id}", Read, AnyQuery).store(entities::show),
+        post("/v1/entities/events", Write, NoQuery, Operation, Always).store(entities::publish),
+        get("/v1/sources", Read, NoQuery).store(entities::sources),
+        put("/v1/sources/{type}", Operate, NoQuery, Small).store(entities::register),
+        delete("/v1/sources/{type}", Operate, NoQuery, Always).store(entities::unregister),
+        get("/v1/flights", Read, AnyQuery).store(entities::flights),
+        get("/schemas/{name}", Open, NoQuery).stateless(entities::schema),
     ]
 }
 

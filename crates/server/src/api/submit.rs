@@ -5,14 +5,15 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate::Receipt;
-use tidegate_core::State as OperationState;
 use tidegate_core::bounds::BATCH_ACCEPT_MAX;
+use tidegate_core::{OperationId, State as OperationState};
 use tokio::time::Instant;
 
 use super::HandlerResult;
-use crate::edge::content::RequestBody;
+use crate::edge::content::{self, RequestBody};
 use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
+use crate::edge::repeated_submission::RepeatedOperation;
 use crate::edge::request_id::RequestId;
 use crate::error::{Error, Result};
 use crate::state::SharedPartition;
@@ -24,6 +25,7 @@ use crate::wire::{request, submission};
 pub(super) async fn submit_one(
     State(app): State<SharedPartition>,
     Extension(RequestId(request_id)): Extension<RequestId>,
+    repeated: Option<Extension<RepeatedOperation>>,
     headers: HeaderMap,
     mut query: Query,
     body: RequestBody,
@@ -31,8 +33,13 @@ pub(super) async fn submit_one(
     let started = Instant::now();
     let wait = WaitPreference::read(&mut query, &headers);
     query.finish()?;
+    if let (Some(Extension(RepeatedOperation { id, deduplicated })), Some(wait)) = (repeated, wait) {
+        return wait_for_outcome(&app, id, deduplicated, wait).await;
+    }
     let body = body.read().await?;
-    let submission = submission::parse_one(&body, &request_id).inspect_err(telemetry::record_refused)?;
+    let submission = submission::parse_one(&body, &request_id)
+        .map_err(|error| content::explain_format(error, &headers))
+        .inspect_err(telemetry::record_refused)?;
     drop(body);
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
     let receipt =
@@ -40,27 +47,32 @@ pub(super) async fn submit_one(
     let receipt = receipt.inspect_err(telemetry::record_refused)?;
     telemetry::record_accepted(started, receipt.deduplicated);
     if let Some(wait) = wait {
-        return wait_for_end(&app, receipt, wait).await;
+        return wait_for_outcome(&app, receipt.id, receipt.deduplicated, wait).await;
     }
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
 }
 
-/// Waits for the operation to end, or for the timeout, and returns it. It is accepted in either
-/// case.
-async fn wait_for_end(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
+/// Waits for the outcome of the operation, or for the timeout, and returns it. It is accepted in
+/// either case.
+async fn wait_for_outcome(
+    app: &SharedPartition,
+    id: OperationId,
+    deduplicated: bool,
+    wait: WaitPreference,
+) -> HandlerResult {
     let view = tokio::select! {
-        view = app.engine.wait(receipt.id, wait.most) => view?,
-        () = app.server.stopping.cancelled() => app.engine.get(receipt.id).await?,
+        view = app.engine.wait_for_outcome(id, wait.most) => view?,
+        () = app.server.stopping.cancelled() => app.engine.get(id).await?,
     };
     let operation = OperationOut::whole(&view);
-    let body = Json(AwaitedOperationOut { operation, deduplicated: receipt.deduplicated });
-    let mut response = (waited_status(view.state, receipt.deduplicated), body).into_response();
+    let body = Json(AwaitedOperationOut { operation, deduplicated });
+    let mut response = (waited_status(view.state, deduplicated), body).into_response();
     wait.mark_applied(&mut response);
     Ok(response)
 }
 
-/// The status after a wait: 202 if the operation has not ended.
+/// The status after a wait: 202 if the operation has no outcome yet.
 pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> StatusCode {
     let is_over = state.is_ended() || state == OperationState::Unknown;
     if is_over || deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED }
@@ -69,11 +81,13 @@ pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> Status
 pub(super) async fn submit_batch(
     State(app): State<SharedPartition>,
     Extension(RequestId(request_id)): Extension<RequestId>,
+    headers: HeaderMap,
     body: RequestBody,
 ) -> HandlerResult {
     let started = Instant::now();
     let body = body.read().await?;
-    let read = submission::parse_batch(&body, BATCH_ACCEPT_MAX, &request_id)?;
+    let read = submission::parse_batch(&body, BATCH_ACCEPT_MAX, &request_id)
+        .map_err(|error| content::explain_format(error, &headers))?;
     drop(body);
     let mut places = Vec::with_capacity(read.len());
     let mut good = Vec::with_capacity(read.len());
@@ -125,7 +139,7 @@ fn whole_batch_error(answers: &[Result<Receipt>]) -> Option<Error> {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::{OperationId, Seq, State, Time};
+    use tidegate_core::{Seq, State, Time};
 
     use super::*;
     use crate::error::ErrorCode;

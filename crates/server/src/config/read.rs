@@ -3,11 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tidegate_upstream::http::target::BaseUrl;
+
 use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, cluster, exposure_message, failure, idempotency, pacing, token, upstream,
+    Config, Overrides, ParseContext, cluster, exposure_message, failure, hydration, idempotency, pacing,
+    token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 
@@ -26,6 +29,7 @@ pub(super) fn read(
     let drain = server.integer("drain_s", 0..=86_400, problems);
     let connections_max = server.integer("connections_max", 1..=1_000_000, problems);
     let read_timeout = server.integer("read_timeout_s", 1..=3_600, problems);
+    let public_url = server.text("public_url", problems).and_then(|found| read_public_url(found, problems));
     server.finish(problems);
     let mut store = root.section("store", problems);
     let url = store.text("url", problems);
@@ -43,6 +47,7 @@ pub(super) fn read(
     let cluster = cluster::read(root, reading);
     let idempotency = idempotency::read(root, reading);
     let pacing = pacing::read(root, reading);
+    let hydration = hydration::read(root, reading);
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let tokens = root.sections("token", problems);
@@ -70,6 +75,7 @@ pub(super) fn read(
         drain: Duration::from_secs(drain?),
         connections_max: usize::try_from(connections_max?).ok()?,
         read_timeout: Duration::from_secs(read_timeout?),
+        public_url,
         store_url: store_url?,
         archive_url,
         retention: Duration::from_secs(retention?),
@@ -83,6 +89,7 @@ pub(super) fn read(
         cluster: cluster?,
         idempotency: idempotency?,
         pacing: pacing?,
+        hydration: hydration?,
     })
 }
 
@@ -95,6 +102,21 @@ pub(super) fn reject_duplicates(sections: &[Section<'_>], problems: &mut Vec<Con
             problems.push(section.problem_at("name", message));
         }
     }
+}
+
+/// Reads the URL at which services call back; an empty one means that they cannot.
+fn read_public_url(found: LocatedValue<String>, problems: &mut Vec<ConfigProblem>) -> Option<String> {
+    if found.value.is_empty() {
+        return None;
+    }
+    let is_usable = BaseUrl::parse(&found.value).is_ok();
+    if !is_usable {
+        problems.push(
+            found.problem("It must be a URL without user and query, such as https://tidegate.example.com."),
+        );
+        return None;
+    }
+    Some(found.value)
 }
 
 fn read_listen(

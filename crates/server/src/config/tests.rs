@@ -1,5 +1,7 @@
 //! Valid configurations, and the problems that are reported for invalid ones.
 
+mod server_errors;
+
 use insta::assert_snapshot;
 
 use super::*;
@@ -89,7 +91,7 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; known keys: cluster, idempotency, on_failure, pacing, server, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: cluster, hydration, idempotency, on_failure, pacing, server, store, token, upstream.
     ");
 }
 
@@ -237,18 +239,6 @@ fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     "#);
 }
 
-/// OPS-23: what server errors mean is the dialect's default unless it is configured, and any other
-/// word is refused with its location.
-#[test]
-fn ops_23_server_errors_are_configured_for_an_upstream() {
-    let upstream = |more: &str| format!("[[upstream]]\nname = \"a\"\nbase_url = \"http://a\"\n{more}");
-    let parsed = |more: &str| parse(&upstream(more)).unwrap().upstreams[0].server_errors;
-    assert_eq!(parsed(""), None);
-    assert_eq!(parsed("server_errors = \"unknown\""), Some(ServerErrors::Unknown));
-    assert_eq!(parsed("dialect = \"discord\"\nserver_errors = \"retry\""), Some(ServerErrors::Retry));
-    assert_snapshot!(wrong(&upstream("server_errors = \"maybe\"")), @r#"tidegate.toml:4:17: upstream[0].server_errors: It must be "retry" or "unknown"."#);
-}
-
 /// OPS-25: rules for failures keep their order, and problems are reported with their locations.
 #[test]
 fn ops_25_rules_for_failures_are_read() {
@@ -329,7 +319,7 @@ fn a_misspelled_variable_is_refused() {
     let echo = "[[upstream]]\nname = \"e\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"TIDEGATE_ECHO\"";
     let problems = Config::parse("f", echo, &env, &Overrides::default(), &set).unwrap_err();
     assert_snapshot!(problems, @r"
-    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_CLUSTER_ADVERTISE, TIDEGATE_CLUSTER_PARTITIONS, TIDEGATE_CLUSTER_TOKEN_ENV, TIDEGATE_ECHO, TIDEGATE_IDEMPOTENCY_ANSWER_MAX, TIDEGATE_IDEMPOTENCY_DIALECT, TIDEGATE_IDEMPOTENCY_FINGERPRINT, TIDEGATE_IDEMPOTENCY_IN_FLIGHT, TIDEGATE_IDEMPOTENCY_KEEP_CLIENT_ERRORS, TIDEGATE_IDEMPOTENCY_KEEP_SERVER_ERRORS, TIDEGATE_IDEMPOTENCY_KEY_ALPHABET, TIDEGATE_IDEMPOTENCY_LEASE_S, TIDEGATE_IDEMPOTENCY_ON_UNKNOWN, TIDEGATE_IDEMPOTENCY_SEAL_KEY_ENV, TIDEGATE_IDEMPOTENCY_STORE_AWAY, TIDEGATE_IDEMPOTENCY_TTL_S, TIDEGATE_IDEMPOTENCY_WAIT_MS, TIDEGATE_LOG, TIDEGATE_PACING_MAX_ATTEMPTS, TIDEGATE_PACING_REWRITE_LINKS, TIDEGATE_PACING_WAIT_S, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_ARCHIVE, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
+    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_CLUSTER_ADVERTISE, TIDEGATE_CLUSTER_PARTITIONS, TIDEGATE_CLUSTER_TOKEN_ENV, TIDEGATE_ECHO, TIDEGATE_HYDRATION_COPIES_MAX, TIDEGATE_HYDRATION_IN_FLIGHT_WINDOW_MS, TIDEGATE_HYDRATION_MAX_RETRIES, TIDEGATE_HYDRATION_NEGATIVE_CACHE_TTL_MS, TIDEGATE_HYDRATION_QUESTIONS_PER_S, TIDEGATE_HYDRATION_RETRY_BACKOFF_MS, TIDEGATE_HYDRATION_WAIT_TIMEOUT_MS, TIDEGATE_IDEMPOTENCY_ANSWER_MAX, TIDEGATE_IDEMPOTENCY_DIALECT, TIDEGATE_IDEMPOTENCY_FINGERPRINT, TIDEGATE_IDEMPOTENCY_IN_FLIGHT, TIDEGATE_IDEMPOTENCY_KEEP_CLIENT_ERRORS, TIDEGATE_IDEMPOTENCY_KEEP_SERVER_ERRORS, TIDEGATE_IDEMPOTENCY_KEY_ALPHABET, TIDEGATE_IDEMPOTENCY_LEASE_S, TIDEGATE_IDEMPOTENCY_ON_UNKNOWN, TIDEGATE_IDEMPOTENCY_SEAL_KEY_ENV, TIDEGATE_IDEMPOTENCY_STORE_AWAY, TIDEGATE_IDEMPOTENCY_TTL_S, TIDEGATE_IDEMPOTENCY_WAIT_MS, TIDEGATE_LOG, TIDEGATE_PACING_MAX_ATTEMPTS, TIDEGATE_PACING_REWRITE_LINKS, TIDEGATE_PACING_WAIT_S, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_PUBLIC_URL, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_ARCHIVE, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
     TIDEGATE_SERVER_WORKER: There is no such variable; did you mean TIDEGATE_SERVER_WORKERS?
     TIDEGATE_STORE_ULR: There is no such variable; did you mean TIDEGATE_STORE_URL?
     ");

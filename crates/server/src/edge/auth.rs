@@ -77,7 +77,10 @@ fn credential(headers: &HeaderMap) -> Option<String> {
     }
     if scheme.eq_ignore_ascii_case("basic") {
         let login = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
-        return login.split_once(':').map(|(_, password)| password.to_owned());
+        // Some clients send a token as the user, without a password.
+        let token =
+            |(user, password): (&str, &str)| if password.is_empty() { user } else { password }.to_owned();
+        return login.split_once(':').map(token);
     }
     None
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use futures_util::StreamExt;
 use tidegate_core::bounds::{DISCARDED_LEN_MAX, PAYLOAD_LEN_MAX};
 use tidegate_idempotency::KeyAdmin;
@@ -13,6 +15,7 @@ use tidegate_idempotency::KeyAdmin;
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::{PartitionState, ServerState};
 use crate::wire::error::ApiError;
+use crate::wire::object::{NOT_JSON, read as read_object, truncate_name};
 
 /// The largest body that a route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,12 @@ pub(crate) struct RequestBody {
 impl RequestBody {
     pub(crate) async fn read(self) -> Result<Bytes> {
         read(self.body, self.len_max, self.timeout).await
+    }
+
+    /// Reads a body in which nothing is expected: none, or an object without fields.
+    pub(crate) async fn read_empty(self) -> Result<()> {
+        let body = self.read().await?;
+        if body.is_empty() { Ok(()) } else { read_object(&body, &[])?.problems.finish() }
     }
 
     /// Reads the body, or the beginning of one that is longer than the bound.
@@ -132,6 +141,21 @@ pub(crate) async fn read_or_stream(body: Body, most: usize, within: Duration) ->
         tokio::time::timeout(within, gathered).await.unwrap_or_else(|_| Err(timeout_error(within)))?;
     let first = Bytes::from(first);
     Ok(if is_whole { IncomingBody::Whole(first) } else { IncomingBody::Partial { first, rest, len } })
+}
+
+/// Adds to the error about a body that is not JSON what its headers say that it is.
+pub(crate) fn explain_format(mut error: Error, headers: &HeaderMap) -> Error {
+    if error.code != ErrorCode::Malformed || !error.message.starts_with(NOT_JSON) {
+        return error;
+    }
+    let value = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let said = match (value(CONTENT_ENCODING), value(CONTENT_TYPE)) {
+        (Some(coding), _) => format!("Content-Encoding {}, which is not read here", truncate_name(coding)),
+        (None, Some(kind)) if !kind.contains("json") => format!("Content-Type {}", truncate_name(kind)),
+        _ => return error,
+    };
+    error.message = format!("{} It has {said}; send JSON as it is.", error.message);
+    error
 }
 
 fn timeout_error(within: Duration) -> Error {

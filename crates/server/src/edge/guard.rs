@@ -15,6 +15,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use tidegate_idempotency::HEADER;
 
 use super::auth::{self, Caller, PeerAddr};
+use super::completion_token;
 use super::node_secret::NodeSecret;
 use super::query::Query;
 use super::{idempotency, origin, request_id};
@@ -180,11 +181,14 @@ impl RouteCheck {
                 Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
                 _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),
             },
-            (Access::Scoped(scope), CallerPolicy::Configured(house)) => {
+            (Access::Completion(_), _) if completion_token::find(head).is_some() => {
+                Ok(Caller::named(completion_token::CALLER))
+            }
+            (Access::Scoped(scope) | Access::Completion(scope), CallerPolicy::Configured(house)) => {
                 auth::admit(house, scope, peer, head.uri.path(), &head.headers)
             }
-            (Access::Scoped(_), CallerPolicy::ThisMachine) => auth::admit_local(peer),
-            (Access::Scoped(_), CallerPolicy::Everybody) => {
+            (Access::Scoped(_) | Access::Completion(_), CallerPolicy::ThisMachine) => auth::admit_local(peer),
+            (Access::Scoped(_) | Access::Completion(_), CallerPolicy::Everybody) => {
                 Err(Error::new(ErrorCode::Forbidden, "This is served to this machine only."))
             }
         }

@@ -15,6 +15,7 @@ use tower::{Layer, Service};
 use crate::config::Config;
 use crate::edge::auth::Caller;
 use crate::edge::content;
+use crate::edge::repeated_submission::RepeatableSubmission;
 use crate::error::{Error, ErrorCode, Result};
 use crate::path_map::PathMap;
 use crate::state::ServerState;
@@ -46,15 +47,20 @@ pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<Idempot
 
 /// Runs a request with a key once. Its caller was admitted before.
 pub(crate) async fn run(house: &ServerState, body_max: usize, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let body = match content::read(body, body_max, house.read_timeout).await {
         Ok(body) => body,
         Err(error) => return ApiError(error).into_response(),
     };
     let once = house.idempotency.get(parts.uri.path());
-    match call_layer(once, Request::from_parts(parts, Body::from(body)), next).await {
+    let submission = RepeatableSubmission::split(&mut parts);
+    let response = match call_layer(once, Request::from_parts(parts, Body::from(body)), next.clone()).await {
         Ok(response) => response.into_response(),
         Err(never) => match never {},
+    };
+    match submission {
+        Some(submission) => submission.respond(response, next).await,
+        None => response,
     }
 }
 
@@ -64,7 +70,9 @@ type LayerResponse = axum::http::Response<tidegate_idempotency::LayerBody>;
 fn call_layer(once: &IdempotencyLayer, request: Request, next: Next) -> LayerFuture {
     let handler = move |request: axum::http::Request<tidegate_idempotency::LayerBody>| {
         let next = next.clone();
-        async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
+        let (mut parts, body) = request.into_parts();
+        RepeatableSubmission::restore(&mut parts);
+        async move { Ok::<_, Infallible>(next.run(Request::from_parts(parts, Body::new(body))).await) }
     };
     // A service made of a function is always ready.
     once.layer(tower::service_fn(handler)).call(request)

@@ -51,11 +51,7 @@ impl NodeSecret {
     /// # Errors
     /// When the store cannot be used, or the system has no randomness.
     pub(crate) async fn from_store(store: Arc<dyn Store>) -> Result<Self> {
-        let mut offered = [0; SECRET_LEN];
-        getrandom::fill(&mut offered).map_err(|error| {
-            Error::new(ErrorCode::Internal, format!("The system has no randomness: {error}."))
-        })?;
-        let secret = store.ensure_secret(offered).await?;
+        let secret = store.ensure_secret(random()?).await?;
         let seen = Mutex::new(CachedSecret { secret, at: Instant::now() });
         Ok(Self {
             header: RwLock::new(bearer_header(&hex(&secret))?),
@@ -104,6 +100,18 @@ impl NodeSecret {
             Err(error) => tracing::debug!(%error, "cannot read the node secret"),
         }
     }
+}
+
+/// A secret to offer to a store that has none yet.
+///
+/// # Errors
+/// When the system has no randomness.
+pub(crate) fn random() -> Result<[u8; SECRET_LEN]> {
+    let mut offered = [0; SECRET_LEN];
+    getrandom::fill(&mut offered).map_err(|error| {
+        Error::new(ErrorCode::Internal, format!("The system has no randomness: {error}."))
+    })?;
+    Ok(offered)
 }
 
 fn bearer_header(secret: &str) -> Result<HeaderValue> {

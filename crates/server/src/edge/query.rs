@@ -18,6 +18,8 @@ use crate::wire::time;
 /// The pairs that were not taken yet, and the problems of those that were.
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
+    /// The names that were asked for.
+    known: Vec<&'static str>,
     problems: RequestProblems,
 }
 
@@ -35,17 +37,27 @@ impl Query {
                 (Some(name), Some(value)) => pairs.push((name, value)),
             }
         }
-        Self { pairs, problems }
+        Self { pairs, known: Vec::new(), problems }
     }
 
-    /// Takes a value; an empty one counts as absent.
-    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
+    /// Takes a value. An empty one is a problem: a filter without a value would pass everything.
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<String> {
+        self.known.push(name);
         let place = self.pairs.iter().position(|(known, _)| known == name)?;
-        Some(self.pairs.swap_remove(place).1).filter(|value| !value.is_empty())
+        let value = self.pairs.swap_remove(place).1;
+        // An empty cursor is the first page, as clients send it that keep one in a variable.
+        if value.is_empty() && CURSORS.contains(&name) {
+            return None;
+        }
+        if value.is_empty() {
+            self.problems.add(bad_parameter(name, "is empty; give it a value, or leave it out"));
+            return None;
+        }
+        Some(value)
     }
 
     /// Takes an RFC 3339 time. The plus sign of an offset is a space in a query.
-    pub(crate) fn time(&mut self, name: &str) -> Option<Time> {
+    pub(crate) fn time(&mut self, name: &'static str) -> Option<Time> {
         self.read(name, |text| {
             let (start, end) = text.split_at_checked(11).unwrap_or((text, ""));
             let found = time::parse(&format!("{start}{}", end.replace(' ', "+")));
@@ -54,13 +66,13 @@ impl Query {
     }
 
     /// Takes a value and parses it.
-    pub(crate) fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T>) -> Option<T> {
+    pub(crate) fn read<T>(&mut self, name: &'static str, read: impl FnOnce(&str) -> Result<T>) -> Option<T> {
         let text = self.take(name)?;
         self.problems.check(read(&text).map(Some))
     }
 
     /// Takes a whole number within bounds.
-    pub(crate) fn integer(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
+    pub(crate) fn integer(&mut self, name: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
         self.read(name, |text| {
             let number = text.parse().ok().filter(|number| bounds.contains(number));
             let problem = format!("must be a whole number, {} to {}", bounds.start(), bounds.end());
@@ -76,13 +88,19 @@ impl Query {
 
     /// Fails if there were problems or unknown parameters.
     pub(crate) fn finish(mut self) -> Result<()> {
+        let known = match self.known.len() {
+            0 => "is not known: this call takes none".to_owned(),
+            _ => format!("is not known; there are {}", self.known.join(", ")),
+        };
         for (name, _) in &self.pairs {
-            self.problems.add(bad_parameter(name, "is not known here"));
+            self.problems.add(bad_parameter(name, &known));
         }
         self.problems.finish()
     }
 }
 
+/// The names of cursors.
+const CURSORS: [&str; 2] = ["cursor", "after"];
 const PAGE_DEFAULT: u64 = 50;
 
 pub(crate) fn bad_parameter(name: &str, problem: &str) -> Error {
@@ -100,5 +118,23 @@ impl<S: Sync> FromRequestParts<S> for Query {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> std::result::Result<Self, Infallible> {
         Ok(Self::parse(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A filter without a value is refused by its name, and so is an unknown one, with those that
+    /// there are.
+    #[test]
+    fn empty_and_unknown_parameters_are_refused_by_name() {
+        let mut query = Query::parse("group=&state=failed&per_page=3");
+        assert_eq!((query.take("group"), query.take("state").as_deref()), (None, Some("failed")));
+        let error = query.finish().unwrap_err();
+        assert_eq!(error.message, "The parameter \"group\" is empty; give it a value, or leave it out.");
+        assert_eq!(error.also[0].message, "The parameter \"per_page\" is not known; there are group, state.");
+        let none = Query::parse("x=1").finish().unwrap_err();
+        assert_eq!(none.message, "The parameter \"x\" is not known: this call takes none.");
     }
 }

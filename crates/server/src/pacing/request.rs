@@ -63,8 +63,9 @@ impl ProxyRequest<'_> {
     /// When a part of the request cannot be forwarded.
     pub(crate) fn into_submission(mut self, pacing: &PacedProxy) -> Result<(Submission, ResponseWaiter)> {
         let target = ProxyTarget::read(self.target)
-            .ok_or_else(|| unknown_upstream(self.target.split('?').next().unwrap_or_default()))?;
-        let served = pacing.upstream(&target.upstream).ok_or_else(|| unknown_upstream(&target.upstream))?;
+            .ok_or_else(|| unknown_upstream(pacing, self.target.split('?').next().unwrap_or_default()))?;
+        let served =
+            pacing.upstream(&target.upstream).ok_or_else(|| unknown_upstream(pacing, &target.upstream))?;
         let expected = pacing.handover.register();
         // Order is opt-in: a call without a group waits for no other call, only for limits.
         let group = take_header(&mut self.headers, &GROUP)?
@@ -102,7 +103,8 @@ impl ProxyRequest<'_> {
             .with_on_failure(OnFailure::Skip)
             // An operation that outlives this process and its waiting client must not start any
             // more.
-            .with_deadline(pacing.config.wait + served.timeout);
+            .with_deadline(pacing.config.wait + served.timeout)
+            .with_start_within(pacing.config.wait);
         Ok((submission, expected))
     }
 }
@@ -149,9 +151,10 @@ fn parse_priority(text: &str) -> Result<u8> {
     })
 }
 
-fn unknown_upstream(upstream: &str) -> Error {
-    Error::new(ErrorCode::UnknownUpstream, format!("No upstream is called {:?}.", truncate_name(upstream)))
-        .field("upstream")
+fn unknown_upstream(pacing: &PacedProxy, upstream: &str) -> Error {
+    let known = pacing.names().collect::<Vec<_>>().join(", ");
+    let message = format!("No upstream is called {:?}; configured: {known}.", truncate_name(upstream));
+    Error::new(ErrorCode::UnknownUpstream, message).field("upstream")
 }
 
 fn too_large(refusal: &FieldRefusal) -> Error {

@@ -2,6 +2,8 @@
 //! reason why there is none. Every response about an accepted call names its operation, and every
 //! error of ours its code.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::http::header::{
     CONTENT_LENGTH, CONTENT_SECURITY_POLICY, RETRY_AFTER, TRAILER, X_CONTENT_TYPE_OPTIONS,
@@ -10,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tidegate::OperationView;
-use tidegate_core::{Fault, FaultClass, OperationId, State};
+use tidegate_core::{Fault, FaultClass, OperationId, State, Time};
 use tidegate_idempotency::strip_hop_by_hop;
 use tidegate_upstream::http::response::Content;
 use tidegate_upstream::http::{CompleteResponse, StreamingResponse};
@@ -33,6 +35,7 @@ pub(crate) fn ended_response(
     method: &Method,
     view: &OperationView,
     whole: Option<CompleteResponse>,
+    retry_after: Option<Duration>,
 ) -> Response {
     let fault = view.fault.as_ref();
     let is_throttled = fault.is_some_and(|fault| fault.class == FaultClass::RateLimited);
@@ -46,7 +49,10 @@ pub(crate) fn ended_response(
             );
             failure_response(Error::new(ErrorCode::NoAnswer, message), view.id)
         }
-        _ => no_answer_response(view.id, view.state, view.attempt, fault),
+        _ => {
+            let response = no_answer_response(view.id, view.state, view.attempt, fault);
+            with_retry_after(response, retry_after.filter(|_| is_throttled))
+        }
     }
 }
 
@@ -66,7 +72,39 @@ pub(crate) fn no_answer_response(
         Some(fault) => Error::new(ErrorCode::NoAnswer, fault.message.clone()),
         None => Error::new(ErrorCode::NoAnswer, format!("{id} has ended and its response was not stored.")),
     };
-    failure_response(error, id)
+    let is_throttled = fault.is_some_and(|fault| fault.class == FaultClass::RateLimited);
+    let mut response = failure_response(error, id);
+    if is_throttled && state != State::Canceled {
+        // The upstream refused it, so nothing happened.
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    }
+    response
+}
+
+/// The response when a call cannot start within the time that it may wait, and it is known when it
+/// can. Nothing was sent.
+pub(crate) fn too_late_response(earliest: Time, now: Time, wait: Duration) -> Response {
+    let after = earliest.since(now);
+    let message = format!(
+        "Its limits let it start in {} s, and a call waits at most {} s ([pacing] wait_s). Nothing was sent.",
+        seconds_up(after),
+        wait.as_secs()
+    );
+    let mut error = Error::new(ErrorCode::TooLate, message);
+    error.earliest = Some(earliest);
+    with_retry_after(refusal_response(error), Some(after))
+}
+
+fn with_retry_after(mut response: Response, after: Option<Duration>) -> Response {
+    if let Some(after) = after {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds_up(after)));
+    }
+    response
+}
+
+/// Whole seconds, rounded up, at least one.
+fn seconds_up(span: Duration) -> u64 {
+    u64::try_from(span.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX).max(1)
 }
 
 /// The upstream's own response, streamed.
@@ -131,7 +169,7 @@ fn has_no_body(method: &Method, status: StatusCode) -> bool {
 pub(crate) fn refusal_response(error: Error) -> Response {
     let status = match error.code {
         ErrorCode::UnknownUpstream => Some(StatusCode::NOT_FOUND),
-        ErrorCode::TooLate => Some(StatusCode::GATEWAY_TIMEOUT),
+        ErrorCode::TooLate => Some(StatusCode::TOO_MANY_REQUESTS),
         _ => None,
     };
     let mut response = ApiError(error).into_response();
@@ -154,6 +192,19 @@ pub(crate) fn submit_error_response(method: &Method, error: Error) -> Response {
 /// The response for a failure of an accepted operation.
 pub(crate) fn failure_response(error: Error, id: OperationId) -> Response {
     with_operation_id(ApiError(error.operation(id)).into_response(), id)
+}
+
+/// The response when a call waited in vain for a limit that it is now known to wait longer for. It
+/// was canceled.
+pub(crate) fn limited_response(id: OperationId, after: Duration, waited_s: u64) -> Response {
+    let message = format!(
+        "Its limits did not let it start within {waited_s} s, and let it start in {} s. It was canceled and will \
+         not be sent.",
+        seconds_up(after)
+    );
+    let mut response = failure_response(Error::new(ErrorCode::NotInTime, message), id);
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    with_retry_after(response, Some(after))
 }
 
 /// The response when the upstream's response did not come in time.

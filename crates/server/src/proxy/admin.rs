@@ -20,6 +20,7 @@ use crate::api::route::Access::Open;
 use crate::api::route::QueryPolicy::AnyQuery;
 use crate::api::route::get;
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
+use crate::page;
 
 /// The timeout of the store's readiness check.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -45,6 +46,9 @@ pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRout
         spec("/healthz").serve(async || Json(json!({ "status": "ok" })), admin),
         spec("/readyz").serve(ready, admin),
         spec("/metrics").serve(metrics, admin),
+        // Errors about keys link to their pages.
+        spec("/docs/errors/{code}").serve(page::errors::show, admin),
+        spec("/assets/page.css").serve(page::style, admin),
     ];
     let builder = GuardedRouterBuilder::new(callers, None);
     let keys = keys.into_iter().flat_map(|keys| key_calls(keys.clone()));

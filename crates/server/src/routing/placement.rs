@@ -15,6 +15,8 @@ use super::RoutingState;
 pub(crate) enum RoutingRule {
     /// By the id in its path.
     Operation,
+    /// By the id in its path. Its fence makes it safe to repeat.
+    Completion,
     /// By the upstream, or the group, in its body.
     Submission,
     /// The same for each of its members.

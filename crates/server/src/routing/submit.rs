@@ -16,12 +16,14 @@ use crate::api::route::Idempotence;
 use crate::api::submit::waited_status;
 use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
+use crate::edge::repeated_submission::RepeatedOperation;
 use crate::wire::error::ApiError;
 
 pub(super) async fn route_submission(
     front: &RoutingState,
     call: RoutedCall,
     headers: &axum::http::HeaderMap,
+    repeated: Option<RepeatedOperation>,
 ) -> Response {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
     let mut query = Query::parse(query);
@@ -29,8 +31,11 @@ pub(super) async fn route_submission(
     match query.finish().map(|()| wait) {
         Ok(None) => relay::by_placement(front, call).await,
         Ok(Some(wait)) => {
-            let accepting = call.with_target(path.to_owned());
-            submit_and_wait(front, accepting, wait).await
+            let call = call.with_target(path.to_owned());
+            match repeated {
+                Some(accepted) => wait_for_outcome(front, call, accepted, wait).await.unwrap_or_else(lost),
+                None => submit_and_wait(front, call, wait).await,
+            }
         }
         Err(error) => ApiError(error).into_response(),
     }
@@ -45,7 +50,19 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
     let body = to_bytes(body, PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
     let receipt: Value = serde_json::from_slice(&body).unwrap_or_default();
     let accepted = || Response::from_parts(head.clone(), body.clone().into());
-    let Some(id) = receipt["id"].as_str() else { return accepted() };
+    let Some(id) = receipt["id"].as_str().and_then(|id| id.parse().ok()) else { return accepted() };
+    let operation = RepeatedOperation { id, deduplicated: receipt["deduplicated"] == true };
+    // It was accepted, whatever became of the poll.
+    wait_for_outcome(front, call, operation, wait).await.unwrap_or_else(accepted)
+}
+
+/// Polls an accepted operation, wherever it is; `None` when that fails.
+async fn wait_for_outcome(
+    front: &RoutingState,
+    call: RoutedCall,
+    RepeatedOperation { id, deduplicated }: RepeatedOperation,
+    wait: WaitPreference,
+) -> Option<Response> {
     let target = format!("/v1/operations/{id}?wait_ms={}", wait.most.as_millis());
     let look = RoutedCall {
         method: Method::GET,
@@ -57,16 +74,19 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
     };
     let ended = relay::by_id(front, look).await;
     if ended.status() != StatusCode::OK {
-        // It was accepted, whatever became of the poll.
-        return accepted();
+        return None;
     }
     let body = to_bytes(ended.into_body(), PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
-    let Ok(Value::Object(mut operation)) = serde_json::from_slice(&body) else { return accepted() };
-    let is_duplicate = receipt["deduplicated"] == true;
+    let Ok(Value::Object(mut operation)) = serde_json::from_slice(&body) else { return None };
     let state = operation.get("state").and_then(Value::as_str).and_then(State::parse);
-    operation.insert("deduplicated".into(), is_duplicate.into());
-    let status = waited_status(state.unwrap_or(State::Queued), is_duplicate);
+    operation.insert("deduplicated".into(), deduplicated.into());
+    let status = waited_status(state.unwrap_or(State::Queued), deduplicated);
     let mut response = (status, Json(Value::Object(operation))).into_response();
     wait.mark_applied(&mut response);
-    response
+    Some(response)
+}
+
+/// The response when an operation could not be polled.
+fn lost() -> Response {
+    StatusCode::BAD_GATEWAY.into_response()
 }

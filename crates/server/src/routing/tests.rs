@@ -58,6 +58,7 @@ impl Node {
 fn filled(path: &str, id: &str) -> String {
     let words = [
         ("{id}", id),
+        ("{type}", "customer"),
         ("{group}", "g"),
         ("{key}", "k"),
         ("{code}", "TG0001"),

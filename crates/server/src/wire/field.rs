@@ -33,7 +33,7 @@ impl<'a> Field<'a> {
 
     /// Parses a text.
     pub(crate) fn text(&self) -> Result<Option<String>> {
-        self.parse("a text")
+        self.parse("a string")
     }
 
     /// Checks the length of a text in bytes.
@@ -104,7 +104,7 @@ impl<'a> Field<'a> {
     /// Returns a JSON object as it was sent.
     pub(crate) fn object(&self) -> Result<&'a str> {
         let raw = self.raw().ok_or_else(|| missing(self.name))?;
-        if raw.starts_with('{') { Ok(raw) } else { Err(self.type_error("an object in braces")) }
+        if raw.starts_with('{') { Ok(raw) } else { Err(self.type_error("an object")) }
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
     let body = match raw {
         "null" => String::new(),
         text if text.starts_with('"') => {
-            serde_json::from_str(text).map_err(|_| bad("body", "a text or JSON"))?
+            serde_json::from_str(text).map_err(|_| bad("body", "a string or JSON"))?
         }
         json => json.to_owned(),
     };

@@ -8,7 +8,7 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
 
 use super::field::Field;
-use super::object::{Fields, read};
+use super::object::{Fields, missing, read};
 use crate::error::{Error, ErrorCode, Result};
 
 const NAMES: [&str; 5] = ["capacity", "refill_per_s", "at_once", "open", "reset"];
@@ -58,6 +58,8 @@ pub(crate) fn parse_limit_request(body: &[u8]) -> Result<LimitRequest> {
         }
         (None, None, None, Some(true), None) => Ok(LimitRequest::Open),
         (None, None, None, None, Some(true)) => Ok(LimitRequest::Reset),
+        (Some(_), None, None, None, None) => Err(missing("refill_per_s")),
+        (None, Some(_), None, None, None) => Err(missing("capacity")),
         _ => {
             let message = "Send capacity and refill_per_s, or at_once, or open: true, or reset: true.";
             Err(Error::new(ErrorCode::Malformed, message).field("capacity"))
@@ -91,7 +93,8 @@ mod tests {
         assert_eq!(told(br#"{"capacity":40,"refill_per_s":2.5}"#), "capacity 40, refill_per_s 2.5");
         assert_eq!([told(br#"{"at_once":3}"#), told(br#"{"open":true}"#)], ["at_once 3", "open"]);
         let table = [
-            (&br#"{"capacity":40}"#[..], "capacity"),
+            (&br#"{"capacity":40}"#[..], "refill_per_s"),
+            (br#"{"refill_per_s":40}"#, "capacity"),
             (br#"{"capacity":0,"refill_per_s":2}"#, "capacity"),
             (br#"{"capacity":4,"refill_per_s":-2}"#, "refill_per_s"),
             (br#"{"capacity":1e300,"refill_per_s":2}"#, "capacity"),

@@ -71,14 +71,17 @@ pub(crate) fn missing(field: &str) -> Error {
     Error::new(ErrorCode::Malformed, format!("The field {field:?} is missing.")).field(field)
 }
 
+/// The beginning of the message about a body that is not JSON.
+pub(crate) const NOT_JSON: &str = "The body is not JSON:";
+
 pub(crate) fn malformed(error: &serde_json::Error) -> Error {
     let (line, column) = (error.line(), error.column());
     let what = if error.is_eof() { "it ends too early" } else { "something is wrong" };
-    Error::new(ErrorCode::Malformed, format!("The body is not JSON: {what} at line {line} column {column}."))
+    Error::new(ErrorCode::Malformed, format!("{NOT_JSON} {what} at line {line} column {column}."))
 }
 
 fn not_an_object(got: &str) -> Error {
-    Error::new(ErrorCode::Malformed, format!("An object in braces is expected, not {got}."))
+    Error::new(ErrorCode::Malformed, format!("An object is expected, not {got}."))
 }
 
 /// Truncates a name from outside for a message.
@@ -88,9 +91,11 @@ pub(crate) fn truncate_name(name: &str) -> String {
 
 fn unknown<const N: usize>(name: &str, names: &[&str; N]) -> Error {
     let name = truncate_name(name);
-    let known = names.join(", ");
-    Error::new(ErrorCode::Malformed, format!("There is no field {name:?}; the fields are {known}."))
-        .field(name)
+    let known = match names.len() {
+        0 => "there are none".to_owned(),
+        _ => format!("the fields are {}", names.join(", ")),
+    };
+    Error::new(ErrorCode::Malformed, format!("There is no field {name:?}; {known}.")).field(name)
 }
 
 struct ObjectVisitor<const N: usize>(&'static [&'static str; N]);
@@ -108,7 +113,7 @@ impl<'a, const N: usize> DeserializeSeed<'a> for ObjectVisitor<N> {
 macro_rules! refuse_scalars {
     ($refuse:expr) => {
         refuse_scalars!($refuse, visit_bool(bool) = "true or false", visit_i64(i64) = "a number",
-            visit_u64(u64) = "a number", visit_f64(f64) = "a number", visit_str(&str) = "a text");
+            visit_u64(u64) = "a number", visit_f64(f64) = "a number", visit_str(&str) = "a string");
 
         fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
             Ok($refuse(&self, "null"))
@@ -169,7 +174,7 @@ impl<'a> Deserialize<'a> for FieldName<'a> {
             type Value = FieldName<'a>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
+                f.write_str("a string")
             }
 
             fn visit_borrowed_str<E: serde::de::Error>(self, text: &'a str) -> Result<FieldName<'a>, E> {

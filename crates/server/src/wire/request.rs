@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use tidegate_upstream::request::header::validate;
+use tidegate_upstream::request::header::{validate, validate_one};
+use tidegate_upstream::request::path;
 
 use super::field::Field;
 use super::object::{Fields, missing, read, truncate_name};
@@ -24,12 +25,25 @@ pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
             let inside = read(payload, &ENVELOPE).ok().and_then(|envelope| envelope.values[1]);
             inside.and_then(|request| check_request(request.get()).err()).unwrap_or(error)
         }
-        Some("request.headers") => match header(&error.message, payload) {
-            Some(name) => error.field(format!("request.headers.{}", truncate_name(&name))),
-            None => error,
-        },
+        Some("request.headers") => {
+            let exact = match header(&error.message, payload) {
+                Some(name) => error.field(format!("request.headers.{}", truncate_name(&name))),
+                None => error,
+            };
+            with_others(exact, payload)
+        }
+        Some("request.path" | "request.body") => with_others(error, payload),
         _ => error,
     }
+}
+
+/// Adds to an error what else is wrong with its request.
+fn with_others(mut error: Error, payload: &[u8]) -> Error {
+    let inside = read(payload, &ENVELOPE).ok().and_then(|envelope| envelope.values[1]);
+    let Some(Err(mut found)) = inside.map(|request| check_request(request.get())) else { return error };
+    let also = std::mem::take(&mut found.also).into_iter().chain([found]);
+    error.also = also.filter(|other| other.field != error.field).collect();
+    error
 }
 
 /// The header that the dialect's message is about.
@@ -49,7 +63,7 @@ fn header(message: &str, payload: &[u8]) -> Option<String> {
 pub(crate) fn check_request(request: &str) -> Result<()> {
     let below = |mut error: Error| {
         error.field =
-            Some(error.field.map_or_else(|| "request".to_owned(), |name| format!("request.{name}")));
+            Some(error.field.map_or_else(|| "request".into(), |name| format!("request.{name}").into()));
         error
     };
     let Fields { values, problems } = read(request.as_bytes(), &NAMES).map_err(below)?;
@@ -61,7 +75,8 @@ pub(crate) fn check_request(request: &str) -> Result<()> {
     let [method, path, headers, _] = values;
     let method = Field { name: "request.method", raw: method }.word(&METHODS);
     found.check(method.and_then(|method| method.ok_or_else(|| missing("request.method"))));
-    found.check(Field { name: "request.path", raw: path }.required_text());
+    let path = Field { name: "request.path", raw: path }.required_text();
+    found.check(path.and_then(|path| path::validate(&path).map_err(|said| invalid("request.path", said))));
     if let Some(headers) = headers {
         check_headers(headers, &mut found);
     }
@@ -72,14 +87,23 @@ fn check_headers(raw: &RawValue, found: &mut RequestProblems) {
     let wrong = |place: String, wanted: &str| {
         Error::new(ErrorCode::Malformed, format!("The field {place:?} must be {wanted}.")).field(place)
     };
+    if raw.get() == "null" {
+        return;
+    }
     let Ok(headers) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()) else {
-        return found.add(wrong("request.headers".into(), "an object of names and texts"));
+        return found.add(wrong("request.headers".into(), "an object of names and strings"));
     };
     for (name, value) in headers {
-        if serde_json::from_str::<String>(value.get()).is_err() {
-            found.add(wrong(format!("request.headers.{}", truncate_name(&name)), "a text"));
+        let place = format!("request.headers.{}", truncate_name(&name));
+        match serde_json::from_str::<String>(value.get()) {
+            Ok(value) => found.check(validate_one(&name, &value).map_err(|said| invalid(&place, said))),
+            Err(_) => found.add(wrong(place, "a string")),
         }
     }
+}
+
+fn invalid(field: &str, message: String) -> Error {
+    Error::new(ErrorCode::Invalid, message).field(field)
 }
 
 #[cfg(test)]
@@ -96,18 +120,18 @@ mod tests {
     fn mistakes_inside_a_request_are_told_by_field() {
         let table = [
             ("{}", "request.method", "is missing"),
-            (r#"{"method":7,"path":"/"}"#, "request.method", "must be a text"),
+            (r#"{"method":7,"path":"/"}"#, "request.method", "must be a string"),
             (r#"{"method":"hunter2","path":"/"}"#, "request.method", "one of GET, HEAD, POST"),
             (r#"{"method":"GET"}"#, "request.path", "is missing"),
-            (r#"{"method":"GET","path":["hunter2"]}"#, "request.path", "must be a text"),
+            (r#"{"method":"GET","path":["hunter2"]}"#, "request.path", "must be a string"),
             (r#"{"method":"GET","path":"/","verb":1}"#, "request.verb", "There is no field"),
             (r#"{"method":"GET","path":"/","path":"/"}"#, "request.path", "appears twice"),
             (r#"{"method":"GET","path":"/","headers":"hunter2"}"#, "request.headers", "an object of names"),
-            (r#"{"method":"GET","path":"/","headers":{"x-n":7}}"#, "request.headers.x-n", "must be a text"),
+            (r#"{"method":"GET","path":"/","headers":{"x-n":7}}"#, "request.headers.x-n", "must be a string"),
             (
                 r#"{"method":"GET","path":"/","headers":{"x-n":null}}"#,
                 "request.headers.x-n",
-                "must be a text",
+                "must be a string",
             ),
         ];
         for (request, field, words) in table {

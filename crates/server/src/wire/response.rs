@@ -5,8 +5,9 @@ mod limit;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidegate::{OperationView, Reason, Receipt};
+use tidegate::{CompletionReceipt, OperationView, Reason, Receipt};
 use tidegate_core::{Fault, OperationId};
+use tidegate_upstream::RequestLine;
 
 pub(crate) use group::{GroupOut, GroupsOut, group_state};
 pub(crate) use limit::{LimitOut, LimitsOut, TokenAmount, source_word};
@@ -73,6 +74,8 @@ pub(crate) struct OperationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<RequestLineOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     deadline_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u16>,
@@ -85,7 +88,9 @@ impl<'a> OperationOut<'a> {
     pub(crate) fn whole(view: &'a OperationView) -> Self {
         let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
         let fingerprint = view.fingerprint.map(|hash| format!("{hash:032x}"));
-        Self { result: Some(result), max_attempts: Some(view.max_attempts), fingerprint, ..Self::line(view) }
+        let request = view.request.as_ref().map(RequestLineOut::new);
+        let max_attempts = Some(view.max_attempts);
+        Self { result: Some(result), request, max_attempts, fingerprint, ..Self::line(view) }
     }
 
     /// The operation as an item of a list.
@@ -104,10 +109,24 @@ impl<'a> OperationOut<'a> {
             request_id: view.request_id.as_deref(),
             deployment_id: view.deployment_id.as_deref(),
             upstream: view.upstream.as_deref(),
+            request: None,
             deadline_at: view.deadline_at.map(Timestamp),
             max_attempts: None,
             fingerprint: None,
         }
+    }
+}
+
+/// What an operation asks its upstream for.
+#[derive(Serialize)]
+struct RequestLineOut<'a> {
+    method: &'static str,
+    path: &'a str,
+}
+
+impl<'a> RequestLineOut<'a> {
+    fn new(line: &'a RequestLine) -> Self {
+        Self { method: line.method, path: &line.path }
     }
 }
 
@@ -134,6 +153,20 @@ pub(crate) struct FaultOut<'a> {
 impl<'a> FaultOut<'a> {
     fn new(fault: &'a Fault) -> Self {
         Self { class: fault.class.as_str(), message: &fault.message }
+    }
+}
+
+/// The answer to a completion: whether it was the end of the attempt, and the operation.
+#[derive(Serialize)]
+pub(crate) struct CompletionOut<'a> {
+    applied: bool,
+    #[serde(flatten)]
+    operation: OperationOut<'a>,
+}
+
+impl<'a> CompletionOut<'a> {
+    pub(crate) fn new(receipt: &'a CompletionReceipt) -> Self {
+        Self { applied: receipt.applied, operation: OperationOut::whole(&receipt.operation) }
     }
 }
 

@@ -22,7 +22,7 @@ use super::request;
 use super::time;
 use crate::error::{Error, ErrorCode, Result};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "kind",
     "upstream",
     "group",
@@ -37,11 +37,15 @@ const NAMES: [&str; 14] = [
     "on_failure",
     "deployment_id",
     "deadline_at",
+    "completion",
 ];
 
 const ON_UNKNOWN: [(&str, OnUnknown); 3] =
     [("repeat", OnUnknown::Repeat), ("reconcile", OnUnknown::Reconcile), ("ask", OnUnknown::Ask)];
 const ON_FAILURE: [(&str, OnFailure); 2] = [("skip", OnFailure::Skip), ("hold", OnFailure::Hold)];
+
+/// The kind by default.
+const HTTP: &str = "http";
 
 /// Parses one operation.
 pub(crate) fn parse_one(body: &[u8], request_id: &Arc<str>) -> Result<Submission> {
@@ -61,18 +65,18 @@ pub(crate) fn parse_batch(
     Ok(items.into_iter().map(|fields| parse_submission(fields, request_id)).collect())
 }
 
-fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Result<Submission> {
+fn parse_submission(object: ParsedObject<'_, 15>, request_id: &Arc<str>) -> Result<Submission> {
     let Fields { values, mut problems } = object?;
     let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
-    let kind = problems.check(field(0).text()).map_or_else(|| Arc::from("http"), Arc::from);
+    let kind = problems.check(field(0).text()).map_or_else(|| Arc::from(HTTP), Arc::from);
     let upstream = problems.check(field(1).required_text());
-    let group = problems.check(field(2).required_text());
-    if field(2).raw.is_some() {
-        problems.check(field(2).check_len(&group, 1..=GROUP_LEN_MAX));
-    }
+    let group = field(2).required_text();
+    let group =
+        problems.check(group.and_then(|group| field(2).check_len(&group, 1..=GROUP_LEN_MAX).map(|()| group)));
     let request = problems.check(field(3).object());
-    let payload = problems.check(payload(&upstream, request));
+    let completion = problems.check(optional_object(&field(14)));
+    let payload = problems.check(payload(&upstream, request, completion));
     let mut short = |place: usize, bytes: RangeInclusive<usize>| {
         let text = problems.check(field(place).text())?;
         problems.check(field(place).check_len(&text, bytes));
@@ -95,7 +99,7 @@ fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Resu
     submission.cost = problems.check(cost(field(5)));
     submission.dedupe_key = dedupe_key;
     submission.deployment_id = deployment_id;
-    if !problems.is_empty() && !request.is_empty() {
+    if !problems.is_empty() && !request.is_empty() && &*submission.kind == HTTP {
         // Nothing else will check it.
         problems.check(request::check_request(request));
     }
@@ -122,22 +126,35 @@ fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
     time::parse(&text).map(Some).ok_or_else(wrong)
 }
 
-/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without parsing the
-/// request.
-fn payload(upstream: &str, request: &str) -> Result<Bytes> {
-    const AROUND: usize = r#"{"upstream":,"request":}"#.len();
+/// An object that may be left out.
+fn optional_object<'a>(field: &Field<'a>) -> Result<Option<&'a str>> {
+    match field.raw {
+        Some(raw) if raw.get() != "null" => field.object().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, and `"completion":…` if there is
+/// one, written without parsing either.
+fn payload(upstream: &str, request: &str, completion: Option<&str>) -> Result<Bytes> {
+    const AROUND: usize = r#"{"upstream":,"request":,"completion":}"#.len();
     let upstream = serde_json::to_string(&upstream).map_err(|_| {
         Error::new(ErrorCode::Malformed, "The upstream's name cannot be read.").field("upstream")
     })?;
-    let len = AROUND + upstream.len() + request.len();
+    let len = AROUND + upstream.len() + request.len() + completion.map_or(0, str::len);
     if len > PAYLOAD_LEN_MAX {
         let message = format!("The request is {len} bytes long; the most is {PAYLOAD_LEN_MAX}.");
         return Err(Error::new(ErrorCode::TooLarge, message).field("request"));
     }
     let mut payload = String::with_capacity(len);
-    for part in [r#"{"upstream":"#, &upstream, r#","request":"#, request, "}"] {
+    for part in [r#"{"upstream":"#, &upstream, r#","request":"#, request] {
         payload.push_str(part);
     }
+    if let Some(completion) = completion {
+        payload.push_str(r#","completion":"#);
+        payload.push_str(completion);
+    }
+    payload.push('}');
     Ok(Bytes::from(payload))
 }
 
@@ -188,7 +205,7 @@ mod tests {
     #[test]
     fn the_outbox_knows_the_same_names_and_bounds() {
         use tidegate_core::bounds::{DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX};
-        let sql = include_str!("../../../store-postgres/src/sql/submissions.sql");
+        let sql = include_str!("../../../store-postgres/src/sql/completions.sql");
         let names =
             sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
         let names: Vec<&str> =
@@ -196,7 +213,7 @@ mod tests {
         assert_eq!(names, NAMES);
         let sql = concat!(
             include_str!("../../../store-postgres/src/sql/outbox.sql"),
-            include_str!("../../../store-postgres/src/sql/submissions.sql")
+            include_str!("../../../store-postgres/src/sql/completions.sql")
         );
         for bound in [
             format!("len_max CONSTANT int := {};", crate::edge::content::BodyBound::Operation.len_max()),
@@ -227,6 +244,7 @@ mod tests {
             (with(r#","cost":[1]"#), "cost"),
             (with(r#","on_unknown":"maybe""#), "on_unknown"),
             (with(r#","dedupe_key":7"#), "dedupe_key"),
+            (with(r#","completion":true"#), "completion"),
             (r#"{"upstream":"e","group":"g"}"#.to_owned(), "request"),
             (r#"{"upstream":"e","group":"g","request":[]}"#.to_owned(), "request"),
             (r#"{"group":"g","request":{}}"#.to_owned(), "upstream"),
@@ -296,10 +314,10 @@ mod tests {
         }
         for (body, told) in [
             (r#"{"operations":{"a":[1]}}"#, "The field \"operations\" must be a list, not an object."),
-            (r#"{"operations":"x"}"#, "The field \"operations\" must be a list, not a text."),
+            (r#"{"operations":"x"}"#, "The field \"operations\" must be a list, not a string."),
             (r#"{"operations":null}"#, "The field \"operations\" must be a list, not null."),
-            ("[{}]", "An object in braces is expected, not a list."),
-            ("7", "An object in braces is expected, not a number."),
+            ("[{}]", "An object is expected, not a list."),
+            ("7", "An object is expected, not a number."),
         ] {
             assert_eq!(parse_batch(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().message, told);
         }

@@ -44,6 +44,8 @@ async fn each_route_asks_for_its_scope() {
         assert_eq!(world.get("/readyz").await.status, 200);
         let basic = world.request(Method::POST, "/v1/operations").basic_auth("anybody", Some(writer));
         assert_eq!(answer(basic.body(operation("g").to_string())).await.status, 202);
+        let user = world.request(Method::POST, "/v1/operations").basic_auth(writer, Some(""));
+        assert_eq!(answer(user.body(operation("g").to_string())).await.status, 202);
         let bare = world.request(Method::GET, "/v1/limits").header("authorization", writer);
         answer(bare).await.refused(401, "TG0015", None);
     })

@@ -17,7 +17,7 @@ async fn what_is_not_there_says_so_in_json() {
             (Method::DELETE, "/v1/operations"),
             (Method::GET, "/v1/operations/batch/x/cancel"),
             (Method::POST, "/healthz"),
-            (Method::GET, "/v1/limits/echo"),
+            (Method::DELETE, "/v1/limits/echo"),
             (Method::POST, "/"),
         ] {
             let answer = answer(world.request(method.clone(), path)).await;

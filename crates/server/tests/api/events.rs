@@ -100,7 +100,9 @@ async fn a_listener_hears_what_it_asked_for() {
         let other = world.submit(operation("other")).await;
         world.wait_until_ended(&other).await;
         world.post("/v1/groups/mine/pause", r#"{"create":true}"#).await;
-        let id = world.submit(operation("mine")).await;
+        let mut mine = operation("mine");
+        mine["dedupe_key"] = "order-7".into();
+        let id = world.submit(mine).await;
         let of_id = listen(&format!("id={id}&kind=http")).await;
         world.post("/v1/groups/mine/resume", "").await;
         let seen = events(of_group, |events| events.iter().any(is_done)).await;
@@ -111,6 +113,8 @@ async fn a_listener_hears_what_it_asked_for() {
         assert!(end.data["fault"].is_null() && end.data.get("fault").is_some(), "{end:?}");
         assert!(seen[0].data.get("result").is_none(), "{seen:?}");
         let seen = events(of_id, |events| events.iter().any(is_done)).await;
+        assert!(seen.iter().all(|event| event.data["dedupe_key"] == "order-7"), "{seen:?}");
+        assert!(seen.iter().all(|event| event.data["upstream"] == "echo"), "{seen:?}");
         assert!(seen.iter().all(|event| event.data["id"] == id.as_str()), "{seen:?}");
         assert!(seen.iter().all(|event| event.data.get("result").is_none()), "{seen:?}");
         for (query, field) in [("id=x", "id"), ("results=maybe", "results"), ("colour=red", "colour")] {

@@ -63,6 +63,31 @@ async fn idm_12_a_repeated_post_is_answered_and_not_accepted_again() {
     .await;
 }
 
+/// IDM-12: a repeated submission that waits gets the operation as it is now, whatever the first one
+/// waited for; the time to wait is no part of the request.
+#[tokio::test]
+async fn idm_12_a_repeat_that_waits_gets_the_present_state() {
+    within(async {
+        let world = World::new().await;
+        world.post("/v1/groups/g/pause", r#"{"create":true}"#).await;
+        let first = send(&world, "/v1/operations?wait_ms=20", "k", &operation("g")).await;
+        assert!(first.status() == 202 && !is_replayed(&first), "{first:?}");
+        let first = read(first).await;
+        world.post("/v1/groups/g/resume", "").await;
+        for path in ["/v1/operations?wait_ms=20000", "/v1/operations?wait_ms=30000"] {
+            let again = send(&world, path, "k", &operation("g")).await;
+            assert!(again.status() == 200 && is_replayed(&again), "{again:?}");
+            let again = read(again).await;
+            assert_eq!((again.text("id"), again.text("state")), (first.text("id"), "succeeded".into()));
+        }
+        let without = send(&world, "/v1/operations", "k", &operation("g")).await;
+        assert!(without.status() == 202 && is_replayed(&without), "{without:?}");
+        assert_eq!(send(&world, "/v1/operations?wait_ms=1", "k", &operation("h")).await.status(), 409);
+        assert_eq!(world.count().await, 1);
+    })
+    .await;
+}
+
 /// IDM-12, IDM-4: an invalid key is refused, to the letter, and nothing is accepted.
 #[tokio::test]
 async fn idm_12_a_key_of_a_wrong_form_is_refused() {

@@ -59,6 +59,11 @@ async fn bad_questions_are_refused_by_name() {
             ("/v1/operations/op_00000000000000000000000001?wait_ms=60001", "wait_ms"),
             ("/v1/operations/op_00000000000000000000000001?wait_ms=NaN", "wait_ms"),
             ("/v1/limits?x=1", "x"),
+            ("/v1/operations?dedupe_key=", "dedupe_key"),
+            ("/v1/operations?group=", "group"),
+            ("/v1/operations?state=", "state"),
+            ("/v1/operations?limit=", "limit"),
+            ("/v1/groups?state=", "state"),
             ("/v1/events?last_event_id=x", "last_event_id"),
         ];
         for (path, field) in table {
@@ -162,12 +167,24 @@ async fn a_misspelled_group_is_not_paused() {
 async fn waiting_ends_at_an_unknown_outcome() {
     within(async {
         let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
-        let id = world.submit(with("on_unknown", "ask")).await;
         let started = tokio::time::Instant::now();
+        let submitted = world.post("/v1/operations?wait_ms=50000", with("on_unknown", "ask")).await;
+        assert_eq!((submitted.status, submitted.text("state")), (200, "unknown".into()));
+        let id = submitted.text("id");
         let found = world.get(&format!("/v1/operations/{id}?wait_ms=50000")).await;
         assert_eq!(found.text("state"), "unknown");
         let again = world.get(&format!("/v1/operations/{id}?wait_ms=50000")).await;
         assert_eq!(again.text("state"), "unknown");
+        let submission = |key: &str| {
+            json!({ "upstream": "echo", "group": key, "dedupe_key": key,
+                    "request": { "method": "POST", "path": "/x?n=1" } })
+        };
+        for _ in 0..2 {
+            let submitted = world.post("/v1/operations?wait_ms=50000", submission("k")).await;
+            assert_eq!((submitted.status, submitted.text("state")), (200, "unknown".into()));
+            // An operator who must resolve it sees what it is.
+            assert_eq!(submitted.json["request"], json!({ "method": "POST", "path": "/x" }));
+        }
         assert!(started.elapsed().as_secs() < 40, "it waited for the end of a time");
     })
     .await;
@@ -226,14 +243,23 @@ async fn limits_are_told_and_set() {
         let bad = [
             (json!({ "capacity": -1, "refill_per_s": 1 }), "TG0002", "capacity"),
             (json!({ "capacity": 1, "refill_per_s": 0 }), "TG0002", "refill_per_s"),
-            (json!({ "capacity": 1 }), "TG0001", "capacity"),
+            (json!({ "capacity": 1 }), "TG0001", "refill_per_s"),
             (json!({ "capacity": "1", "refill_per_s": 1 }), "TG0001", "capacity"),
             (json!({ "rate": 1 }), "TG0001", "rate"),
         ];
         for (body, code, field) in bad {
             world.put("/v1/limits/echo/requests", body).await.refused(400, code, Some(field));
         }
-        assert_eq!(world.get("/v1/limits").await.json["limits"][1]["capacity"], 40);
+        let all = world.get("/v1/limits").await.json;
+        assert_eq!(all["limits"][1]["capacity"], 40);
+        let one = world.get("/v1/limits/echo%2Frequests").await.json;
+        assert_eq!(
+            (&one["name"], &one["capacity"], &one["kind"]),
+            (&json!("echo/requests"), &json!(40), &json!("drip"))
+        );
+        assert_eq!(world.get("/v1/limits/echo").await.json, all["limits"][0]);
+        let missing = world.get("/v1/limits/nobody").await;
+        assert_eq!((missing.status, &missing.json["error"]["code"]), (404, &json!("TG0012")));
     })
     .await;
 }

@@ -10,9 +10,11 @@
 
 mod auth;
 mod bulk;
+mod complete;
 mod costs;
 mod deployments;
 mod edge;
+mod entities;
 mod events;
 mod idempotent;
 mod keys;

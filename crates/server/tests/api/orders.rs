@@ -12,7 +12,17 @@ async fn ops_9_cancel_and_rerun() {
         let world = World::new().await;
         world.post("/v1/groups/g/pause", r#"{"create":true}"#).await;
         let id = world.submit(operation("g")).await;
-        let canceled = world.post(&format!("/v1/operations/{id}/cancel"), "").await;
+        // A body that cannot be meant is refused: it may hold a misspelled order.
+        for (command, body, field) in [
+            ("cancel", r#"{"reson":"typo""#, None),
+            ("cancel", r#"{"reason":"x"}"#, Some("reason")),
+            ("rerun", r#"{"x":1}"#, Some("x")),
+        ] {
+            let refused = world.post(&format!("/v1/operations/{id}/{command}"), body).await;
+            refused.refused(400, "TG0001", field);
+        }
+        world.post("/v1/groups/g/resume", r#"{"x":1}"#).await.refused(400, "TG0001", Some("x"));
+        let canceled = world.post(&format!("/v1/operations/{id}/cancel"), "{}").await;
         assert_eq!(
             (canceled.status, canceled.text("state"), canceled.text("id")),
             (200, "canceled".into(), id.clone())

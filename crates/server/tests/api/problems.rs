@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{World, answer, within};
 
-/// The fields that an error names, in order.
+/// The fields that an error names, sorted.
 fn fields(refusal: &Value) -> Vec<String> {
     let problems = refusal["error"]["problems"].as_array().unwrap();
     let mut fields: Vec<_> = problems.iter().map(|one| one["field"].as_str().unwrap().to_owned()).collect();
@@ -34,6 +34,17 @@ async fn all_that_is_wrong_with_a_request_is_told_at_once() {
             "request.path",
         ];
         assert_eq!(fields(&refused.json), wanted);
+        let headers = json!({ "authorization": "c", "cookie": "a", "host": "b", "x-a": "a\nb" });
+        let wanted_headers =
+            ["authorization", "cookie", "host", "x-a"].map(|name| format!("request.headers.{name}"));
+        let request = json!({ "method": "GET", "path": "/x", "headers": headers });
+        let refused = world
+            .post("/v1/operations", json!({ "upstream": "echo", "group": "g", "request": request }))
+            .await;
+        assert_eq!(fields(&refused.json), wanted_headers);
+        let refused =
+            world.post("/v1/operations", json!({ "upstream": "echo", "group": 7, "request": request })).await;
+        assert_eq!(fields(&refused.json)[1..], wanted_headers, "one for the group, and its headers");
         let batch = world.post("/v1/operations/batch", json!({ "operations": [submission] })).await;
         assert_eq!(fields(&batch.json["operations"][0]), wanted);
         let table = [

@@ -1,7 +1,7 @@
 //! Buckets and leases for any process, over HTTP.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{World, answer, within};
 
@@ -143,6 +143,50 @@ async fn lim_5_buckets_are_listed_shown_and_deleted() {
         );
         world.post("/v1/buckets/mail/out", "{}").await.refused(404, "TG0021", None);
         world.get("/v1/buckets?cursor=abc").await.refused(400, "TG0014", Some("cursor"));
+    })
+    .await;
+}
+
+/// LIM-8, LIM-23: a settled bucket adopts the figures that an API reported, and its level where
+/// that is lower; the first path leads to the same buckets.
+#[tokio::test]
+async fn lim_8_lim_23_a_bucket_is_taught_what_the_api_reported() {
+    within(async {
+        let world = World::new().await;
+        let figures = json!({ "cost": 10, "capacity": 100, "refill_per_s": 0.000_001 });
+        world.post("/v1/buckets/shop/reserve", &figures).await;
+        let settle = async |path: &str, body: Value| {
+            let settled = world.post(&format!("/v1/{path}/shop/settle"), &body).await;
+            assert_eq!(settled.status, 200, "{settled:?}");
+            let tokens = settled.json["tokens_remaining"].as_f64().unwrap();
+            (tokens.round(), settled.json["capacity"].clone(), settled.json["refill_per_s"].clone())
+        };
+        let rate = json!(0.000_001);
+        let lowered = settle("buckets", json!({ "reserved": 10, "actual": 4, "remaining": 50 })).await;
+        assert_eq!(lowered, (50.0, json!(100), rate.clone()));
+        let raised = settle("limits", json!({ "reservation": 0, "actual": 0, "remaining": 90 })).await;
+        assert_eq!(raised, (50.0, json!(100), rate.clone()), "a report never raises the level");
+        let smaller = settle("buckets", json!({ "reserved": 0, "actual": 0, "capacity": 20 })).await;
+        assert_eq!(smaller, (20.0, json!(20), rate));
+        let faster =
+            settle("buckets", json!({ "reserved": 0, "actual": 3, "capacity": 40, "refill_per_s": 0.5 }))
+                .await;
+        assert_eq!((faster.1, faster.2), (json!(40), json!(0.5)));
+        assert!((17.0..=18.0).contains(&faster.0), "{}", faster.0);
+        // Whoever reserves without figures of its own uses those.
+        world.post("/v1/buckets/shop/reserve", "{}").await;
+        assert_eq!(world.get("/v1/buckets/shop").await.json["capacity"], 40);
+        let table = [
+            (json!({ "actual": 1 }), "TG0001", "reserved"),
+            (json!({ "reserved": 1 }), "TG0001", "actual"),
+            (json!({ "reserved": 1, "reservation": 1, "actual": 1 }), "TG0001", "reservation"),
+            (json!({ "reserved": 1, "actual": 1, "remaining": -1 }), "TG0002", "remaining"),
+            (json!({ "reserved": 1, "actual": 1, "capacity": 0 }), "TG0002", "capacity"),
+            (json!({ "reserved": 1, "actual": 1, "refill_per_s": 0 }), "TG0002", "refill_per_s"),
+        ];
+        for (body, code, field) in table {
+            world.post("/v1/buckets/shop/settle", &body).await.refused(400, code, Some(field));
+        }
     })
     .await;
 }

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate_sim::HttpSimOptions;
 
-use crate::support::{World, operation, read, with, within};
+use crate::support::{World, answer, operation, read, with, within};
 
 const TIGHT: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.001\n";
 
@@ -285,6 +285,28 @@ async fn ops_6_a_submission_waits_for_its_end() {
     .await;
 }
 
+/// A body that is a form, or compressed, is refused with what its headers say that it is; JSON is
+/// read under any type.
+#[tokio::test]
+async fn a_form_is_refused_as_one() {
+    within(async {
+        let world = World::new().await;
+        let send = async |header: &str, kind: &str, body: String| {
+            let request = world.request(Method::POST, "/v1/operations").header(header, kind).body(body);
+            answer(request).await
+        };
+        for (header, kind) in
+            [("content-type", "application/x-www-form-urlencoded"), ("content-encoding", "gzip")]
+        {
+            let refused = send(header, kind, "upstream=echo&group=g".into()).await;
+            refused.refused(400, "TG0001", None);
+            assert!(refused.json["error"]["message"].as_str().unwrap().contains(kind), "{refused:?}");
+            assert_eq!(send(header, kind, operation("g").to_string()).await.status, 202);
+        }
+    })
+    .await;
+}
+
 /// OPS-7: the same request with fields in another order, or with numbers and letters spelled
 /// differently, is the same request.
 #[tokio::test]
@@ -299,8 +321,19 @@ async fn ops_7_a_request_is_compared_by_its_value() {
         let same = r#"{"body": {"t": "\u00e9", "n": 1e1}, "headers": {"x-b": "2", "x-a": "1"}, "path": "/x", "method": "POST"}"#;
         let same = world.post("/v1/operations", one(same)).await;
         assert_eq!((same.status, same.text("id")), (200, first.text("id")), "{same:?}");
-        let other = r#"{"method":"POST","path":"/x","headers":{"x-a":"1","x-b":"2"},"body":{"n":11,"t":"é"}}"#;
-        world.post("/v1/operations", one(other)).await.refused(409, "TG0009", Some("dedupe_key"));
+        let same = r#"{"method":"POST","path":"/x","headers":{"X-A":"1","X-B":"2"},"body":{"n":10,"t":"é"}}"#;
+        let same = world.post("/v1/operations", one(same)).await;
+        assert_eq!((same.status, same.text("id")), (200, first.text("id")), "{same:?}");
+        for (other, differs) in [
+            (r#"{"method":"POST","path":"/x","headers":{"x-a":"1","x-b":"2"},"body":{"n":11,"t":"é"}}"#, "request.body"),
+            (r#"{"method":"POST","path":"/y","headers":{"x-a":"1","x-b":"2"},"body":{"n":10,"t":"é"}}"#, "request.path"),
+            (r#"{"method":"POST","path":"/x","headers":null,"body":{"n":10,"t":"é"}}"#, "request.headers"),
+        ] {
+            let conflict = world.post("/v1/operations", one(other)).await;
+            conflict.refused(409, "TG0009", Some("dedupe_key"));
+            let message = conflict.json["error"]["message"].as_str().unwrap();
+            assert!(message.contains(&format!("another {differs}, by op_")), "{message}");
+        }
         world.wait_until_ended(&first.text("id")).await;
         assert_eq!(world.sim.stats().writes, 1);
     })

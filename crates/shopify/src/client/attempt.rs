@@ -75,6 +75,7 @@ impl ShopSender {
             now: self.clock.now(),
             deadline: None,
             operation,
+            completion_token: None,
         };
         match self.sender.exchange(request, call).await {
             Ok(answer) => interpret(answer, speech, rule),

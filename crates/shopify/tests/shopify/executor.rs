@@ -39,6 +39,7 @@ async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome 
         now: Time::from_millis(1_000),
         deadline: None,
         operation: "op-1",
+        completion_token: None,
     };
     shop.carry(call).await
 }

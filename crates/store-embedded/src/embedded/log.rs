@@ -8,6 +8,7 @@ use bytes::Bytes;
 use rusqlite::OptionalExtension;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{
     Batch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation, StoredPage,
     StoredQuery,
@@ -19,7 +20,7 @@ use super::partition::PartitionFile;
 use super::sweep::{self, ExpiryScan};
 use super::tail::{LatestOperation, PendingAppend};
 use super::writer::{StepContext, StepResult};
-use super::{EmbeddedStore, blocking, costs, history, listing, rows, snapshot};
+use super::{EmbeddedStore, attempts, blocking, costs, history, listing, rows, snapshot};
 use crate::checks;
 
 /// The appends that one transaction removes after a snapshot.
@@ -154,6 +155,19 @@ impl Log for EmbeddedStore {
         })
     }
 
+    fn read_attempts(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Vec<StoredAttempt>>> {
+        Box::pin(async move {
+            let Some(file) = self.existing(partition) else { return Ok(vec![Vec::new(); seqs.len()]) };
+            // Read before SQLite is, so that nothing falls between the two.
+            let newer = file.wal.tail.attempts(&seqs);
+            file.read(move |sql| attempts::read(sql, &seqs, &newer)).await
+        })
+    }
+
     fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(StoredPage::default()) };
@@ -211,6 +225,9 @@ pub(super) fn apply_appends(
         }
         if !batch.costs.is_empty() {
             costs::insert(desk.sql, &batch.costs)?;
+        }
+        if !batch.attempts.is_empty() {
+            attempts::insert(desk.sql, &batch.attempts)?;
         }
         desk.meta.last = *lsn;
         desk.meta.operations += batch.operations.len() as u64;

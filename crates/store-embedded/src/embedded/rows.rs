@@ -180,7 +180,7 @@ fn result(row: &Row<'_>, seq: Seq) -> rusqlite::Result<StoredResult> {
     Ok(StoredResult {
         seq,
         at: time(row, 6)?,
-        state: end_state(row.get_ref(7)?.as_str()?).ok_or_else(|| not_a_word(7))?,
+        state: EndState::parse(row.get_ref(7)?.as_str()?).ok_or_else(|| not_a_word(7))?,
         attempt: row.get(8)?,
         fault,
         body: bytes(row, 12)?,
@@ -203,16 +203,6 @@ pub(super) fn ended(row: &Row<'_>) -> rusqlite::Result<(Seq, Time, bool)> {
         .maybe_text(text(4)?.as_deref())
         .maybe_text(text(5)?.as_deref());
     Ok((Seq(seq.cast_unsigned()), time(row, 1)?, sum.matches(row.get(6)?, None)))
-}
-
-/// Parses the stable word for how an operation ended.
-fn end_state(word: &str) -> Option<EndState> {
-    match State::parse(word)? {
-        State::Succeeded => Some(EndState::Succeeded),
-        State::Failed => Some(EndState::Failed),
-        State::Canceled => Some(EndState::Canceled),
-        State::Queued | State::Waiting | State::Running | State::Unknown => None,
-    }
 }
 
 /// Reads bytes from a column.

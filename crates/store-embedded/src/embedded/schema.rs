@@ -13,7 +13,7 @@ use super::permissions;
 use super::row_checksum::RowChecksum;
 
 /// The format that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 6;
+pub(super) const FORMAT: i64 = 7;
 /// Files up to this size are checked completely when they are opened; larger ones only as they are
 /// read.
 const LOOKED_THROUGH_LEN_MAX: u64 = 256 * 1024 * 1024;
@@ -84,11 +84,19 @@ CREATE TABLE deployment_objects (
 ) WITHOUT ROWID;
 ";
 
+/// Attempts whose job ends elsewhere.
+const ATTEMPTS: &str = "
+CREATE TABLE attempts (
+    seq INTEGER NOT NULL, fence INTEGER NOT NULL, body BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (seq, fence)
+) WITHOUT ROWID;
+";
+
 /// The tables whose rows have checksums: all that any decision depends on.
-const CHECKED: [&str; 11] = [
+const CHECKED: [&str; 12] = [
     "meta",
     "operations",
     "results",
+    "attempts",
     "log",
     "records",
     "leases",
@@ -266,7 +274,7 @@ fn has_sums(sql: &Connection, table: &str) -> rusqlite::Result<bool> {
 
 fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
-    for tables in [TABLES, RECORDS, COST_TABLES, JOURNAL] {
+    for tables in [TABLES, RECORDS, COST_TABLES, JOURNAL, ATTEMPTS] {
         whole.execute_batch(tables)?;
     }
     record_layout(&whole)?;
@@ -280,7 +288,8 @@ fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Migrates an older file. Format 2 had another table of idempotency records and never filled it;
-/// format 3 had no costs, format 4 no journal, and format 5 no checksums: its rows stay without.
+/// format 3 had no costs, format 4 no journal, format 5 no checksums (its rows stay without), and
+/// format 6 no attempts.
 fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
@@ -293,6 +302,7 @@ fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     if older <= 4 {
         whole.execute_batch(JOURNAL)?;
     }
+    whole.execute_batch(ATTEMPTS)?;
     for table in CHECKED {
         if !has_sums(&whole, table)? {
             let add = format!("ALTER TABLE {table} ADD COLUMN sum INTEGER NOT NULL DEFAULT 0");

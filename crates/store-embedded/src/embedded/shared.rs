@@ -74,7 +74,11 @@ impl EmbeddedStore {
 }
 
 impl SharedState for EmbeddedStore {
-    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
+    fn claim_record<'a>(
+        &'a self,
+        key: &'a str,
+        claim: RecordClaim,
+    ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>> {
         let now = self.files.options.clock.now();
         if let Some(completed) = self.record_cache.completed(key, now) {
             let (_, answer) = record::claim(Some(completed), claim, now);
@@ -86,28 +90,33 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
+    fn complete_record<'a>(
+        &'a self,
+        key: &'a str,
+        holder: HolderToken,
+        answer: Bytes,
+    ) -> StoreFuture<'a, bool> {
         self.change_record(key, move |state, _| {
             let (next, done) = record::complete(state, holder, answer.clone());
             (next, done, done)
         })
     }
 
-    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
+    fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool> {
         self.change_record(key, move |state, _| {
             let (next, done) = record::release(state, holder);
             (next, done, done)
         })
     }
 
-    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
+    fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool> {
         self.change_record(key, move |state, now| {
             let (next, done) = record::renew(state, holder, now, ttl);
             (next, done, done)
         })
     }
 
-    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
+    fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>> {
         let (key, clock) = (key.to_owned(), Arc::clone(&self.files.options.clock));
         self.read_shared(move |sql| {
             Ok(record_rows::record(sql, &key)?.filter(|record| record::is_live(record, clock.now())))
@@ -119,7 +128,7 @@ impl SharedState for EmbeddedStore {
         self.read_shared(move |sql| record_rows::list_records(sql, after.as_deref(), most, clock.now()))
     }
 
-    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
+    fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome> {
         self.change_record(key, move |state, now| {
             let (next, forgot) = record::forget(state, what, now);
             (next, forgot == ForgetOutcome::Gone, forgot)
@@ -141,7 +150,7 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
+    fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome> {
         let name = name.to_owned();
         self.write_shared(move |desk| {
             let (next, answer) = lease::acquire(rows::lease(desk.sql, &name)?, desk.now, ttl);
@@ -152,7 +161,12 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
+    fn renew_lease<'a>(
+        &'a self,
+        name: &'a str,
+        lease: Lease,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Option<Lease>> {
         let name = name.to_owned();
         self.write_shared(move |desk| {
             let (next, kept) = lease::renew(rows::lease(desk.sql, &name)?, lease.fence, desk.now, ttl);
@@ -163,7 +177,7 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
+    fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool> {
         let name = name.to_owned();
         self.write_shared(move |desk| {
             let (next, done) = lease::release(rows::lease(desk.sql, &name)?, lease.fence, desk.now);
@@ -174,7 +188,7 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
+    fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>> {
         let (name, clock) = (name.to_owned(), Arc::clone(&self.files.options.clock));
         self.read_shared(move |sql| Ok(lease::status(rows::lease(sql, &name)?, clock.now())))
     }
@@ -208,7 +222,7 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
+    fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>> {
         let name = name.to_owned();
         self.write_shared(move |desk| {
             let Some(state) = rows::bucket(desk.sql, &name)? else { return Ok(Ok(None)) };
@@ -218,7 +232,7 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
+    fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>> {
         let (name, clock) = (name.to_owned(), Arc::clone(&self.files.options.clock));
         self.read_shared(move |sql| {
             Ok(rows::bucket(sql, &name)?.map(|level| bucket::observe(level, clock.now())))
@@ -235,12 +249,17 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
+    fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool> {
         let name = name.to_owned();
         self.write_shared(move |desk| Ok(Ok(rows::forget_bucket(desk.sql, &name)?)))
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
+    fn open_window<'a>(
+        &'a self,
+        key: &'a str,
+        level: u8,
+        ttl: Duration,
+    ) -> StoreFuture<'a, OpenWindowOutcome> {
         let key = key.to_owned();
         self.write_shared(move |desk| {
             let (next, answer) = window::open(rows::window(desk.sql, &key)?, level, desk.now, ttl);
@@ -251,7 +270,7 @@ impl SharedState for EmbeddedStore {
         })
     }
 
-    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
+    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
         let (key, clock) = (key.to_owned(), Arc::clone(&self.files.options.clock));
         self.read_shared(move |sql| Ok(window::peek(rows::window(sql, &key)?, clock.now())))
     }

@@ -85,15 +85,17 @@ impl ExpiryScan {
     }
 }
 
-/// Removes results that are still as they were seen, and their operations. An operation that was
-/// rerun has no such result any more, and stays.
+/// Removes results that are still as they were seen, and their operations and attempts. An
+/// operation that was rerun has no such result any more, and stays.
 pub(super) fn remove(desk: &mut StepContext<'_>, old: &[ExpiredResult]) -> StepResult<usize> {
     let mut results = desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1 AND at = ?2")?;
     let mut operations = desk.sql.prepare_cached("DELETE FROM operations WHERE seq = ?1")?;
+    let mut attempts = desk.sql.prepare_cached("DELETE FROM attempts WHERE seq = ?1")?;
     let mut removed = 0;
     for ExpiredResult { seq, at } in old {
         if results.execute((seq.0.cast_signed(), rows::micros(*at)))? > 0 {
             let gone = operations.execute([seq.0.cast_signed()])?;
+            attempts.execute([seq.0.cast_signed()])?;
             desk.meta.operations = desk.meta.operations.saturating_sub(gone as u64);
             removed += 1;
         }

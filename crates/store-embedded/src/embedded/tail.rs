@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{Batch, Lsn, StoredEntry, StoredOperation, StoredResult};
 use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::sync::watch;
@@ -27,7 +28,8 @@ const PLACES_KEPT: usize = 1_024;
 
 /// The number of rows of an append.
 fn rows(pending: &PendingAppend) -> usize {
-    1 + pending.batch.operations.len() + pending.batch.results.len() + pending.batch.costs.len()
+    let Batch { operations, results, costs, attempts, .. } = &pending.batch;
+    1 + operations.len() + results.len() + costs.len() + attempts.len()
 }
 
 /// The appends that are pending.
@@ -227,6 +229,13 @@ impl Tail {
         let waiting = self.lock();
         let find = |seq| waiting.latest.get(seq)?.operation().cloned();
         seqs.iter().map(find).collect()
+    }
+
+    /// The attempts of these operations in the tail, oldest first.
+    pub(super) fn attempts(&self, seqs: &[Seq]) -> Vec<StoredAttempt> {
+        let waiting = self.lock();
+        let attempts = waiting.pending.iter().flat_map(|(pending, _)| &pending.batch.attempts);
+        attempts.filter(|attempt| seqs.contains(&attempt.seq)).cloned().collect()
     }
 
     /// The appends that may not be in SQLite yet.

@@ -1,14 +1,15 @@
 //! The log in maps. Facts are kept in encoded form, as in the other stores, so that what a
 //! simulation replays has gone through the codec.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_core::Seq;
 use tidegate_core::bounds::LIST_SCANNED_MAX;
 use tidegate_core::id::Partition;
+use tidegate_core::{Fence, Seq};
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::costs::{Cost, LimitSnapshot};
 use tidegate_store::log::{
     Batch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation, StoredPage,
@@ -36,6 +37,7 @@ pub(super) struct MemoryPartition {
     snapshot_upto: Lsn,
     operations: BTreeMap<Seq, StoredOperation>,
     results: BTreeMap<Seq, StoredResult>,
+    attempts: BTreeMap<(Seq, Fence), StoredAttempt>,
     pub(super) costs: Vec<Cost>,
     pub(super) standings: BTreeMap<Arc<str>, LimitSnapshot>,
 }
@@ -55,12 +57,25 @@ impl MemoryPartition {
         }
         self.operations.extend(batch.operations.into_iter().map(|operation| (operation.seq, operation)));
         self.results.extend(batch.results.into_iter().map(|result| (result.seq, result)));
+        for attempt in batch.attempts {
+            let claim = (attempt.seq, attempt.fence);
+            let merged = match self.attempts.remove(&claim) {
+                Some(earlier) => earlier.merge(attempt),
+                None => attempt,
+            };
+            self.attempts.insert(claim, merged);
+        }
         self.costs.extend(batch.costs);
         Ok(self.last)
     }
 
     fn stored(&self, operation: &StoredOperation) -> StoredEntry {
         StoredEntry { operation: operation.clone(), result: self.results.get(&operation.seq).cloned() }
+    }
+
+    fn attempts_of(&self, seq: Seq) -> Vec<StoredAttempt> {
+        let own = self.attempts.range((seq, Fence(0))..=(seq, Fence(u64::MAX)));
+        own.map(|(_, attempt)| attempt.clone()).collect()
     }
 
     fn list(&self, query: &StoredQuery) -> StoredPage {
@@ -91,6 +106,8 @@ impl MemoryPartition {
             self.results.remove(seq);
             self.operations.remove(seq);
         }
+        let gone: BTreeSet<Seq> = swept.iter().copied().collect();
+        self.attempts.retain(|(seq, _), _| !gone.contains(seq));
         Ok(swept.len())
     }
 
@@ -194,6 +211,18 @@ impl Log for MemoryStore {
             let partitions = self.partitions();
             let Some(kept) = partitions.get(&partition) else { return Ok(vec![None; seqs.len()]) };
             Ok(seqs.iter().map(|seq| kept.operations.get(seq).cloned()).collect())
+        })
+    }
+
+    fn read_attempts(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Vec<StoredAttempt>>> {
+        ready(move || {
+            let partitions = self.partitions();
+            let Some(kept) = partitions.get(&partition) else { return Ok(vec![Vec::new(); seqs.len()]) };
+            Ok(seqs.iter().map(|seq| kept.attempts_of(*seq)).collect())
         })
     }
 

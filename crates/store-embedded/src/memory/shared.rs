@@ -52,7 +52,11 @@ fn page<T>(all: impl Iterator<Item = (String, T)>, after: Option<&str>, most: us
 }
 
 impl SharedState for MemoryStore {
-    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
+    fn claim_record<'a>(
+        &'a self,
+        key: &'a str,
+        claim: RecordClaim,
+    ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>> {
         let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -62,7 +66,12 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
+    fn complete_record<'a>(
+        &'a self,
+        key: &'a str,
+        holder: HolderToken,
+        answer: Bytes,
+    ) -> StoreFuture<'a, bool> {
         let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -72,7 +81,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
+    fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool> {
         let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -82,7 +91,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
+    fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool> {
         let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -92,7 +101,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
+    fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>> {
         let key = key.to_owned();
         ready(move || {
             let now = self.clock.now();
@@ -115,7 +124,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
+    fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome> {
         let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -142,7 +151,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
+    fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome> {
         let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -153,7 +162,12 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
+    fn renew_lease<'a>(
+        &'a self,
+        name: &'a str,
+        lease: Lease,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Option<Lease>> {
         let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -164,7 +178,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
+    fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool> {
         let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -175,7 +189,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
+    fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>> {
         let name = name.to_owned();
         ready(move || {
             let state = self.shared().leases.get(&name).copied();
@@ -208,7 +222,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
+    fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>> {
         let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
@@ -218,7 +232,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
+    fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>> {
         let name = name.to_owned();
         ready(move || {
             let level = self.shared().buckets.get(&name).copied();
@@ -235,12 +249,17 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
+    fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool> {
         let name = name.to_owned();
         ready(move || Ok(self.shared().buckets.remove(&name).is_some()))
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
+    fn open_window<'a>(
+        &'a self,
+        key: &'a str,
+        level: u8,
+        ttl: Duration,
+    ) -> StoreFuture<'a, OpenWindowOutcome> {
         let key = key.to_owned();
         ready(move || {
             let (mut tables, now) = (self.shared(), self.clock.now());
@@ -254,7 +273,7 @@ impl SharedState for MemoryStore {
         })
     }
 
-    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
+    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
         let key = key.to_owned();
         ready(move || Ok(window::peek(self.shared().windows.get(&key).copied(), self.clock.now())))
     }

@@ -15,7 +15,11 @@ use tidegate_store::{Journal, StoreErrorKind, Upkeep};
 use crate::sample::{behind, execute, run, store};
 
 /// Removes what format 3 did not have yet.
-const FORMAT_3: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
+const FORMAT_3: &str =
+    "ALTER TABLE nodes DROP COLUMN leaving, DROP COLUMN unreadable, DROP COLUMN placement_hash;
+    DROP FUNCTION append_with_attempts;
+    DROP TABLE attempts;
+    DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     UPDATE meta SET value = 3 WHERE name = 'format'";
 /// As in `docs/postgres.md`.
@@ -90,7 +94,7 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
         assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "7");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "8");
     });
 }
 

@@ -5,7 +5,8 @@ use sqlx::AssertSqlSafe;
 use tidegate_core::Time;
 use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim, RecordClaimOutcome};
 use tidegate_fixture::postgres::PostgresServer;
-use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
+use tidegate_store::nodes::NodeRecord;
+use tidegate_store::{Log, Nodes, SharedState, StoreErrorKind, Upkeep};
 use tidegate_store_postgres::PostgresStore;
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, run, store};
@@ -23,11 +24,18 @@ const FORMAT_1: &str = r#"DROP TABLE records;
     UPDATE meta SET value = 1 WHERE name = 'format'"#;
 
 /// Removes what formats 1 and 2 did not have yet.
-const FORMAT_2: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
+const FORMAT_2: &str = "ALTER TABLE nodes DROP COLUMN leaving, DROP COLUMN unreadable, DROP COLUMN placement_hash;
+    DROP FUNCTION append_with_attempts;
+    DROP TABLE attempts;
+    DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     DROP FUNCTION append_with_costs, sweep_costs, keep_standings;
     DROP TABLE api_cost_tracking, rate_limit_buckets;
     ALTER TABLE buckets RENAME TO rate_limit_buckets; ALTER INDEX buckets_pkey RENAME TO rate_limit_buckets_pkey";
+
+/// A node as it registered itself before format 8.
+const NODE: &str = "INSERT INTO nodes
+    VALUES ('ben', '10.0.0.2:7400 leaving without=3,12 placing=7f', 9000000000000000000)";
 
 #[test]
 fn many_may_lay_out_at_once() {
@@ -59,10 +67,10 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         let store = store(&server).await;
         let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
-        execute(&mut sql, "UPDATE meta SET value = 8 WHERE name = 'format'").await;
+        execute(&mut sql, "UPDATE meta SET value = 9 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), StoreErrorKind::Unreadable);
-        assert!(error.to_string().ends_with("has format 8; this program reads format 7"), "{error}");
+        assert!(error.to_string().ends_with("has format 9; this program reads format 8"), "{error}");
         // An existing owner notices too.
         assert_eq!(
             store.renew(owner, TTL).await.expect_err("it is newer").kind(),
@@ -81,8 +89,8 @@ fn what_is_newer_or_not_ours_is_not_touched() {
     });
 }
 
-/// A store of format 1 is migrated in place: its contents stay, and its records, which were never
-/// filled, are created anew.
+/// A store of format 1 is migrated in place: its contents stay, its records, which were never
+/// filled, are created anew, and nodes that registered are known as before.
 #[test]
 fn a_store_of_format_1_is_brought_up_to_date() {
     run(async {
@@ -94,6 +102,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
         execute(&mut sql, FORMAT_2).await;
         execute(&mut sql, "DROP FUNCTION claim_record, forget_record, is_live").await;
         execute(&mut sql, FORMAT_1).await;
+        execute(&mut sql, NODE).await;
         let again = PostgresStore::connect(&server.url()).await.expect("connect");
         again.migrate().await.expect("migrate");
         let claim = RecordClaim {
@@ -112,7 +121,14 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 7);
+        assert_eq!(format, 8);
+        let record = NodeRecord {
+            leaving: true,
+            unreadable: [3, 12].into(),
+            placement_hash: Some("7f".into()),
+            ..NodeRecord::at("10.0.0.2:7400")
+        };
+        assert_eq!(again.list_nodes().await.expect("list")[0].record, record);
     });
 }
 

@@ -1,9 +1,9 @@
 -- KEYS head, staged batch, ops, res, and the archive queue where ends are noted · ARGV 1 epoch, 2
 -- follows or '', 3 the append that must exist, 4 token, 5 fields staged, 6 first seq or '', 7 last
 -- seq, 8 operations, 9 batch prefix, 10 where costs are noted or '', 11 what follows the append in
--- that note, 12 how many reopened, those, then pairs of seq and the note of a result, and last, for
--- the archive queue, what follows the append in its note. The first write is one that a full server
--- refuses.
+-- that note, 12 attempt prefix, 13 how many attempts, 14 how many reopened, those, then seq, field
+-- and row of each attempt, then pairs of seq and the note of a result, and last, for the archive
+-- queue, what follows the append in its note. The first write is one that a full server refuses.
 local unpack = table.unpack or unpack
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'last', 'seq')
 local function refuse(why, what)
@@ -28,13 +28,17 @@ if ARGV[6] ~= '' then
   redis.call('ZADD', KEYS[3], ARGV[6], lsn)
 end
 if ARGV[10] ~= '' then redis.call('RPUSH', ARGV[10], lsn .. ARGV[11]) end
-local results = 13 + tonumber(ARGV[12])
-for i = 13, results - 1 do
+local attempts = 15 + tonumber(ARGV[14])
+for i = 15, attempts - 1 do
   local note = redis.call('HGET', KEYS[4], ARGV[i])
   if note then
     redis.call('HDEL', ARGV[9] .. string.match(note, '^%d+'), 'r:' .. ARGV[i])
     redis.call('HDEL', KEYS[4], ARGV[i])
   end
+end
+local results = attempts + 3 * tonumber(ARGV[13])
+for i = attempts, results - 1, 3 do
+  redis.call('HSET', ARGV[12] .. ARGV[i], ARGV[i + 1], ARGV[i + 2])
 end
 local stop = #ARGV
 if KEYS[5] then

@@ -5,6 +5,8 @@ mod appending;
 #[cfg(test)]
 mod bucket;
 #[cfg(test)]
+mod bus;
+#[cfg(test)]
 mod cluster;
 #[cfg(test)]
 mod contract;

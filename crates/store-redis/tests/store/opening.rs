@@ -65,7 +65,7 @@ async fn a_newer_format_is_refused_and_prefixes_are_apart() {
     assert_eq!(other.stats().await.unwrap().operations, 0);
     let owner_there = other.acquire_partition(PARTITION, "other", TTL).await.unwrap();
     let mut eye = place.raw_client().await;
-    eye.ask::<String>(&["SET", "other:format", "3"]).await;
+    eye.ask::<String>(&["SET", "other:format", "4"]).await;
     assert_eq!(kind(other.migrate().await), StoreErrorKind::Unreadable);
     assert_eq!(kind(other.check_layout().await), StoreErrorKind::Unreadable);
     // An existing owner notices too.

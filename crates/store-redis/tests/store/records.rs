@@ -212,7 +212,7 @@ async fn records_of_the_first_layout_are_in_nobodys_way() {
         eye.ask::<u64>(&["ZADD", &format!("{tag}:expires"), "1", "key"]).await;
     }
     let store = RedisStore::open(&server.url()).await.unwrap();
-    assert_eq!(eye.ask::<String>(&["GET", "tg:format"]).await, "2");
+    assert_eq!(eye.ask::<String>(&["GET", "tg:format"]).await, "3");
     assert_eq!(
         store.claim_record("key", CLAIM).await.unwrap(),
         RecordClaimOutcome::Granted { taken_over: false }

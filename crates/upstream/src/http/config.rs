@@ -208,6 +208,14 @@ impl UpstreamConfig {
         self
     }
 
+    /// Sets what a server error means for a request that must not take effect twice; the dialect
+    /// decides by default.
+    #[must_use]
+    pub fn with_server_errors(mut self, server_errors: impl Into<Option<ServerErrors>>) -> Self {
+        self.server_errors = server_errors.into();
+        self
+    }
+
     /// Sets the limits that every call charges.
     #[must_use]
     pub fn with_limits(mut self, limits: Vec<LimitConfig>) -> Self {
@@ -243,7 +251,10 @@ impl UpstreamConfig {
         }
         if let Some(name) = self.stored_headers.iter().find(|name| !header::may_be_stored(name)) {
             let name: String = name.chars().take(UPSTREAM_NAME_LEN_MAX).collect();
-            let message = format!("{name:?} is no header in lower case that may be stored with a request.");
+            let message = format!(
+                "{name:?} cannot be stored with a request: names are in lower case, and authorization, cookies and \
+                 headers of the connection are never stored."
+            );
             return Err(self.refuse("stored_headers", message));
         }
         self.validate_limits()

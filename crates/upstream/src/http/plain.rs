@@ -68,7 +68,8 @@ pub fn refuse_unknown_limits(
 ) -> Result<(), FieldRefusal> {
     let Some(stranger) = cost.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
     let stranger: String = stranger.chars().take(UPSTREAM_NAME_LEN_MAX).collect();
-    let message = format!("The upstream {upstream} has no limit called {stranger:?}.");
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let message = format!("The upstream {upstream} has no limit called {stranger:?}; it has: {known}.");
     Err(FieldRefusal::new(format!("cost.{stranger}"), message))
 }
 

@@ -96,13 +96,13 @@ impl UpstreamResponse {
         asked: &RequestSummary<'_>,
         reader: Option<Box<dyn ResponseInterpreter + '_>>,
     ) -> Outcome {
-        let verdict = self.verdict(asked);
+        let verdict = if self.is_unchanged(asked) { Verdict::Done } else { self.verdict(asked) };
         let Meaning { verdict, hints, spending } = match reader {
             Some(reader) => reader.interpret(&self, asked, verdict),
             None => Meaning { verdict, hints: Vec::new(), spending: Vec::new() },
         };
         let body = result::encode(self.status.as_u16(), &self.headers, self.content);
-        Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending }
+        Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending, job: None }
     }
 
     /// The verdict by its status alone, and whether it is complete.
@@ -139,6 +139,12 @@ impl UpstreamResponse {
             VerdictClass::Rejected => Verdict::Rejected(fault),
             VerdictClass::Unknown => Verdict::Unknown(fault),
         }
+    }
+
+    /// Whether it tells a client that the version it has is the current one: the answer to a
+    /// conditional request.
+    fn is_unchanged(&self, asked: &RequestSummary<'_>) -> bool {
+        self.status == StatusCode::NOT_MODIFIED && matches!(asked.method, Method::Get | Method::Head)
     }
 
     /// Describes a response that is neither a success nor a failure.

@@ -198,6 +198,8 @@ impl Sender {
             Some(body) => WithdrawableBody::streamed(body),
             None => WithdrawableBody::new(request.body.into_bytes()),
         };
+        // A server that expects a body may refuse a request without a length (RFC 9110, 8.6).
+        let body = if request.method.has_body() { body.with_declared_length() } else { body };
         let mut built = Request::new(body);
         *built.method_mut() = request.method.into();
         *built.uri_mut() = Uri::from(PathAndQuery::try_from(&url[Position::BeforePath..]).ok()?);

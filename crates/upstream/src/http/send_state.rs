@@ -60,6 +60,8 @@ impl SendState {
 pub struct WithdrawableBody {
     content: BodySource,
     departure: SendState,
+    /// Whether its length is sent even when it is empty.
+    declares_length: bool,
 }
 
 #[derive(Debug)]
@@ -83,7 +85,14 @@ impl WithdrawableBody {
 
     fn of(content: BodySource) -> (Self, SendState) {
         let departure = SendState::default();
-        (Self { content, departure: departure.clone() }, departure)
+        (Self { content, departure: departure.clone(), declares_length: false }, departure)
+    }
+
+    /// Sends its length even when it is empty. The connection adds the header: one that is set
+    /// beforehand would keep it from asking a withdrawn request for its bytes.
+    #[must_use]
+    pub fn with_declared_length(self) -> Self {
+        Self { declares_length: true, ..self }
     }
 }
 
@@ -114,7 +123,8 @@ impl Body for WithdrawableBody {
     /// The connection's first question, even to an empty body. A withdrawn request claims that more
     /// is to come and then fails, which ends the connection before anything is written.
     fn is_end_stream(&self) -> bool {
-        self.departure.mark_sent() && matches!(&self.content, BodySource::Bytes(bytes) if bytes.is_empty())
+        let is_empty = matches!(&self.content, BodySource::Bytes(bytes) if bytes.is_empty());
+        self.departure.mark_sent() && is_empty && !self.declares_length
     }
 
     /// Its length. A withdrawn request claims a byte even when it has none; otherwise the
@@ -137,6 +147,12 @@ mod tests {
         let (body, departure) = WithdrawableBody::new(Bytes::new());
         assert!(body.is_end_stream());
         assert!(!departure.withdraw(), "it has left");
+
+        let (body, departure) = WithdrawableBody::new(Bytes::new());
+        let body = body.with_declared_length();
+        assert!(!body.is_end_stream(), "the connection asks for its length");
+        assert!(!departure.withdraw(), "it has left");
+        assert_eq!(body.size_hint().exact(), Some(0));
 
         let (mut body, departure) = WithdrawableBody::new(Bytes::from_static(b"x"));
         assert!(departure.withdraw() && departure.withdraw());

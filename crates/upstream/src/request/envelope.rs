@@ -2,8 +2,10 @@
 //! Decoded data is always validated.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
+use super::completion::CompletionRules;
 use super::{HttpRequest, ProxyInfo};
 use crate::port::FieldRefusal;
 
@@ -18,13 +20,16 @@ pub struct Envelope {
     /// Set when a client sent it through the proxy and waits for the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxied: Option<ProxyInfo>,
+    /// Set when the request submits a job that ends elsewhere: how that is found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Box<RawValue>>,
 }
 
 impl Envelope {
     /// Addresses a request to the upstream of this name.
     #[must_use]
     pub fn new(upstream: impl Into<String>, request: HttpRequest) -> Self {
-        Self { upstream: upstream.into(), request, proxied: None }
+        Self { upstream: upstream.into(), request, proxied: None, completion: None }
     }
 
     /// Encodes the envelope.
@@ -54,7 +59,17 @@ impl Envelope {
             }
             None => envelope.request.validate_form()?,
         }
+        envelope.completion_rules()?;
         Ok(envelope)
+    }
+
+    /// How the job that it submits ends, if it submits one.
+    ///
+    /// # Errors
+    /// Names the invalid field.
+    pub fn completion_rules(&self) -> Result<Option<CompletionRules>, FieldRefusal> {
+        let rules = self.completion.as_ref();
+        rules.map(|rules| CompletionRules::parse(rules.get(), &self.request)).transpose()
     }
 }
 

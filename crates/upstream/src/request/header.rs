@@ -63,6 +63,17 @@ pub(crate) fn validate_form(headers: &[(String, String)]) -> Result<(), String> 
     Ok(())
 }
 
+/// Validates one header, as far as that does not depend on its upstream.
+///
+/// # Errors
+/// A message that describes the problem.
+pub fn validate_one(name: &str, value: &str) -> Result<(), String> {
+    let header = [(name.to_owned(), value.to_owned())];
+    validate_form(&header)?;
+    let is_never_stored = NEVER_STORED.contains(&name.to_ascii_lowercase().as_str());
+    if is_never_stored { refuse_credentials(&header, &[]) } else { Ok(()) }
+}
+
 /// Refuses connection headers.
 fn refuse_connection(name: &str) -> Result<(), String> {
     if CONNECTION.contains(&name) || name.starts_with("proxy-") {
@@ -85,10 +96,15 @@ pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]
         } else {
             continue;
         };
-        return Err(format!(
-            "The header {name} is a credential by {looks_like}, and would be stored with the request in clear; \
-             put it into the upstream's token_env and token_header, or name it in stored_headers if it is none."
-        ));
+        let advice = "put it into the upstream's token_env and token_header";
+        return Err(if NEVER_STORED.contains(&name.as_str()) {
+            format!("The header {name} is a credential, which is never stored with a request; {advice}.")
+        } else {
+            format!(
+                "The header {name} is a credential by {looks_like}, and would be stored with the request in clear; \
+                 {advice}, or name it in stored_headers if it is none."
+            )
+        });
     }
     Ok(())
 }
@@ -112,7 +128,8 @@ pub(crate) mod as_map {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
-        from.deserialize_map(Pairs)
+        // Null stands for no headers.
+        from.deserialize_any(Pairs)
     }
 
     struct Pairs;
@@ -122,6 +139,10 @@ pub(crate) mod as_map {
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("headers as an object of names and strings")
+        }
+
+        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -176,6 +197,9 @@ mod tests {
             assert!(message.contains("token_env") && !message.contains("hunter2"), "{message}");
             assert!(message.contains(&name.to_ascii_lowercase()), "{message}");
         }
+        let stored = |name| check(name, "v").unwrap_err().contains("stored_headers");
+        assert!(stored("x-api-key"));
+        assert!(!stored("authorization") && !stored("cookie"), "stored_headers takes none of them");
         for value in ["Bearer hunter2", "Basic aHVudGVyMg==", "eyJhbGciOiJub25lIn0.eyJwIjoiaHVudGVyMiJ9."] {
             let message = check("x-custom", value).unwrap_err();
             assert!(message.contains("x-custom") && !message.contains("hunter2"), "{message}");

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use tidegate_core::url_path::escapes_base;
-use url::Url;
+use url::{Position, Url};
 
 /// Longest path with its query, in bytes.
 const PATH_LEN_MAX: usize = 8 * 1024;
@@ -23,6 +23,12 @@ const LEADS_OUT: &str = "The path leads out of the upstream's base URL.";
 pub fn validate(path: &str) -> Result<(), String> {
     let base = TRIAL_URL.as_ref().ok_or(LEADS_OUT)?;
     below(base, path).map(drop)
+}
+
+/// The path and query as they are sent, whatever the base; `None` for an invalid path.
+pub(super) fn as_sent(path: &str) -> Option<String> {
+    let url = below(TRIAL_URL.as_ref()?, path).ok()?;
+    Some(url[Position::BeforePath..].to_owned())
 }
 
 /// Resolves a path below a base, which has neither a query nor a fragment.

@@ -57,14 +57,14 @@ impl Envelope {
                 Body::Empty
             }
         };
-        Self { upstream, request, proxied: Some(proxied) }
+        Self { upstream, request, proxied: Some(proxied), completion: None }
     }
 
     /// Creates a request with a streamed body, whose response is awaited under a ticket.
     #[must_use]
     pub fn streamed(upstream: String, request: HttpRequest, ticket: &str) -> Self {
         let proxied = ProxyInfo { ticket: ticket.to_owned(), base64: None, streamed: true };
-        Self { upstream, request, proxied: Some(proxied) }
+        Self { upstream, request, proxied: Some(proxied), completion: None }
     }
 }
 

@@ -40,12 +40,33 @@ async fn ops_2_a_text_is_sent_as_it_is() {
     let form = r#"{"method":"POST","path":"/","headers":{"Content-Type":"application/x-www-form-urlencoded"},"body":"a=1&b=2"}"#;
     carry(&upstreams, form).await;
     carry(&upstreams, r#"{"method":"GET","path":"/"}"#).await;
-    carry(&upstreams, r#"{"method":"POST","path":"/"}"#).await;
+    for method in ["POST", "PUT", "PATCH"] {
+        carry(&upstreams, &format!(r#"{{"method":"{method}","path":"/"}}"#)).await;
+    }
+    carry(&upstreams, r#"{"method":"POST","path":"/","body":""}"#).await;
+    carry(&upstreams, r#"{"method":"DELETE","path":"/"}"#).await;
     let seen = peer.seen();
     assert_eq!(seen[0].body, "a=1&b=2");
     assert_eq!(seen[0].header("content-type"), Some("application/x-www-form-urlencoded"));
     assert_eq!((seen[1].header("content-length"), seen[1].header("transfer-encoding")), (None, None));
-    assert_eq!((seen[2].body.as_str(), seen[2].header("transfer-encoding")), ("", None));
+    for empty in &seen[2..6] {
+        assert_eq!((empty.body.as_str(), empty.header("transfer-encoding")), ("", None));
+        assert_eq!(empty.header("content-length"), Some("0"), "{}", empty.head);
+    }
+    assert_eq!(seen[6].header("content-length"), None);
+}
+
+/// OPS-10: "not modified" is the answer to a conditional read, and no answer to anything else.
+#[tokio::test]
+async fn ops_10_not_modified_answers_a_read() {
+    let peer = Peer::saying(answer("304 Not Modified", "etag: e\r\n", "")).await;
+    let upstreams = upstreams(peer.url());
+    let conditional = r#"{"method":"GET","path":"/x","headers":{"if-none-match":"e"}}"#;
+    let outcome = carry(&upstreams, conditional).await;
+    assert_eq!((&outcome.verdict, outcome.status), (&Verdict::Done, Some(304)));
+    assert!(text(&outcome).contains(r#""etag":"e""#), "{}", text(&outcome));
+    let outcome = carry(&upstreams, POST).await;
+    assert!(matches!(&outcome.verdict, Verdict::Rejected(_)), "{outcome:?}");
 }
 
 /// OPS-10: the status decides the class and what follows.

@@ -38,8 +38,16 @@ fn payload(request: &str) -> Vec<u8> {
 }
 
 fn call<'a>(payload: &'a [u8], operation: &'a str) -> Call<'a> {
-    let on_unknown = OnUnknown::Ask;
-    Call { payload, attempt: 1, reconcile_first: false, on_unknown, now: NOW, deadline: None, operation }
+    Call {
+        payload,
+        attempt: 1,
+        reconcile_first: false,
+        on_unknown: OnUnknown::Ask,
+        now: NOW,
+        deadline: None,
+        operation,
+        completion_token: None,
+    }
 }
 
 /// Sends a request that passes the check, once.

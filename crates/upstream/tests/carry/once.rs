@@ -46,7 +46,7 @@ async fn ops_23_a_failed_call_follows_the_rule() {
                     assert_eq!(*after, has_said.then_some(Duration::from_secs(3)), "{outcome:?}");
                 }
                 verdict => {
-                    assert!(!is_retried && is_unknown(verdict), "{on_unknown:?} {errors:?} {outcome:?}")
+                    assert!(!is_retried && is_unknown(verdict), "{on_unknown:?} {errors:?} {outcome:?}");
                 }
             }
         }

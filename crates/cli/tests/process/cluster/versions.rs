@@ -90,8 +90,8 @@ impl StoreTamperer {
     /// The format that this version writes.
     const fn format(&self) -> u64 {
         match self.connection {
-            StoreConnection::Redis(_) => 2,
-            StoreConnection::Postgres(_) => 7,
+            StoreConnection::Redis(_) => 3,
+            StoreConnection::Postgres(_) => 8,
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
+use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::{
     Batch, Epoch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation,
     StoredPage, StoredQuery,
@@ -90,7 +91,17 @@ impl Log for BrokenStore {
         if self.is(Quirk::AppendDoublesCosts) {
             batch.costs.extend(batch.costs.clone());
         }
-        let costs = batch.costs.clone();
+        if self.is(Quirk::AppendForgetsAttempts) {
+            batch.attempts.clear();
+        }
+        if self.is(Quirk::AppendKeepsFirstAttempt) {
+            let known = &self.notes.lock().unwrap().attempts;
+            let is_known =
+                |one: &StoredAttempt| known.iter().any(|old| (old.seq, old.fence) == (one.seq, one.fence));
+            batch.attempts.retain(|attempt| !is_known(attempt));
+        }
+        self.notes.lock().unwrap().attempts.extend(batch.attempts.clone());
+        let (costs, attempts) = (batch.costs.clone(), batch.attempts.clone());
         if self.is(Quirk::AppendIgnoresFollows) {
             batch.follows = None;
         }
@@ -111,6 +122,10 @@ impl Log for BrokenStore {
             if answer.is_err() && self.is(Quirk::AppendKeepsCostsOfRefused) {
                 let latest = self.notes.lock().unwrap().latest.unwrap_or(owner);
                 self.inner.append(latest, Batch { costs, ..Batch::default() }).await?;
+            }
+            if answer.is_err() && self.is(Quirk::AppendKeepsAttemptsOfRefused) {
+                let latest = self.notes.lock().unwrap().latest.unwrap_or(owner);
+                self.inner.append(latest, Batch { attempts, ..Batch::default() }).await?;
             }
             answer.map(|lsn| if self.is(Quirk::AppendNumbersSkip) { Lsn(lsn.0 * 2) } else { lsn })
         })
@@ -157,6 +172,29 @@ impl Log for BrokenStore {
                 || (self.is(Quirk::SweepTakesPending) && self.notes.lock().unwrap().calls > 0);
             if is_lost && let Some(last) = found.last_mut() {
                 *last = None;
+            }
+            Ok(found)
+        })
+    }
+
+    fn read_attempts(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Vec<StoredAttempt>>> {
+        let mut seqs = seqs;
+        if self.is(Quirk::AttemptsSort) {
+            seqs.sort();
+        }
+        let is_lost = self.is(Quirk::SweepKeepsAttempts) && self.notes.lock().unwrap().calls > 0;
+        let partition = if self.is(Quirk::AttemptsMixPartitions) { 0 } else { partition };
+        let kept = self.notes.lock().unwrap().attempts.clone();
+        Box::pin(async move {
+            let mut found = self.inner.read_attempts(partition, seqs.clone()).await?;
+            if is_lost {
+                for (seq, found) in seqs.iter().zip(&mut found) {
+                    *found = kept.iter().filter(|attempt| attempt.seq == *seq).cloned().collect();
+                }
             }
             Ok(found)
         })

@@ -15,10 +15,13 @@ use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 use super::{BrokenStore, Quirk};
 
 impl SharedState for BrokenStore {
-    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
-        let key = key.to_owned();
+    fn claim_record<'a>(
+        &'a self,
+        key: &'a str,
+        claim: RecordClaim,
+    ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>> {
         Box::pin(async move {
-            match self.inner.claim_record(&key, claim).await? {
+            match self.inner.claim_record(key, claim).await? {
                 RecordClaimOutcome::Processing { .. } if self.is(Quirk::RecordTwoWinners) => {
                     Ok(RecordClaimOutcome::Granted { taken_over: false })
                 }
@@ -27,23 +30,27 @@ impl SharedState for BrokenStore {
         })
     }
 
-    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
-        let key = key.to_owned();
+    fn complete_record<'a>(
+        &'a self,
+        key: &'a str,
+        holder: HolderToken,
+        answer: Bytes,
+    ) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            let done = self.inner.complete_record(&key, holder, answer).await?;
+            let done = self.inner.complete_record(key, holder, answer).await?;
             Ok(done || self.is(Quirk::RecordLateComplete))
         })
     }
 
-    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
+    fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool> {
         self.inner.release_record(key, holder)
     }
 
-    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
+    fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool> {
         self.inner.renew_record(key, holder, ttl)
     }
 
-    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
+    fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>> {
         self.inner.get_record(key)
     }
 
@@ -57,7 +64,7 @@ impl SharedState for BrokenStore {
         })
     }
 
-    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
+    fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome> {
         let what = if self.is(Quirk::RecordForgetsAnything) { ForgetTarget::Claim } else { what };
         self.inner.forget_record(key, what)
     }
@@ -66,10 +73,9 @@ impl SharedState for BrokenStore {
         self.inner.sweep_records(if self.is(Quirk::RecordSweepUnbounded) { usize::MAX } else { most })
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
-        let name = name.to_owned();
+    fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome> {
         Box::pin(async move {
-            match self.inner.acquire_lease(&name, ttl).await? {
+            match self.inner.acquire_lease(name, ttl).await? {
                 AcquireOutcome::Busy { until } if self.is(Quirk::LeaseTwoHolders) => {
                     Ok(AcquireOutcome::Held(Lease { fence: 1_000_000, until }))
                 }
@@ -78,27 +84,30 @@ impl SharedState for BrokenStore {
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
+    fn renew_lease<'a>(
+        &'a self,
+        name: &'a str,
+        lease: Lease,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Option<Lease>> {
         self.inner.renew_lease(name, lease, ttl)
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
+    fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            let mut done = self.inner.release_lease(&name, lease).await?;
+            let mut done = self.inner.release_lease(name, lease).await?;
             if self.is(Quirk::LeaseReleasedByAnyone) {
                 for fence in 0..lease.fence + 3 {
-                    done |= self.inner.release_lease(&name, Lease { fence, ..lease }).await?;
+                    done |= self.inner.release_lease(name, Lease { fence, ..lease }).await?;
                 }
             }
             Ok(done)
         })
     }
 
-    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
-        let name = name.to_owned();
+    fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>> {
         Box::pin(async move {
-            let status = self.inner.lease_status(&name).await?;
+            let status = self.inner.lease_status(name).await?;
             let is_held = |status: LeaseStatus| LeaseStatus { held_until: Some(Time::MAX), ..status };
             Ok(if self.is(Quirk::LeaseLooksHeld) { status.map(is_held) } else { status })
         })
@@ -130,14 +139,13 @@ impl SharedState for BrokenStore {
         })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
+    fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>> {
         self.inner.settle_bucket(name, settlement)
     }
 
-    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
-        let name = name.to_owned();
+    fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>> {
         Box::pin(async move {
-            let level = self.inner.observe_bucket(&name).await?;
+            let level = self.inner.observe_bucket(name).await?;
             Ok(level.map(|level| match self.quirk {
                 Quirk::BucketRounds => Level { carry: 0, ..level },
                 Quirk::BucketLosesFloat => Level { tokens: level.tokens as f64 as u64, ..level },
@@ -156,20 +164,23 @@ impl SharedState for BrokenStore {
         })
     }
 
-    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
-        let name = name.to_owned();
+    fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             if self.is(Quirk::BucketForgetsNothing) {
-                return Ok(self.inner.observe_bucket(&name).await?.is_some());
+                return Ok(self.inner.observe_bucket(name).await?.is_some());
             }
-            self.inner.forget_bucket(&name).await
+            self.inner.forget_bucket(name).await
         })
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
-        let key = key.to_owned();
+    fn open_window<'a>(
+        &'a self,
+        key: &'a str,
+        level: u8,
+        ttl: Duration,
+    ) -> StoreFuture<'a, OpenWindowOutcome> {
         Box::pin(async move {
-            match self.inner.open_window(&key, level, ttl).await? {
+            match self.inner.open_window(key, level, ttl).await? {
                 OpenWindowOutcome::Wait(window) if self.is(Quirk::WindowAlwaysAsks) => {
                     Ok(OpenWindowOutcome::Ask(window))
                 }
@@ -178,10 +189,9 @@ impl SharedState for BrokenStore {
         })
     }
 
-    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
-        let key = key.to_owned();
+    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
         Box::pin(async move {
-            let window = self.inner.peek_window(&key).await?;
+            let window = self.inner.peek_window(key).await?;
             let open =
                 self.is(Quirk::WindowNeverCloses).then_some(HydrationWindow { level: 0, until: Time::MAX });
             Ok(window.or(open))

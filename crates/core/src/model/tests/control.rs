@@ -1,7 +1,7 @@
 //! Operator commands and their results.
 
 use super::*;
-use crate::model::{CancelOutcome, Cause, ControlRefusal, Resolution};
+use crate::model::{CancelOutcome, Cause, ControlRefusal, RerunRefusal, Resolution};
 use crate::operation::OnUnknown;
 use crate::state::{EndState, State};
 
@@ -161,15 +161,33 @@ fn ops_9_rerun_joins_the_end_of_the_line() {
     world.settle(&claim, Verdict::Rejected(transient()));
     world.wait_ms(5_000);
     world.accept(draft("g"));
-    let again = world.model.reopen(world.now, (Seq(1), at), draft("g"), &mut world.facts);
-    assert_eq!(again, Some(AcceptOutcome::New(Seq(1))));
-    let twice = world.model.reopen(world.now, (Seq(1), at), draft("g"), &mut world.facts);
-    assert_eq!(twice, None);
+    let reopen = |world: &mut ModelHarness, ended| {
+        world.model.reopen(world.now, (Seq(1), at), ended, draft("g"), &mut world.facts)
+    };
+    assert_eq!(reopen(&mut world, EndState::Succeeded), Err(RerunRefusal::Succeeded));
+    assert_eq!(reopen(&mut world, EndState::Failed), Ok(()));
+    assert_eq!(reopen(&mut world, EndState::Failed), Err(RerunRefusal::NotEnded));
     assert_eq!(world.model.active(Seq(1)).unwrap().at, at);
     let first = world.take(9).pop().unwrap();
     assert_eq!(first.seq, Seq(2));
     world.done(&first);
     assert_eq!(world.take(9)[0].attempt, 1);
+}
+
+/// LIM-28: an operation that no one waits for any more is withdrawn before it is sent, and not
+/// while its call is in flight.
+#[test]
+fn lim_28_only_what_is_not_in_flight_is_withdrawn() {
+    let mut world = ModelHarness::new();
+    world.accept(draft("g"));
+    world.accept(draft("g"));
+    let claim = world.take(1).pop().unwrap();
+    assert_eq!(world.model.withdraw(world.now, claim.seq, &mut world.facts), None);
+    assert!(!world.model.claim_status(claim.seq, claim.fence).unwrap().cancel_requested);
+    let ended = world.model.withdraw(world.now, Seq(2), &mut world.facts).unwrap();
+    assert_eq!((ended.seq, ended.state), (Seq(2), EndState::Canceled));
+    assert_eq!(world.model.withdraw(world.now, Seq(2), &mut world.facts), None);
+    world.done(&claim);
 }
 
 /// OPS-24: for every operation there is an answer why it does not run, which names one cause.

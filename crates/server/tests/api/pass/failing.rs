@@ -4,7 +4,7 @@ use reqwest::Method;
 
 use super::ProxySetup;
 use super::upstream::{ScriptedReply, answer as next};
-use crate::support::within;
+use crate::support::{read, within};
 
 const BROKEN: &str = "HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\nfour";
 const GOOD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
@@ -85,21 +85,69 @@ async fn lim_28_a_429_never_reaches_the_client() {
     .await;
 }
 
-/// LIM-28: if the upstream asks to wait for longer than the timeout, the client gets our 504.
+/// LIM-28: if the upstream asks to wait for longer than the timeout, the client gets our 429 with
+/// the time at which the upstream opens again.
 #[tokio::test]
 async fn lim_28_a_429_for_too_long_is_not_in_time() {
     within(async {
         let long = "HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n";
         let door = ProxySetup::new("", [next(long)]).await;
         let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
-        assert_eq!(response.status(), 504);
+        assert_eq!(response.status(), 429);
         assert_eq!(response.headers()["x-tidegate-error"], "TG0026");
+        assert!(retry_after(&response) > 3_590);
         // And the next client gets it at once.
         let next = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(
             (next.status().as_u16(), &next.headers()["x-tidegate-error"]),
-            (504, &"TG0008".parse().unwrap())
+            (429, &"TG0008".parse().unwrap())
         );
+        assert!(retry_after(&next) > 3_590);
+        let told = read(next).await.json;
+        assert!(told["error"]["field"].is_null(), "the client sent no deadline: {told}");
+        assert!(told["error"]["message"].as_str().unwrap().contains("wait_s"), "{told}");
+        assert_eq!(door.upstream.requests().len(), 1);
+    })
+    .await;
+}
+
+fn retry_after(response: &reqwest::Response) -> u64 {
+    response.headers()["retry-after"].to_str().unwrap().parse().unwrap()
+}
+
+/// LIM-28: a call whose turn comes later than it may wait is refused at once, with the time of its
+/// turn; the timeout of its upstream is no part of that.
+#[tokio::test]
+async fn lim_28_a_turn_beyond_the_wait_is_refused_at_once() {
+    within(async {
+        let limit =
+            "[[upstream.limit]]\nname = \"r\"\ncapacity = 1\nrefill_per_s = 0.05\n[pacing]\nwait_s = 10\n";
+        let door = ProxySetup::new(limit, []).await;
+        let get = async || door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
+        assert_eq!(get().await.status(), 200);
+        let started = tokio::time::Instant::now();
+        let refused = get().await;
+        assert_eq!(refused.status(), 429);
+        assert_eq!(refused.headers()["x-tidegate-error"], "TG0008");
+        assert!((11..=21).contains(&retry_after(&refused)), "{refused:?}");
+        assert!(started.elapsed().as_secs() < 9, "it waited");
+        assert_eq!(door.upstream.requests().len(), 1);
+    })
+    .await;
+}
+
+/// LIM-28: a call that waited in vain for its limit gets the time at which the limit lets it start.
+#[tokio::test]
+async fn lim_28_a_wait_in_vain_for_a_limit_names_its_end() {
+    within(async {
+        let throttled = "HTTP/1.1 429 Slow\r\nretry-after: 20\r\ncontent-length: 0\r\n\r\n";
+        let door = ProxySetup::new("[pacing]\nwait_s = 1\n", [next(throttled)]).await;
+        let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["x-tidegate-error"]),
+            (429, &"TG0026".parse().unwrap())
+        );
+        assert!((17..=21).contains(&retry_after(&response)), "{response:?}");
         assert_eq!(door.upstream.requests().len(), 1);
     })
     .await;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes};
 use tidegate_core::{EndState, Fault, FaultClass, Fence, OperationId, Seq, Time};
+use tidegate_store::attempt::StoredAttempt;
+use tidegate_store::codec;
 use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 
@@ -48,10 +50,23 @@ pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
     for seq in &batch.reopened {
         out.put_u64_le(seq.0);
     }
-    if !batch.costs.is_empty() {
+    if !batch.costs.is_empty() || !batch.attempts.is_empty() {
         put_costs(&mut out, &batch.costs);
     }
+    if !batch.attempts.is_empty() {
+        put_attempts(&mut out, &batch.attempts);
+    }
     out
+}
+
+/// Encodes attempts, after the costs. Few appends have any; those of earlier versions had none.
+fn put_attempts(out: &mut Vec<u8>, attempts: &[StoredAttempt]) {
+    put_len(out, attempts.len());
+    for one in attempts {
+        out.put_u64_le(one.seq.0);
+        out.put_u64_le(one.fence.0);
+        put_bytes(out, &codec::encode_attempt(one));
+    }
 }
 
 /// Encodes costs. Most appends have none, and end before them; so did all of earlier versions.
@@ -126,7 +141,15 @@ fn take_batch(body: &mut Bytes) -> Option<Batch> {
         .collect::<Option<_>>()?;
     let costs = if body.is_empty() { 0 } else { body.try_get_u32_le().ok()? };
     let costs = (0..costs).map(|_| take_cost(body)).collect::<Option<_>>()?;
-    Some(Batch { operations, results, reopened, costs, ..Batch::default() })
+    let attempts = if body.is_empty() { 0 } else { body.try_get_u32_le().ok()? };
+    let attempts = (0..attempts).map(|_| take_attempt(body)).collect::<Option<_>>()?;
+    Some(Batch { operations, results, reopened, costs, attempts, ..Batch::default() })
+}
+
+fn take_attempt(body: &mut Bytes) -> Option<StoredAttempt> {
+    let seq = Seq(body.try_get_u64_le().ok()?);
+    let fence = Fence(body.try_get_u64_le().ok()?);
+    codec::decode_attempt(seq, fence, &take_bytes(body)?).ok()
 }
 
 fn take_cost(body: &mut Bytes) -> Option<Cost> {
@@ -212,6 +235,8 @@ fn take_option<T>(body: &mut Bytes, take: impl Fn(&mut Bytes) -> Option<T>) -> O
 
 #[cfg(test)]
 mod tests {
+    use tidegate_store::attempt::AttemptState;
+
     use super::*;
 
     fn batch() -> Batch {
@@ -236,7 +261,22 @@ mod tests {
             }],
             reopened: vec![Seq(1)],
             costs: vec![cost(Some(7)), cost(None)],
+            attempts: vec![attempt()],
             ..Batch::default()
+        }
+    }
+
+    fn attempt() -> StoredAttempt {
+        StoredAttempt {
+            seq: Seq(7),
+            fence: Fence(1 << 40),
+            number: 1,
+            at: Time::from_millis(9),
+            ended_at: None,
+            state: AttemptState::Awaiting,
+            external_id: Some("job-1".into()),
+            cost: None,
+            memo: Bytes::from_static(b"memo"),
         }
     }
 
@@ -256,7 +296,7 @@ mod tests {
     /// LIM-10: an append of a version without costs is read as it was.
     #[test]
     fn lim_10_an_append_of_before_there_were_costs_is_read() {
-        let before = Batch { costs: Vec::new(), ..batch() };
+        let before = Batch { costs: Vec::new(), attempts: Vec::new(), ..batch() };
         let mut frame = encode(b"facts", &before);
         let mut with_costs = encode(b"facts", &batch());
         assert!(with_costs.starts_with(&frame[..]), "nothing but what comes after it is new");
@@ -264,6 +304,16 @@ mod tests {
         seal(&mut with_costs, Lsn(1), Lsn(0));
         let read = |frame: Vec<u8>| decode(&Bytes::from(frame)).map(|(pending, _)| pending.batch);
         assert_eq!((read(frame), read(with_costs)), (Some(before), Some(batch())));
+    }
+
+    /// OPS-8: an append of a version without attempts is read as it was, and one may have no costs.
+    #[test]
+    fn ops_8_an_append_of_before_there_were_attempts_is_read() {
+        for given in [Batch { attempts: Vec::new(), ..batch() }, Batch { costs: Vec::new(), ..batch() }] {
+            let mut frame = encode(b"facts", &given);
+            seal(&mut frame, Lsn(1), Lsn(0));
+            assert_eq!(decode(&Bytes::from(frame)).map(|(pending, _)| pending.batch), Some(given));
+        }
     }
 
     #[test]

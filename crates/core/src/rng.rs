@@ -1,5 +1,5 @@
-//! Seeded randomness: the same seed gives the same choices on every machine. Good enough for
-//! faults, not for secrets.
+//! Seeded numbers: the same seed gives the same ones on every machine. Good enough for jitter,
+//! injected faults and tests, not for secrets. Where the seed comes from is up to the caller.
 
 /// A random stream (SplitMix64).
 #[derive(Clone, Debug, PartialEq, Eq)]

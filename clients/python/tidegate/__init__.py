@@ -1,0 +1,61 @@
+"""Client for Tidegate: calls to other people's APIs, accepted once, in order, within limits."""
+
+from ._async_client import AsyncClient
+from ._client import Client
+from ._errors import (
+    ApiError,
+    LeaseLostError,
+    NoResponseError,
+    OperationCanceledError,
+    OperationError,
+    OperationFailedError,
+    OutcomeUnknownError,
+    Problem,
+    TidegateError,
+    WaitTimeoutError,
+)
+from ._events import Event
+from ._leases import AsyncLease, Lease
+from ._limits import Reservation, Settled
+from ._types import (
+    Accepted,
+    BucketCost,
+    Fault,
+    Figures,
+    HttpRequest,
+    Operation,
+    Result,
+    State,
+    Submission,
+    Why,
+)
+
+__all__ = [
+    "Accepted",
+    "ApiError",
+    "AsyncClient",
+    "AsyncLease",
+    "BucketCost",
+    "Client",
+    "Event",
+    "Fault",
+    "Figures",
+    "HttpRequest",
+    "Lease",
+    "LeaseLostError",
+    "NoResponseError",
+    "Operation",
+    "OperationCanceledError",
+    "OperationError",
+    "OperationFailedError",
+    "OutcomeUnknownError",
+    "Problem",
+    "Reservation",
+    "Result",
+    "Settled",
+    "State",
+    "Submission",
+    "TidegateError",
+    "WaitTimeoutError",
+    "Why",
+]

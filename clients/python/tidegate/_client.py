@@ -1,0 +1,126 @@
+"""The client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self, Unpack
+
+import httpx
+
+from . import _operations as operations
+from ._errors import ApiError
+from ._events import Connections, Event, read_events
+from ._leases import Leases
+from ._limits import Limits
+from ._operations import Filter, Resolution
+from ._transport import Transport, run
+from ._types import Accepted, Operation, Submission, Why
+
+
+class Client:
+    """A client of a Tidegate server, for any number of threads.
+
+    `server` and `token` default to `TIDEGATE_SERVER` and `TIDEGATE_TOKEN` from the environment, then
+    to `http://127.0.0.1:7400` and none. `timeout` is that of one try, in seconds, beside the time
+    that the server was asked to wait. `transport` is another transport of httpx.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 7,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._transport = Transport.configured(server, token, timeout, retries)
+        self._http = httpx.Client(
+            base_url=self._transport.server, headers=self._transport.headers(), transport=transport
+        )
+        self.limits = Limits(self._transport, self._http)
+        self.leases = Leases(self._transport, self._http)
+
+    def submit(self, **submission: Unpack[Submission]) -> Accepted:
+        """Submits an operation. When it returns, the operation is accepted and durable."""
+        return run(self._http, operations.submit(self._transport, submission))
+
+    def call(self, *, timeout: float | None = None, **submission: Unpack[Submission]) -> Operation:
+        """Submits an operation, waits for its end and returns it with its result.
+
+        Raises `OperationFailedError`, `OperationCanceledError` or `OutcomeUnknownError` when it
+        ended otherwise, and `WaitTimeoutError` when it has not ended in time.
+        """
+        return run(self._http, operations.call(self._transport, submission, timeout))
+
+    def wait(self, id: str, *, timeout: float | None = None) -> Operation:
+        """Waits until an operation has ended or its outcome is unknown, and returns it."""
+        return run(self._http, operations.wait(self._transport, id, timeout))
+
+    def batch(self, submissions: Iterable[Submission]) -> list[Accepted | ApiError]:
+        """Submits up to 1,000 operations. Each is accepted or refused on its own.
+
+        The results are in the same order; a refused one is an `ApiError`.
+        """
+        return run(self._http, operations.batch(self._transport, submissions))
+
+    def get(self, id: str) -> Operation:
+        """The operation as it is now."""
+        return run(self._http, operations.get(self._transport, id))
+
+    def list(self, **wanted: Unpack[Filter]) -> Iterator[Operation]:
+        """Operations, newest first, without their results; page after page as you read on."""
+        cursor: str | None = None
+        while True:
+            page, cursor = run(self._http, operations.page(self._transport, wanted, cursor))
+            yield from page
+            if cursor is None:
+                return
+
+    def why(self, id: str) -> Why:
+        """What an operation waits for."""
+        return run(self._http, operations.why(self._transport, id))
+
+    def cancel(self, id: str) -> Operation:
+        """Cancels an operation; one that is running is asked to stop."""
+        return run(self._http, operations.command(self._transport, id, "cancel", {}))
+
+    def rerun(self, id: str) -> Operation:
+        """Runs a failed or canceled operation again, at the end of its group."""
+        return run(self._http, operations.command(self._transport, id, "rerun", {}))
+
+    def resolve(self, id: str, outcome: Resolution) -> Operation:
+        """Records what happened to an operation whose outcome is unknown."""
+        return run(self._http, operations.command(self._transport, id, "resolve", {"as": outcome}))
+
+    def events(
+        self,
+        *,
+        group: str | None = None,
+        id: str | None = None,
+        kind: str | None = None,
+        results: bool | None = None,
+        last_event_id: str | None = None,
+    ) -> Iterator[Event]:
+        """Changes as they happen. It reconnects and resumes where it was; leave the loop to end it.
+
+        With `results` the end of an operation comes with its result and fault.
+        """
+        params = {"group": group, "id": id, "kind": kind, "results": results}
+        return read_events(self._http, Connections(self._transport, params, last_event_id))
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,162 @@
+"""What the server takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, NotRequired, TypedDict
+
+State = Literal["queued", "waiting", "running", "unknown", "succeeded", "failed", "canceled"]
+
+
+class HttpRequest(TypedDict):
+    """One HTTP request below the base URL of its upstream."""
+
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    path: str
+    headers: NotRequired[Mapping[str, str]]
+    body: NotRequired[Any]
+
+
+class Submission(TypedDict):
+    """An operation to submit.
+
+    `dedupe_key`: two submissions with one key are one operation. Take it from your own records
+    where the process may die and submit again. Without one the client makes one for each call, so
+    that its own retries are safe.
+    """
+
+    upstream: str
+    group: str
+    request: HttpRequest | Mapping[str, Any]
+    kind: NotRequired[str]
+    dedupe_key: NotRequired[str]
+    cost: NotRequired[Mapping[str, int]]
+    max_attempts: NotRequired[int]
+    deadline_ms: NotRequired[int]
+    deadline_at: NotRequired[datetime]
+    delay_ms: NotRequired[int]
+    priority: NotRequired[Literal[0, 1, 2, 3, 4]]
+    on_unknown: NotRequired[Literal["repeat", "ask", "reconcile"]]
+    on_failure: NotRequired[Literal["skip", "hold"]]
+    deployment_id: NotRequired[str]
+
+
+class Figures(TypedDict):
+    """A bucket holds `capacity` tokens, and `refill_per_s` come back each second."""
+
+    capacity: float
+    refill_per_s: float
+
+
+class BucketCost(TypedDict):
+    """Another bucket to take from in the same step; `cost` is 1 by default."""
+
+    name: str
+    cost: NotRequired[float]
+    capacity: NotRequired[float]
+    refill_per_s: NotRequired[float]
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """An accepted operation. `deduplicated`: your `dedupe_key` was used before."""
+
+    id: str
+    state: State
+    deduplicated: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """The stored part of the upstream's response.
+
+    `body` is JSON if its content type says so, otherwise text, and `{"base64": …}` for what is not
+    UTF-8. If it is `truncated`, it was not stored, and `body` says why.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The last failure of an operation. `kind` is its class: `validation`, `transient`, …"""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation. `result` is not in lists, and `None` where an operator recorded the outcome."""
+
+    id: str
+    state: State
+    kind: str
+    group: str
+    attempt: int
+    created_at: datetime
+    finished_at: datetime | None
+    result: Result | None
+    fault: Fault | None
+    upstream: str | None
+    dedupe_key: str | None
+
+    @property
+    def body(self) -> Any:
+        """The body of the result, if there is one."""
+        return self.result.body if self.result else None
+
+
+@dataclass(frozen=True)
+class Why:
+    """What an operation waits for; `because` says it in a sentence, `starts_at` is an estimate."""
+
+    waiting_for: str
+    name: str | None
+    until: datetime | None
+    starts_at: datetime | None
+    behind: str | None
+    because: str
+
+
+def read_time(text: str | None) -> datetime | None:
+    """Parses a time of the server."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def write_time(time: datetime) -> str:
+    """Writes a time for the server; one without a zone is local."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def read_operation(wire: Mapping[str, Any]) -> Operation:
+    """Parses an operation."""
+    result, fault = wire.get("result"), wire["fault"]
+    return Operation(
+        id=wire["id"],
+        state=wire["state"],
+        kind=wire["kind"],
+        group=wire["group"],
+        attempt=wire["attempt"],
+        created_at=datetime.fromisoformat(wire["created_at"]),
+        finished_at=read_time(wire["finished_at"]),
+        result=read_result(result) if result else None,
+        fault=read_fault(fault) if fault else None,
+        upstream=wire.get("upstream"),
+        dedupe_key=wire.get("dedupe_key"),
+    )
+
+
+def read_result(wire: Mapping[str, Any]) -> Result:
+    """Parses a result."""
+    return Result(wire["status"], wire["headers"], wire["body"], wire.get("truncated", False))
+
+
+def read_fault(wire: Mapping[str, Any]) -> Fault:
+    """Parses a fault."""
+    return Fault(wire["class"], wire["message"])

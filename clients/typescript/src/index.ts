@@ -1,0 +1,9 @@
+/** Client for Tidegate. */
+
+export { Tidegate, type WaitOptions } from "./client.js";
+export * from "./errors.js";
+export type { Event, EventFilter } from "./events.js";
+export { Lease, Leases, type LeaseOptions } from "./leases.js";
+export * from "./limits.js";
+export type { Options } from "./transport.js";
+export type * from "./types.js";

@@ -1,0 +1,117 @@
+/** What the server takes and returns, in the names of this language. */
+
+/** The state of an operation; the last four are where waiting ends. */
+export type State = "queued" | "waiting" | "running" | "unknown" | "succeeded" | "failed" | "canceled";
+
+/** One HTTP request below the base URL of its upstream. */
+export interface HttpRequest {
+  method: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+  /** With its query; starts with a slash. */
+  path: string;
+  headers?: Record<string, string>;
+  /** Any JSON; a string is sent as that text. */
+  body?: unknown;
+}
+
+/** An operation to submit. */
+export interface Submission {
+  /** The name of the upstream in the server's configuration. */
+  upstream: string;
+  /** The group within which operations run in order. */
+  group: string;
+  /** The request. Its shape depends on the kind. */
+  request: HttpRequest | Record<string, unknown>;
+  /** `http` by default. */
+  kind?: string;
+  /**
+   * Two submissions with one key are one operation. Take it from your own records (`order-1001`)
+   * where the process may die and submit again; without one the client makes one for each call, so
+   * that its own retries are safe.
+   */
+  dedupeKey?: string;
+  /** What it costs of the upstream's limits, by their names. */
+  cost?: Record<string, number>;
+  maxAttempts?: number;
+  /** It fails unless it can start within this time. */
+  deadlineMs?: number;
+  /** It fails unless it can start before this time. Instead of `deadlineMs`. */
+  deadlineAt?: Date;
+  delayMs?: number;
+  priority?: 0 | 1 | 2 | 3 | 4;
+  /** What follows when the request was sent and no response came. */
+  onUnknown?: "repeat" | "ask" | "reconcile";
+  /** What the group does when this operation has failed for good. */
+  onFailure?: "skip" | "hold";
+  deploymentId?: string;
+}
+
+/** An accepted operation. */
+export interface Accepted {
+  id: string;
+  state: State;
+  /** Whether your `dedupeKey` was used before: then this is the first operation with it. */
+  deduplicated: boolean;
+}
+
+/** The stored part of the upstream's response. */
+export interface Result<Body = unknown> {
+  status: number;
+  headers: Record<string, string>;
+  /** JSON if its content type says so, otherwise text, and `{ base64 }` for what is not UTF-8. */
+  body: Body;
+  /** `false` if the content type says JSON and the body is stored in another form. */
+  json?: boolean;
+  /** The body was not stored, and `body` says why. */
+  truncated?: boolean;
+}
+
+/** The last failure of an operation. */
+export interface Fault {
+  class: "validation" | "forbidden" | "not_found" | "rate_limited" | "transient" | "conflict";
+  message: string;
+}
+
+/** An operation. */
+export interface Operation<Body = unknown> {
+  id: string;
+  state: State;
+  kind: string;
+  group: string;
+  /** Attempts so far. */
+  attempt: number;
+  createdAt: Date;
+  finishedAt: Date | null;
+  /** The response. Not in lists, and `null` where an operator recorded the outcome. */
+  result: Result<Body> | null;
+  fault: Fault | null;
+  upstream?: string;
+  dedupeKey?: string;
+  requestId?: string;
+  deploymentId?: string;
+  deadlineAt?: Date;
+  maxAttempts?: number;
+}
+
+/** Which operations to list. */
+export interface OperationFilter {
+  group?: string;
+  state?: State | State[];
+  kind?: string;
+  upstream?: string;
+  dedupeKey?: string;
+  createdAfter?: Date;
+  createdBefore?: Date;
+}
+
+/** What an operation waits for. */
+export interface Why {
+  waitingFor: "running" | "turn" | "worker" | "time" | "bucket" | "lease" | "person" | "nothing";
+  name: string | null;
+  until: Date | null;
+  /** When it is expected to start: an estimate. */
+  startsAt: Date | null;
+  /** The operation before it. */
+  behind: string | null;
+  /** The same as a sentence. */
+  because: string;
+}

@@ -1,0 +1,22 @@
+/** Names as JSON has them: `deadline_ms` on the wire is `deadlineMs` here. Only the names of one
+ * object are changed, never those of bodies and headers inside it. */
+
+const TIMES = new Set(["at", "until", "created_at", "finished_at", "deadline_at", "starts_at", "expires_at"]);
+
+/** The object with the names of the wire. */
+export function toWire(value: object): Record<string, unknown> {
+  return renamed(value, (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+}
+
+/** The object with the names of this language, its times as dates. */
+export function fromWire<T>(value: object): T {
+  const dated = Object.entries(value).map(([name, field]) =>
+    TIMES.has(name) && typeof field === "string" ? [name, new Date(field)] : [name, field],
+  );
+  const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return renamed(Object.fromEntries(dated), camel) as T;
+}
+
+function renamed(value: object, rename: (name: string) => string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [rename(name), field]));
+}

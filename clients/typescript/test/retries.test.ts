@@ -1,0 +1,69 @@
+/** When a request is sent again, by a fetch of the test's own. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { NoResponseError, Tidegate } from "tidegate";
+
+const submission = { upstream: "echo", group: "g", request: { method: "PUT" as const, path: "/" } };
+const accepted = { id: "op_1", state: "queued", group: "g", deduplicated: true };
+
+/** A fetch that gives these responses in turn, and remembers what was sent. */
+function scripted(...script: (() => Response)[]) {
+  const sent: { key: string; at: number }[] = [];
+  const fetch = async (_: unknown, init?: RequestInit): Promise<Response> => {
+    const { dedupe_key: key } = JSON.parse(String(init?.body)) as { dedupe_key: string };
+    sent.push({ key, at: performance.now() });
+    const next = script[sent.length - 1] ?? script.at(-1);
+    return (next as () => Response)();
+  };
+  return { sent, fetch: fetch as typeof globalThis.fetch };
+}
+
+const busy = (after: string) => () => Response.json({ error: {} }, { status: 503, headers: { "retry-after": after } });
+
+test("Retry-After is waited out, and every try has the same key", async () => {
+  const { sent, fetch } = scripted(busy("0.3"), busy("0.3"), () => Response.json(accepted));
+  await new Tidegate({ fetch }).submit(submission);
+  const [first, second, third] = sent;
+  assert.ok(first && second && third && sent.length === 3);
+  assert.ok(second.at - first.at >= 299 && third.at - second.at >= 299, "not before the server said");
+  assert.equal(new Set(sent.map(({ key }) => key)).size, 1);
+});
+
+test("two calls never share a key", async () => {
+  const { sent, fetch } = scripted(() => Response.json(accepted));
+  const client = new Tidegate({ fetch });
+  await client.submit(submission);
+  await client.submit(submission);
+  assert.notEqual(sent[0]?.key, sent[1]?.key);
+});
+
+test("tries are bounded, and what cannot succeed is not tried again", async () => {
+  const broken = scripted(() => {
+    throw new TypeError("fetch failed");
+  });
+  await assert.rejects(new Tidegate({ fetch: broken.fetch, retries: 2 }).submit(submission), NoResponseError);
+  assert.equal(broken.sent.length, 3);
+  const refused = scripted(() => Response.json({ error: { code: "TG0001" } }, { status: 400 }));
+  await assert.rejects(new Tidegate({ fetch: refused.fetch }).submit(submission), { code: "TG0001" });
+  assert.equal(refused.sent.length, 1);
+});
+
+test("a key that is still in progress is waited for", async () => {
+  const body = { detail: "…", error_code: "IDEMPOTENCY_KEY_PROCESSING", idempotency_key: "k" };
+  const { sent, fetch } = scripted(() => Response.json(body, { status: 409 }), () => Response.json(accepted));
+  await new Tidegate({ fetch }).submit(submission);
+  assert.equal(sent.length, 2);
+});
+
+test("a response that never comes ends with its timeout", async () => {
+  const silent = ((_: unknown, init?: RequestInit) =>
+    new Promise((_resolve, reject) => {
+      init?.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error));
+    })) as typeof globalThis.fetch;
+  const client = new Tidegate({ fetch: silent, timeoutMs: 30, retries: 0 });
+  // AbortSignal.timeout does not keep a process alive.
+  const awake = setInterval(() => undefined, 10);
+  await assert.rejects(client.submit(submission), /not in time/).finally(() => clearInterval(awake));
+});

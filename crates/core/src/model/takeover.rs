@@ -1,0 +1,77 @@
+//! Takes over the claims that a new owner of the partition finds in the log: what it knows about
+//! the call of a claim decides whether the claim stands or is settled.
+
+use super::{ClaimStatus, Model};
+use crate::fact::Fact;
+use crate::fault::{Fault, FaultClass};
+use crate::id::{Fence, Seq};
+use crate::time::Time;
+use crate::verdict::Verdict;
+
+/// What a new owner knows about the call of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimedCall {
+    /// It has been in flight in this process since then.
+    InFlight(Time),
+    /// This process is about to send it.
+    Unsent,
+    /// It was never sent.
+    NeverSent,
+    /// Another process may have sent it and may still wait for its response.
+    Elsewhere,
+    /// The process that sent it is gone.
+    Orphaned,
+}
+
+/// What becomes of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TakeoverOutcome {
+    /// It stands until its call is settled or it expires.
+    Kept {
+        /// Whether a cancel was requested, which must reach the call.
+        cancel_requested: bool,
+    },
+    /// Nobody works on it any more: it is to be settled with this verdict.
+    Settle(Verdict),
+}
+
+impl Model {
+    /// Takes over a claim, which is renewed until `until` if this process works on it. `None` when
+    /// there is no such claim.
+    pub fn take_over(
+        &mut self,
+        now: Time,
+        (seq, fence): (Seq, Fence),
+        call: ClaimedCall,
+        until: Time,
+        facts: &mut Vec<Fact>,
+    ) -> Option<TakeoverOutcome> {
+        let ClaimStatus { cancel_requested, awaiting_since, .. } = self.claim_status(seq, fence)?;
+        match call {
+            ClaimedCall::InFlight(sent_at) => {
+                self.renew(seq, fence, until, facts);
+                self.mark_sent(sent_at, seq, fence, facts);
+            }
+            ClaimedCall::Unsent => {
+                self.renew(seq, fence, until, facts);
+            }
+            // A poll changes nothing, so no one has to wait for one that is lost.
+            ClaimedCall::Elsewhere | ClaimedCall::Orphaned if awaiting_since.is_some() => {
+                self.mark_sent(now, seq, fence, facts);
+                let fault = Fault::new(FaultClass::Transient, "the poll was lost with its worker");
+                return Some(TakeoverOutcome::Settle(Verdict::Unknown(fault)));
+            }
+            // Its claim has to expire first, and its call may arrive at any moment from now on.
+            ClaimedCall::Elsewhere => {
+                self.mark_sent(now, seq, fence, facts);
+            }
+            ClaimedCall::NeverSent => return Some(TakeoverOutcome::Settle(Verdict::Returned)),
+            ClaimedCall::Orphaned => {
+                let message = "the process stopped while the call was in flight";
+                let fault = Fault::new(FaultClass::Transient, message);
+                return Some(TakeoverOutcome::Settle(Verdict::Unknown(fault)));
+            }
+        }
+        Some(TakeoverOutcome::Kept { cancel_requested })
+    }
+}

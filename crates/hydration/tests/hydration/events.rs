@@ -1,0 +1,123 @@
+//! Events: the code at the door and the published schemas agree.
+
+use serde_json::{Value, json};
+use tidegate_hydration::{
+    ASYNC_API, DEFAULT_TENANT, ENTITY_NOT_FOUND_SCHEMA, ENTITY_UNKNOWN_SCHEMA, ENTITY_UPDATED_SCHEMA,
+    EntityEvent,
+};
+
+const EXAMPLES: [(&str, &str, &str); 3] = [
+    ("entity/unknown", ENTITY_UNKNOWN_SCHEMA, include_str!("../../schemas/examples/entity-unknown.json")),
+    ("entity/updated", ENTITY_UPDATED_SCHEMA, include_str!("../../schemas/examples/entity-updated.json")),
+    (
+        "entity/not-found",
+        ENTITY_NOT_FOUND_SCHEMA,
+        include_str!("../../schemas/examples/entity-not-found.json"),
+    ),
+];
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// What the code says, and what the schema says.
+fn verdicts(event: &Value, schema: &Value) -> (bool, bool) {
+    let options = jsonschema::options().should_validate_formats(true);
+    let validator = options.build(schema).unwrap();
+    (EntityEvent::decode(event.to_string().as_bytes()).is_ok(), validator.is_valid(event))
+}
+
+/// HYD-2: the golden examples are read and written as they are.
+#[test]
+fn hyd_2_examples_are_read_and_written() {
+    for (event, schema, example) in EXAMPLES {
+        let (schema, example) = (parse(schema), parse(example));
+        assert_eq!(verdicts(&example, &schema), (true, true), "{event}");
+        let read = EntityEvent::decode(example.to_string().as_bytes()).unwrap();
+        assert_eq!(read.name(), event);
+        assert_eq!(parse(std::str::from_utf8(&read.encode()).unwrap()), example);
+    }
+}
+
+/// Each member of an object taken away, and replaced by what it must not be.
+fn mutations(example: &Value) -> Vec<Value> {
+    let wrong = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(""),
+        json!("nonsense"),
+        json!([]),
+        json!([""]),
+        json!({}),
+    ];
+    let mut mutated = Vec::new();
+    for part in ["", "/payload"] {
+        for name in example.pointer(part).unwrap().as_object().unwrap().keys() {
+            let mut without = example.clone();
+            without.pointer_mut(part).unwrap().as_object_mut().unwrap().remove(name);
+            mutated.push(without);
+            for value in &wrong {
+                let mut changed = example.clone();
+                changed.pointer_mut(part).unwrap()[name] = value.clone();
+                mutated.push(changed);
+            }
+            let mut long = example.clone();
+            long.pointer_mut(part).unwrap()[name] = json!("x".repeat(300));
+            mutated.push(long);
+        }
+    }
+    mutated
+}
+
+/// HYD-2: whatever is missing or wrong, the door and the schema say the same.
+#[test]
+fn hyd_2_the_door_and_the_schema_agree() {
+    let mut refused = 0;
+    for (event, schema, example) in EXAMPLES {
+        let schema = parse(schema);
+        for changed in mutations(&parse(example)) {
+            // Of another event another schema speaks.
+            if changed["event"] != event {
+                continue;
+            }
+            let (code, file) = verdicts(&changed, &schema);
+            assert_eq!(code, file, "{changed}");
+            refused += usize::from(!code);
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+/// HYD-2: a tenant and a version need not be named, answers need no correlation id, and fields that
+/// are not known are left alone.
+#[test]
+fn hyd_2_the_least_that_is_accepted() {
+    let least = json!({
+        "event": "entity/updated",
+        "payload": { "entity_type": "customer", "entity_id": "c-7", "source_module": "m", "data": {}, "x": 1 }
+    });
+    let read = EntityEvent::decode(least.to_string().as_bytes()).unwrap();
+    assert_eq!((read.key().tenant(), read.correlation_id()), (DEFAULT_TENANT, None));
+    assert_eq!(verdicts(&least, &parse(ENTITY_UPDATED_SCHEMA)), (true, true));
+    let millis = json!({
+        "event": "entity/not-found",
+        "payload": { "entity_type": "customer", "entity_id": "c-7", "source_module": "m",
+            "reason": "inaccessible", "as_of": 1_780_000_000_250_u64 }
+    });
+    assert_eq!(verdicts(&millis, &parse(ENTITY_NOT_FOUND_SCHEMA)), (true, true));
+    assert!(EntityEvent::decode(b"not json").is_err());
+}
+
+/// The AsyncAPI document names the schemas that are there, and its examples are the golden ones.
+#[test]
+fn the_async_api_document_agrees() {
+    let document = parse(ASYNC_API);
+    for (event, _, example) in EXAMPLES {
+        let messages = document["components"]["messages"].as_object().unwrap();
+        let message = messages.values().find(|message| message["name"] == event).unwrap();
+        let file = format!("./{}.schema.json", event.replace('/', "-"));
+        assert_eq!(message["payload"]["schema"]["$ref"], file);
+        assert_eq!(message["examples"][0]["payload"], parse(example));
+    }
+}

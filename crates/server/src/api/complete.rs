@@ -1,0 +1,130 @@
+//! Completes an operation whose job ends elsewhere: called by the service that finished the job,
+//! with the completion token of the attempt, or by a caller whose token has the scope.
+
+use axum::Extension;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::request::Parts;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tidegate::{Completion, CompletionProof};
+use tidegate_core::{Fault, FaultClass};
+use tidegate_upstream::http::{response::Content, result};
+
+use super::{HandlerResult, parse_id};
+use crate::edge::auth::Caller;
+use crate::edge::completion_token;
+use crate::edge::content::RequestBody;
+use crate::error::{Error, ErrorCode, Result};
+use crate::state::SharedPartition;
+use crate::wire::field::Field;
+use crate::wire::object::{Fields, missing, read};
+use crate::wire::response::CompletionOut;
+
+const NAMES: [&str; 3] = ["outcome", "result", "fault"];
+const FAULT_NAMES: [&str; 2] = ["class", "message"];
+
+/// The outcome that a completion reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReportedOutcome {
+    Succeeded,
+    Failed,
+    Retry,
+}
+
+const OUTCOMES: [(&str, ReportedOutcome); 3] = [
+    ("succeeded", ReportedOutcome::Succeeded),
+    ("failed", ReportedOutcome::Failed),
+    ("retry", ReportedOutcome::Retry),
+];
+
+pub(super) async fn complete(
+    State(app): State<SharedPartition>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    head: Parts,
+    body: RequestBody,
+) -> HandlerResult {
+    let id = parse_id(&text)?;
+    completion_token::check_query(&head)?;
+    let proof = match completion_token::find(&head) {
+        Some(token) => CompletionProof::Token(token),
+        // Admitted for its token: without one there is no proof.
+        None if &*caller.0 == completion_token::CALLER => CompletionProof::Token(String::new()),
+        None => CompletionProof::Authorized,
+    };
+    let body = body.read().await?;
+    let (completion, result) = parse(&body)?;
+    let receipt = app.engine.complete(id, proof, completion, result).await?;
+    tracing::info!(operation_id = %id, by = &*caller.0, applied = receipt.applied, "a completion");
+    Ok(Json(CompletionOut::new(&receipt)).into_response())
+}
+
+/// Parses a completion and the result to keep.
+fn parse(body: &[u8]) -> Result<(Completion, Bytes)> {
+    let Fields { values: [outcome, result, fault], mut problems } = read(body, &NAMES)?;
+    let word = Field { name: NAMES[0], raw: outcome }.word(&OUTCOMES);
+    let outcome = problems.check(word.and_then(|word| word.map(Some).ok_or_else(|| missing("outcome"))));
+    let fault = problems.check(parse_fault(Field { name: NAMES[2], raw: fault }));
+    problems.finish()?;
+    let fault = |default: FaultClass| {
+        fault.unwrap_or_else(|| Fault::new(default, "the job failed, as its completion reports"))
+    };
+    let completion = match outcome.ok_or_else(|| missing("outcome"))? {
+        ReportedOutcome::Succeeded => Completion::Succeeded,
+        ReportedOutcome::Failed => Completion::Failed(fault(FaultClass::Validation)),
+        ReportedOutcome::Retry => Completion::Retry(fault(FaultClass::Transient)),
+    };
+    Ok((completion, result.map_or_else(Bytes::new, stored_result)))
+}
+
+/// The result as if it were the response of the service.
+fn stored_result(result: &RawValue) -> Bytes {
+    let json = axum::http::HeaderValue::from_static("application/json");
+    let headers = axum::http::HeaderMap::from_iter([(axum::http::header::CONTENT_TYPE, json)]);
+    result::encode(200, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
+}
+
+fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
+    let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
+    let Fields { values: [class, message], mut problems } = read(raw.get().as_bytes(), &FAULT_NAMES)?;
+    let class = problems.check(Field { name: "class", raw: class }.text());
+    let message = problems.check(Field { name: "message", raw: message }.required_text());
+    problems.finish()?;
+    let class = match class {
+        Some(word) => FaultClass::parse(&word).ok_or_else(|| {
+            let known = FaultClass::ALL.map(FaultClass::as_str).join(", ");
+            Error::new(ErrorCode::Invalid, format!("The class of a fault is one of {known}."))
+                .field("fault.class")
+        })?,
+        None => FaultClass::Validation,
+    };
+    Ok(Some(Fault::new(class, message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_completion_is_read_or_refused_by_field() {
+        let (completion, result) = parse(br#"{"outcome":"succeeded","result":{"n":1.10}}"#).unwrap();
+        assert_eq!(completion, Completion::Succeeded);
+        assert!(result.ends_with(br#""body":{"n":1.10}}"#), "{result:?}");
+        let failed = parse(br#"{"outcome":"failed","fault":{"class":"conflict","message":"no"}}"#).unwrap();
+        assert_eq!(failed.0, Completion::Failed(Fault::new(FaultClass::Conflict, "no")));
+        let retry = parse(br#"{"outcome":"retry"}"#).unwrap().0;
+        assert!(matches!(retry, Completion::Retry(fault) if fault.class == FaultClass::Transient));
+        let table = [
+            ("{}", "outcome"),
+            (r#"{"outcome":"done"}"#, "outcome"),
+            (r#"{"outcome":"failed","why":1}"#, "why"),
+            (r#"{"outcome":"failed","fault":{"class":"bad","message":"x"}}"#, "fault.class"),
+            (r#"{"outcome":"failed","fault":{"class":"conflict"}}"#, "message"),
+        ];
+        for (json, field) in table {
+            assert_eq!(parse(json.as_bytes()).unwrap_err().field.as_deref(), Some(field), "{json}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Entities of other modules: asking, registering a source by URL, publishing events; and the open
+//! flights, for operators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tidegate_bus::Delivery;
+use tidegate_core::bounds::{ENTITY_TYPE_LEN_MAX, WAIT_MS_MAX};
+use tidegate_hydration::{
+    ASYNC_API, DEFAULT_TENANT, ENTITY_NOT_FOUND_SCHEMA, ENTITY_UNKNOWN_SCHEMA, ENTITY_UPDATED_SCHEMA,
+    EntityEvent, EntityKey, FailureMode, FlightView, GetOptions, HydratedEntity, Hydration, HydrationError,
+    HydrationMode, MissReason, WaiterKind,
+};
+
+use super::HandlerResult;
+use crate::edge::content::RequestBody;
+use crate::edge::query::{Query, bad_parameter};
+use crate::error::{Error, ErrorCode, Result};
+use crate::state::ServerState;
+use crate::wire::field::Field;
+use crate::wire::object::{Fields, read};
+use crate::wire::time::Timestamp;
+
+/// When a caller without an answer may try again, in seconds.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// What to do without an answer in time.
+#[derive(Clone, Copy)]
+enum OnMiss {
+    FailFast,
+    Defer,
+    Degrade,
+}
+
+pub(super) async fn show(
+    State(house): State<Arc<ServerState>>,
+    Path((entity_type, id)): Path<(String, String)>,
+    mut query: Query,
+) -> HandlerResult {
+    let tenant = query.take("tenant").unwrap_or_else(|| DEFAULT_TENANT.to_owned());
+    let fields = query.take("fields").map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let default_mode = if fields.is_some() { "partial" } else { "full" };
+    let mode = query.take("mode").unwrap_or_else(|| default_mode.to_owned());
+    let mode = HydrationMode::named(&mode, fields)
+        .map_err(|error| bad_parameter("mode", &format!("does not fit: {error}")))?;
+    let wait = query.integer("wait_ms", 0..=WAIT_MS_MAX).map(Duration::from_millis);
+    let max_age = query.integer("max_age_ms", 0..=u64::MAX / 1_000).map(Duration::from_millis);
+    let on_miss = query.read("on_miss", read_on_miss).unwrap_or(OnMiss::FailFast);
+    query.finish()?;
+    let key = EntityKey::new(&tenant, &entity_type, &id).map_err(|error| invalid(&error.to_string()))?;
+    let mut options = GetOptions { wait, max_age, ..GetOptions::of(mode) };
+    let hydrator = &house.entities.hydrator;
+    let outcome = match on_miss {
+        OnMiss::Defer => hydrator.get_or_defer(&key, &options, |_| async {}).await,
+        OnMiss::FailFast => hydrator.get(&key, &options).await,
+        OnMiss::Degrade => {
+            options.on_failure = FailureMode::Degrade;
+            hydrator.get(&key, &options).await
+        }
+    };
+    Ok(respond(&key, outcome))
+}
+
+fn read_on_miss(text: &str) -> Result<OnMiss> {
+    match text {
+        "fail-fast" => Ok(OnMiss::FailFast),
+        "defer" => Ok(OnMiss::Defer),
+        "degrade" => Ok(OnMiss::Degrade),
+        _ => Err(bad_parameter("on_miss", "must be one of fail-fast, defer, degrade")),
+    }
+}
+
+fn invalid(problem: &str) -> Error {
+    Error::new(ErrorCode::Invalid, format!("{problem}."))
+}
+
+#[derive(Serialize)]
+struct EntityOut {
+    entity_type: String,
+    entity_id: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_module: Option<String>,
+    /// Whether the data is older, or less, than was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+}
+
+fn respond(key: &EntityKey, outcome: std::result::Result<Hydration, HydrationError>) -> Response {
+    let out = |state, reason| EntityOut {
+        entity_type: key.entity_type().to_owned(),
+        entity_id: key.id().to_owned(),
+        state,
+        data: None,
+        version: None,
+        as_of: None,
+        source_module: None,
+        stale: None,
+        reason,
+    };
+    match outcome {
+        Ok(Hydration::Found(entity)) => Json(found(out("found", None), &entity)).into_response(),
+        Ok(Hydration::NotFound(absence)) => {
+            let body = Json(out("not-found", Some(absence.reason.name())));
+            (StatusCode::NOT_FOUND, body).into_response()
+        }
+        Ok(Hydration::Deferred) => (StatusCode::ACCEPTED, Json(out("deferred", None))).into_response(),
+        Ok(Hydration::Unknown(reason)) | Err(HydrationError::Unavailable(reason)) => {
+            unavailable(out("unavailable", Some(reason_name(reason))))
+        }
+        Err(HydrationError::Closed) => unavailable(out("unavailable", Some("stopping"))),
+        Err(HydrationError::Owned(_) | HydrationError::Copies(_) | HydrationError::Bus(_)) => {
+            unavailable(out("unavailable", Some("failed")))
+        }
+    }
+}
+
+fn found(mut out: EntityOut, entity: &HydratedEntity) -> EntityOut {
+    out.data = Some(entity.data());
+    out.version = entity.copy.state.stamp.version;
+    out.as_of = entity.copy.state.stamp.as_of.map(Timestamp);
+    out.source_module = Some(entity.copy.source_module.clone());
+    out.stale = Some(entity.is_stale);
+    out
+}
+
+fn unavailable(out: EntityOut) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, RETRY_AFTER_S)], Json(out)).into_response()
+}
+
+const fn reason_name(reason: MissReason) -> &'static str {
+    match reason {
+        MissReason::TimedOut => "timeout",
+        MissReason::SourceAbsent => "source-absent",
+        MissReason::BusFailed => "bus-failed",
+        MissReason::Refused(_) => "too-many",
+    }
+}
+
+/// Publishes `entity/updated` or `entity/not-found`.
+pub(super) async fn publish(State(house): State<Arc<ServerState>>, body: RequestBody) -> HandlerResult {
+    let body = body.read().await?;
+    let event = EntityEvent::decode(&body)
+        .map_err(|error| Error::new(ErrorCode::Malformed, format!("The event is refused: {error}.")))?;
+    if matches!(event, EntityEvent::Unknown(_)) {
+        return Err(Error::new(ErrorCode::Invalid, "Only answers are published here.").field("event").into());
+    }
+    let delivery = house.entities.publish(&event).await?;
+    let body = Json(json!({ "received": delivery != Delivery::NoSubscriber }));
+    Ok((StatusCode::ACCEPTED, body).into_response())
+}
+
+/// The schema of an event, or the AsyncAPI document of all of them.
+pub(super) async fn schema(Path(name): Path<String>) -> HandlerResult {
+    let text = match name.as_str() {
+        "entity-unknown.schema.json" => ENTITY_UNKNOWN_SCHEMA,
+        "entity-updated.schema.json" => ENTITY_UPDATED_SCHEMA,
+        "entity-not-found.schema.json" => ENTITY_NOT_FOUND_SCHEMA,
+        "asyncapi.json" => ASYNC_API,
+        _ => return Err(Error::new(ErrorCode::NoRoute, "There is no such schema.").into()),
+    };
+    Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+fn source_out(entity_type: &str, url: &str) -> Value {
+    json!({ "entity_type": entity_type, "url": url })
+}
+
+pub(super) async fn register(
+    State(house): State<Arc<ServerState>>,
+    Path(entity_type): Path<String>,
+    body: RequestBody,
+) -> HandlerResult {
+    let body = body.read().await?;
+    let Fields { values: [url], mut problems } = read(&body, &["url"])?;
+    let url = problems.check(Field { name: "url", raw: url }.required_text());
+    problems.finish()?;
+    check_type(&entity_type)?;
+    house.entities.register(&entity_type, &url).await?;
+    Ok(Json(source_out(&entity_type, &url)).into_response())
+}
+
+fn check_type(entity_type: &str) -> Result<()> {
+    if entity_type.is_empty() || entity_type.len() > ENTITY_TYPE_LEN_MAX {
+        let message = format!("A type must have 1 to {ENTITY_TYPE_LEN_MAX} bytes.");
+        return Err(Error::new(ErrorCode::Invalid, message).field("type"));
+    }
+    Ok(())
+}
+
+pub(super) async fn unregister(
+    State(house): State<Arc<ServerState>>,
+    Path(entity_type): Path<String>,
+) -> HandlerResult {
+    check_type(&entity_type)?;
+    Ok(Json(json!({ "removed": house.entities.unregister(&entity_type) })).into_response())
+}
+
+pub(super) async fn sources(State(house): State<Arc<ServerState>>) -> HandlerResult {
+    let sources: Vec<_> =
+        house.entities.registered().iter().map(|(kind, url)| source_out(kind, url)).collect();
+    Ok(Json(json!({ "sources": sources })).into_response())
+}
+
+/// The open flights of this node: what is asked, who waits and until when.
+pub(super) async fn flights(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+    let limit = query.limit();
+    query.finish()?;
+    let flights: Vec<_> = house.entities.hydrator.flights(limit).iter().map(flight_out).collect();
+    Ok(Json(json!({ "flights": flights })).into_response())
+}
+
+fn flight_out(flight: &FlightView) -> Value {
+    let waiters: Vec<_> = flight
+        .waiters
+        .iter()
+        .map(|waiter| {
+            json!({
+                "correlation_id": waiter.correlation_id.as_str(),
+                "hydration_mode": waiter.mode.name(),
+                "until": Timestamp(waiter.until),
+                "deferred": waiter.kind == WaiterKind::Deferred,
+            })
+        })
+        .collect();
+    json!({
+        "tenant": flight.key.tenant(),
+        "entity_type": flight.key.entity_type(),
+        "entity_id": flight.key.id(),
+        "hydration_mode": flight.mode.name(),
+        "opened_at": Timestamp(flight.opened),
+        "until": Timestamp(flight.until),
+        "questions": flight.questions,
+        "unanswered": flight.failure.is_some(),
+        "waiters": waiters,
+    })
+}

@@ -1,0 +1,47 @@
+//! Finds the completion token of a request: in a header of its own, or in the query, for services
+//! that call a URL and can send nothing else along.
+
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use tidegate_upstream::request::completion::TOKEN_HEADER;
+
+use super::query::Query;
+use crate::error::Result;
+
+/// The longest token that is checked, in bytes.
+const LEN_MAX: usize = 256;
+/// The name of callers that were admitted because they have a token, whatever it is worth.
+pub(crate) const CALLER: &str = "completion token";
+/// The parameter of the query.
+const PARAMETER: &str = "token";
+
+/// The completion token of a request; `None` when it has none.
+pub(crate) fn find(head: &Parts) -> Option<String> {
+    in_header(&head.headers).or_else(|| Query::parse(head.uri.query().unwrap_or_default()).take(PARAMETER))
+}
+
+/// Refuses any other parameter.
+pub(crate) fn check_query(head: &Parts) -> Result<()> {
+    let mut query = Query::parse(head.uri.query().unwrap_or_default());
+    query.take(PARAMETER);
+    query.finish()
+}
+
+/// An empty one is none, as in the query: whoever sends it needs the scope.
+fn in_header(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(TOKEN_HEADER)?.to_str().ok().filter(|text| !text.is_empty())?;
+    Some(text.chars().take(LEN_MAX).collect())
+}
+
+/// The target of a request with its token in the query, so that it reaches the partition wherever
+/// that is.
+pub(crate) fn target_with_token(head: &Parts) -> String {
+    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+    match in_header(&head.headers) {
+        Some(token) => {
+            let token = percent_encoding::utf8_percent_encode(&token, percent_encoding::NON_ALPHANUMERIC);
+            format!("{}?{PARAMETER}={token}", head.uri.path())
+        }
+        None => target.to_owned(),
+    }
+}

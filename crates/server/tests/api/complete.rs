@@ -1,0 +1,313 @@
+//! Jobs that end elsewhere, over HTTP: a service that accepts a job calls back, or is polled.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tidegate_fixture::redis::RedisServer;
+use tidegate_server::Server;
+use tidegate_server::config::{Config, Overrides};
+use tokio::net::TcpListener;
+
+use crate::support::{Answer, answer, within};
+
+/// A service that accepts jobs with a 202 and an id.
+#[derive(Clone, Default)]
+struct JobService {
+    /// Method and path of each request, the callback URL and token that came with it, and its body.
+    seen: Arc<Mutex<Vec<Submitted>>>,
+    /// The answers to polls, in order; the last one stays.
+    polls: Arc<Mutex<Vec<Value>>>,
+    /// Whether it calls back before it answers.
+    calls_back_first: Arc<Mutex<bool>>,
+}
+
+#[derive(Clone, Debug)]
+struct Submitted {
+    url: String,
+    token: String,
+    body: Value,
+}
+
+impl JobService {
+    async fn start(self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let router = Router::new().fallback(serve).with_state(self);
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        addr
+    }
+
+    async fn submitted(&self, count: usize) -> Submitted {
+        loop {
+            if let Some(found) = self.seen.lock().unwrap().get(count - 1) {
+                return found.clone();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+async fn serve(State(service): State<JobService>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    if head.method == Method::GET {
+        let mut polls = service.polls.lock().unwrap();
+        let next = if polls.len() > 1 { polls.remove(0) } else { polls[0].clone() };
+        return Json(next).into_response();
+    }
+    let header = |name: &str| head.headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let seen = Submitted {
+        url: header("tidegate-callback-url"),
+        token: header("tidegate-completion-token"),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    };
+    service.seen.lock().unwrap().push(seen.clone());
+    let is_early = *service.calls_back_first.lock().unwrap();
+    if is_early {
+        assert_eq!(call_back(&seen, json!({ "outcome": "succeeded", "result": "early" })).await.status, 200);
+    }
+    (StatusCode::ACCEPTED, Json(json!({ "id": "j 1", "status": "queued" }))).into_response()
+}
+
+async fn call_back(job: &Submitted, body: Value) -> Answer {
+    let request = Client::new().post(&job.url).header("tidegate-completion-token", &job.token);
+    answer(request.body(body.to_string())).await
+}
+
+fn config(store: &str, listen: SocketAddr, service: SocketAddr, more: &str) -> Config {
+    let text = format!(
+        "[server]\nlisten = \"{listen}\"\ndrain_s = 1\npublic_url = \"http://{listen}\"\n[store]\nurl = \"{store}\"\n\
+         [[upstream]]\nname = \"jobs\"\nbase_url = \"http://{service}\"\n{more}"
+    );
+    let env = |name: &str| (name == "TEST_TOKEN").then(|| "a-token-from-the-environment".to_owned());
+    Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap()
+}
+
+/// An address that was free a moment ago.
+async fn free_addr() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+struct World {
+    server: Server,
+    service: JobService,
+}
+
+impl World {
+    async fn new(more: &str) -> Self {
+        let service = JobService::default();
+        let addr = service.clone().start().await;
+        let server = Server::start(config("memory:", free_addr().await, addr, more)).await.unwrap();
+        Self { server, service }
+    }
+
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Answer {
+        let request = Client::new().request(method, format!("http://{}{path}", self.server.addr));
+        let request = request.bearer_auth("a-token-from-the-environment");
+        answer(if body.is_null() { request } else { request.body(body.to_string()) }).await
+    }
+
+    async fn submit(&self, completion: &Value) -> String {
+        let answer = self.call(Method::POST, "/v1/operations", &job(completion)).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.text("id")
+    }
+
+    async fn show(&self, id: &str) -> Value {
+        self.call(Method::GET, &format!("/v1/operations/{id}"), &Value::Null).await.json
+    }
+}
+
+fn job(completion: &Value) -> Value {
+    json!({
+        "upstream": "jobs", "group": "g", "completion": completion,
+        "request": { "method": "POST", "path": "/jobs", "body": { "n": 1 } },
+    })
+}
+
+const TOKEN: &str =
+    "[[token]]\nname = \"t\"\nvalue_env = \"TEST_TOKEN\"\nscopes = [\"read\", \"write\", \"operate\"]\n";
+
+/// A service calls back with the token of its attempt and no other; twice, late or after a cancel
+/// it changes nothing.
+#[tokio::test]
+async fn a_service_calls_back_with_its_token() {
+    within(async {
+        let world = World::new(TOKEN).await;
+        let id = world.submit(&json!({ "callback": true })).await;
+        let job = world.service.submitted(1).await;
+        assert!(job.url.ends_with(&format!("/v1/operations/{id}/complete")), "{job:?}");
+        let result = json!({ "outcome": "succeeded", "result": { "file": 42 } });
+        for token in ["", "1.0", &job.token[1..]] {
+            let wrong = Submitted { token: token.to_owned(), ..job.clone() };
+            call_back(&wrong, result.clone()).await.refused(401, "TG0015", None);
+        }
+        call_back(&job, json!({ "outcome": "perhaps" })).await.refused(400, "TG0001", Some("outcome"));
+        assert_eq!(world.show(&id).await["state"], "running");
+        let ended = call_back(&job, result.clone()).await;
+        assert_eq!(
+            (ended.status, &ended.json["applied"], &ended.json["state"]),
+            (200, &json!(true), &json!("succeeded"))
+        );
+        assert_eq!(ended.json["result"]["body"], json!({ "file": 42 }));
+        let twice = call_back(&job, json!({ "outcome": "failed" })).await;
+        assert_eq!(
+            (twice.status, &twice.json["applied"], &twice.json["state"]),
+            (200, &json!(false), &json!("succeeded"))
+        );
+        let id = world.submit(&json!({ "callback": { "url": "/hook/url" } })).await;
+        let hook = world.service.submitted(2).await.body["hook"]["url"].as_str().unwrap().to_owned();
+        let canceled = world.call(Method::POST, &format!("/v1/operations/{id}/cancel"), &Value::Null).await;
+        assert_eq!(canceled.status, 200, "{canceled:?}");
+        let path = format!("/v1/operations/{id}?wait_ms=30000");
+        assert_eq!(world.call(Method::GET, &path, &Value::Null).await.json["state"], "canceled");
+        let late = answer(Client::new().post(&hook).body(result.to_string())).await;
+        assert_eq!((late.status, &late.json["applied"]), (200, &json!(false)), "{late:?}");
+    })
+    .await;
+}
+
+/// A service may call back before it answers the submission; that answer changes nothing.
+#[tokio::test]
+async fn a_service_may_call_back_before_it_answers() {
+    within(async {
+        let world = World::new("").await;
+        *world.service.calls_back_first.lock().unwrap() = true;
+        let id = world.submit(&json!({ "callback": true })).await;
+        let path = format!("/v1/operations/{id}?wait_ms=30000");
+        let ended = world.call(Method::GET, &path, &Value::Null).await.json;
+        assert_eq!(
+            (&ended["state"], &ended["result"]["body"], &ended["attempt"]),
+            (&json!("succeeded"), &json!("early"), &json!(1))
+        );
+        let next = world.submit(&json!({ "callback": true })).await;
+        assert_eq!(
+            world.call(Method::GET, &format!("/v1/operations/{next}?wait_ms=30000"), &Value::Null).await.json
+                ["state"],
+            "succeeded"
+        );
+    })
+    .await;
+}
+
+/// A job that is polled ends by what the service says about it; an operator may end it too.
+#[tokio::test]
+async fn a_service_is_polled() {
+    within(async {
+        let world = World::new("").await;
+        let states = ["running", "succeeded"].map(|state| json!({ "status": state, "n": 7 }));
+        *world.service.polls.lock().unwrap() = states.to_vec();
+        let poll = json!({ "path": "/jobs/{/id}", "every_s": 1, "done": { "/status": ["succeeded"] }, "failed": { "/status": ["failed"] } });
+        let id = world.submit(&json!({ "poll": poll.clone() })).await;
+        let path = format!("/v1/operations/{id}?wait_ms=30000");
+        let ended = world.call(Method::GET, &path, &Value::Null).await.json;
+        assert_eq!((&ended["state"], &ended["result"]["body"]["n"]), (&json!("succeeded"), &json!(7)), "{ended}");
+        *world.service.polls.lock().unwrap() = vec![json!({ "status": "failed" })];
+        let id = world.submit(&json!({ "poll": poll })).await;
+        let ended = world.call(Method::GET, &format!("/v1/operations/{id}?wait_ms=30000"), &Value::Null).await.json;
+        assert_eq!(ended["state"], "failed", "{ended}");
+        let id = world.submit(&json!({ "callback": true })).await;
+        world.service.submitted(3).await;
+        let why = world.call(Method::GET, &format!("/v1/operations/{id}/why"), &Value::Null).await.json;
+        assert!(["completion", "running"].contains(&why["waiting_for"].as_str().unwrap()), "{why}");
+        loop {
+            let path = format!("/v1/operations/{id}/complete");
+            let ended = world.call(Method::POST, &path, &json!({ "outcome": "failed", "fault": { "message": "no" } })).await;
+            if ended.status == 200 {
+                assert_eq!((&ended.json["state"], &ended.json["fault"]["message"]), (&json!("failed"), &json!("no")));
+                break;
+            }
+            ended.refused(409, "TG0013", None);
+        }
+    })
+    .await;
+}
+
+/// What a submission says about its job is checked before it is accepted.
+#[tokio::test]
+async fn a_wrong_completion_is_refused_by_field() {
+    within(async {
+        let world = World::new("").await;
+        let table = [
+            (json!(true), "TG0001", "completion"),
+            (json!({}), "TG0002", "completion"),
+            (json!({ "callback": true, "timeout_s": 0 }), "TG0002", "completion.timeout_s"),
+            (json!({ "callback": { "url": "/n/url" } }), "TG0002", "completion.callback"),
+        ];
+        for (completion, code, field) in table {
+            let refused = world.call(Method::POST, "/v1/operations", &job(&completion)).await;
+            refused.refused(400, code, Some(field));
+        }
+    })
+    .await;
+}
+
+/// A completion may arrive at any node of a cluster, and counts once.
+#[tokio::test]
+async fn a_completion_may_arrive_at_any_node() {
+    within(async {
+        let (store, service) = (RedisServer::start(), JobService::default());
+        let addr = service.clone().start().await;
+        let mut nodes = Vec::new();
+        for _ in 0..2 {
+            nodes.push(Server::start(config(&store.url(), free_addr().await, addr, "")).await.unwrap());
+        }
+        let client = Client::new();
+        for n in 1..=4 {
+            let mut operation = job(&json!({ "callback": true }));
+            operation["group"] = json!(format!("g{n}"));
+            let url = format!("http://{}/v1/operations", nodes[n % 2].addr);
+            let id = answer(client.post(url).body(operation.to_string())).await.text("id");
+            let job = service.submitted(n).await;
+            let mut applied = Vec::new();
+            for node in &nodes {
+                let url = format!("http://{}/v1/operations/{id}/complete", node.addr);
+                let wrong = Submitted { url: url.clone(), token: "1.0".into(), ..job.clone() };
+                assert_eq!(call_back(&wrong, json!({ "outcome": "succeeded" })).await.status, 401);
+                let ended =
+                    call_back(&Submitted { url, ..job.clone() }, json!({ "outcome": "succeeded" })).await;
+                assert_eq!((ended.status, &ended.json["state"]), (200, &json!("succeeded")), "{ended:?}");
+                applied.push(ended.json["applied"].as_bool().unwrap());
+            }
+            assert_eq!(applied, [true, false]);
+        }
+    })
+    .await;
+}
+
+/// On a cluster too, a completion without a token or a scope changes nothing, however empty its
+/// token is.
+#[tokio::test]
+async fn an_empty_token_is_no_proof_at_any_node() {
+    within(async {
+        let (store, service) = (RedisServer::start(), JobService::default());
+        let addr = service.clone().start().await;
+        let mut nodes = Vec::new();
+        for _ in 0..2 {
+            nodes.push(Server::start(config(&store.url(), free_addr().await, addr, TOKEN)).await.unwrap());
+        }
+        let call = |method, url: String| {
+            Client::new().request(method, url).bearer_auth("a-token-from-the-environment")
+        };
+        let url = format!("http://{}/v1/operations", nodes[0].addr);
+        let submitted = call(Method::POST, url.clone()).body(job(&json!({ "callback": true })).to_string());
+        let id = answer(submitted).await.text("id");
+        service.submitted(1).await;
+        for node in &nodes {
+            let url = format!("http://{}/v1/operations/{id}/complete", node.addr);
+            for url in [url.clone(), format!("{url}?token=")] {
+                let empty = Client::new().post(url).header("tidegate-completion-token", "");
+                answer(empty.body(r#"{"outcome":"succeeded"}"#)).await.refused(401, "TG0015", None);
+            }
+        }
+        assert_eq!(answer(call(Method::GET, format!("{url}/{id}"))).await.json["state"], "running");
+    })
+    .await;
+}

@@ -1,0 +1,175 @@
+//! Entities of other modules over HTTP: asked for, answered by a URL, published.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{World, answer, within};
+
+/// A service in another language that owns customers.
+#[derive(Clone, Default)]
+struct Customers(Arc<AtomicUsize>);
+
+async fn hydrate(State(customers): State<Customers>, Json(question): Json<Value>) -> Response {
+    customers.0.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(question["event"], "entity/unknown");
+    let id = question["payload"]["entity_id"].as_str().unwrap();
+    let reply = |event: &str, rest: Value| {
+        let mut payload = json!({ "entity_type": "customer", "entity_id": id, "source_module": "customers" });
+        payload.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        let correlation_id = &question["correlation_id"];
+        Json(json!({ "event": event, "correlation_id": correlation_id, "payload": payload })).into_response()
+    };
+    match id {
+        "gone" => reply("entity/not-found", json!({ "reason": "deleted_or_never_existed" })),
+        "later" => StatusCode::ACCEPTED.into_response(),
+        "broken" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        "slow" => {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            reply("entity/updated", json!({ "data": { "name": "Slow" } }))
+        }
+        _ => reply("entity/updated", json!({ "data": { "name": "Ada", "city": "London" }, "version": 5 })),
+    }
+}
+
+async fn start_customers() -> (SocketAddr, Customers) {
+    let customers = Customers::default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let router = Router::new().route("/hydrate", post(hydrate)).with_state(customers.clone());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (addr, customers)
+}
+
+async fn with_source() -> (World, Customers) {
+    let world = World::new().await;
+    let (addr, customers) = start_customers().await;
+    let url = format!("http://{addr}/hydrate");
+    let registered = world.put("/v1/sources/customer", json!({ "url": url })).await;
+    assert_eq!((registered.status, &registered.json["url"]), (200, &json!(url)), "{registered:?}");
+    (world, customers)
+}
+
+fn updated(id: &str, name: &str, version: u64) -> Value {
+    json!({ "event": "entity/updated", "payload": {
+        "entity_type": "customer", "entity_id": id, "source_module": "customers",
+        "data": { "name": name }, "version": version,
+    } })
+}
+
+/// HYD-13: asked over HTTP, answered by a registered URL: 200, then from the copy; 404, then
+/// remembered.
+#[tokio::test]
+async fn hyd_13_a_registered_source_answers() {
+    within(async {
+        let (world, customers) = with_source().await;
+        let first = world.get("/v1/entities/customer/c-7").await;
+        assert_eq!(first.status, 200, "{first:?}");
+        assert_eq!(first.json["data"], json!({ "name": "Ada", "city": "London" }));
+        assert_eq!((&first.json["version"], &first.json["stale"]), (&json!(5), &json!(false)));
+        let part = world.get("/v1/entities/customer/c-7?fields=city").await;
+        assert_eq!((part.status, &part.json["data"]), (200, &json!({ "city": "London" })));
+        let exists = world.get("/v1/entities/customer/c-7?mode=existence").await;
+        assert_eq!((exists.status, &exists.json["data"]), (200, &json!({})));
+        assert_eq!(customers.0.load(Ordering::SeqCst), 1);
+        for _ in 0..2 {
+            let gone = world.get("/v1/entities/customer/gone").await;
+            assert_eq!((gone.status, &gone.json["reason"]), (404, &json!("deleted_or_never_existed")));
+        }
+        assert_eq!(customers.0.load(Ordering::SeqCst), 2);
+        let other = world.get("/v1/entities/customer/c-7?tenant=globex").await;
+        assert_eq!((other.status, customers.0.load(Ordering::SeqCst)), (200, 3), "another tenant's entity");
+        let metrics = world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+        for name in ["hydration_published", "hydration_local_hit", "hydration_negative_hit"] {
+            assert!(metrics.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}");
+        }
+    })
+    .await;
+}
+
+/// HYD-13, HYD-19: callers at the same moment are one request to the source.
+#[tokio::test]
+async fn hyd_13_many_callers_are_one_request() {
+    within(async {
+        let (world, customers) = with_source().await;
+        let callers = (0..50).map(|_| answer(world.request(Method::GET, "/v1/entities/customer/slow")));
+        for found in futures_util::future::join_all(callers).await {
+            assert_eq!((found.status, &found.json["data"]["name"]), (200, &json!("Slow")));
+        }
+        assert_eq!(customers.0.load(Ordering::SeqCst), 1);
+    })
+    .await;
+}
+
+/// HYD-13, HYD-7: without an answer 503, 202 or the stale copy, by what the caller asked for; a
+/// source that fails says nothing, and one that says 202 publishes later.
+#[tokio::test]
+async fn hyd_13_the_outcome_follows_the_failure_mode() {
+    within(async {
+        let (world, _) = with_source().await;
+        let absent = world.get("/v1/entities/invoice/i-1").await;
+        assert_eq!((absent.status, &absent.json["reason"]), (503, &json!("source-absent")), "{absent:?}");
+        let broken = world.get("/v1/entities/customer/broken?wait_ms=50").await;
+        assert_eq!((broken.status, &broken.json["reason"]), (503, &json!("timeout")));
+        let deferred = world.get("/v1/entities/customer/later?wait_ms=50&on_miss=defer").await;
+        assert_eq!((deferred.status, &deferred.json["state"]), (202, &json!("deferred")));
+        let flights = world.get("/v1/flights").await.json;
+        let later =
+            flights["flights"].as_array().unwrap().iter().find(|flight| flight["entity_id"] == "later");
+        assert_eq!(later.unwrap()["waiters"][0]["deferred"], true, "{flights}");
+        let published = world.post("/v1/entities/events", updated("later", "Late", 1)).await;
+        assert_eq!((published.status, &published.json["received"]), (202, &json!(true)));
+        let found = world.get("/v1/entities/customer/later?wait_ms=5000").await;
+        assert_eq!((found.status, &found.json["data"]["name"]), (200, &json!("Late")));
+        assert_eq!(world.request(Method::DELETE, "/v1/sources/customer").send().await.unwrap().status(), 200);
+        let stale = world.get("/v1/entities/customer/later?max_age_ms=0&on_miss=degrade").await;
+        assert_eq!((stale.status, &stale.json["stale"]), (200, &json!(true)), "{stale:?}");
+    })
+    .await;
+}
+
+/// HYD-13, HYD-2: what is wrong is refused by name.
+#[tokio::test]
+async fn hyd_13_a_bad_request_is_refused_by_name() {
+    within(async {
+        let world = World::new().await;
+        for (query, field) in
+            [("mode=all", "mode"), ("wait_ms=x", "wait_ms"), ("on_miss=wait", "on_miss"), ("x=1", "x")]
+        {
+            world.get(&format!("/v1/entities/customer/c-7?{query}")).await.refused(
+                400,
+                "TG0001",
+                Some(field),
+            );
+        }
+        world.put("/v1/sources/customer", r#"{"url":"ftp://x"}"#).await.refused(400, "TG0002", Some("url"));
+        world.put("/v1/sources/customer", "{}").await.refused(400, "TG0001", Some("url"));
+        world
+            .post("/v1/entities/events", r#"{"event":"entity/updated","payload":{}}"#)
+            .await
+            .refused(400, "TG0001", None);
+        assert_eq!(world.get("/v1/sources").await.json, json!({ "sources": [] }));
+    })
+    .await;
+}
+
+/// HYD-2: the schemas of the events are served.
+#[tokio::test]
+async fn hyd_2_schemas_are_served() {
+    within(async {
+        let world = World::new().await;
+        assert_eq!(world.get("/schemas/entity-updated.schema.json").await.json["title"], "entity/updated");
+        assert_eq!(world.get("/schemas/asyncapi.json").await.json["asyncapi"], "3.0.0");
+        world.get("/schemas/other.json").await.refused(404, "TG0021", None);
+    })
+    .await;
+}

@@ -1,0 +1,155 @@
+//! Jobs of an HTTP service that end elsewhere: the submission says how the service calls back and
+//! how it is polled.
+
+use bytes::Bytes;
+use serde_json::Value;
+use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
+
+use super::dialect::ResponseInterpreter;
+use super::response::Content;
+use super::{ConfiguredUpstream, HttpUpstreams};
+use crate::port::{AcceptedJob, Call, FieldRefusal, JobNote, Outcome};
+use crate::request::completion::{CompletionRules, PollRules};
+use crate::request::{Envelope, HttpRequest, Method};
+
+impl HttpUpstreams {
+    /// Lets services call back below this base URL of the server.
+    #[must_use]
+    pub fn with_callback_base(self, base: Option<String>) -> Self {
+        let callback_base = base.map(|base| base.trim_end_matches('/').to_owned());
+        Self { callback_base, ..self }
+    }
+
+    /// Checks that a service can call back where a submission asks for it.
+    pub(super) fn check_callback(&self, envelope: &Envelope) -> Result<(), FieldRefusal> {
+        let rules = envelope.completion_rules()?;
+        if rules.is_some_and(|rules| rules.callback_places().is_some()) && self.callback_base.is_none() {
+            let message = "No service can call back: the configuration has no server.public_url.";
+            return Err(FieldRefusal::new("completion.callback", message));
+        }
+        Ok(())
+    }
+
+    /// Submits a job.
+    pub(super) async fn submit_job(
+        &self,
+        upstream: &ConfiguredUpstream,
+        mut request: HttpRequest,
+        rules: &CompletionRules,
+        reader: Option<Box<dyn ResponseInterpreter + '_>>,
+        call: Call<'_>,
+    ) -> Outcome {
+        if rules.callback_places().is_some() {
+            let placed = match (&self.callback_base, call.completion_token) {
+                (Some(base), Some(token)) => {
+                    let url = format!("{base}/v1/operations/{}/complete", call.operation);
+                    rules.place_callback(&mut request, &url, token)
+                }
+                _ => Err("no service can call back".to_owned()),
+            };
+            if let Err(problem) = placed {
+                let fault = Fault::new(FaultClass::Validation, format!("It was not sent: {problem}"));
+                return Outcome::unanswered(Verdict::Rejected(fault));
+            }
+        }
+        let asked = upstream.sender.summarize(request.method, call.on_unknown);
+        let answer = match upstream.sender.exchange(request, call).await {
+            Ok(answer) => answer,
+            Err(missed) => return missed.into_outcome(asked.retry_rule),
+        };
+        let json = parse(&answer.content);
+        let outcome = answer.outcome(&asked, reader);
+        if outcome.verdict == Verdict::Done { accept(rules, &json, outcome) } else { outcome }
+    }
+
+    /// Asks how a job stands.
+    pub(super) async fn poll_job(&self, call: Call<'_>, job: AcceptedJob<'_>) -> Outcome {
+        if job.cancel_requested {
+            // There is no common way to cancel a job.
+            return Outcome::unanswered(Verdict::Canceled { may_have_happened: true });
+        }
+        let unseen = |message: String| {
+            Outcome::unanswered(Verdict::Unknown(Fault::new(FaultClass::Transient, message)))
+        };
+        let (envelope, upstream) = match self.read(call.payload) {
+            Ok(found) => found,
+            Err(refusal) => return unseen(format!("The job cannot be polled: {refusal}")),
+        };
+        let rules = envelope.completion_rules().ok().flatten().and_then(|rules| rules.poll);
+        let (Some(rules), Ok(path)) = (rules, std::str::from_utf8(job.memo)) else {
+            return unseen("The job cannot be polled: its submission does not say how.".to_owned());
+        };
+        let mut request = HttpRequest::new(Method::Get, path);
+        if let Err(refusal) = upstream.sender.check(&request) {
+            return unseen(format!("The job cannot be polled: {refusal}"));
+        }
+        let reader = upstream.dialect.prepare_request(&mut request, call.operation);
+        // A poll only reads.
+        let asked = upstream.sender.summarize(request.method, OnUnknown::Repeat);
+        let answer = match upstream.sender.exchange(request, call).await {
+            Ok(answer) => answer,
+            Err(missed) => {
+                let missed = missed.into_outcome(asked.retry_rule);
+                return Outcome { verdict: still_awaited(missed.verdict), ..missed };
+            }
+        };
+        let json = parse(&answer.content);
+        let outcome = answer.outcome(&asked, reader);
+        match outcome.verdict {
+            Verdict::Done => polled(&rules, &json, outcome),
+            verdict => Outcome { verdict: still_awaited(verdict), ..outcome },
+        }
+    }
+}
+
+/// A poll that failed says nothing about the job; one that was throttled closes the limit.
+fn still_awaited(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Retry { fault, .. } | Verdict::Rejected(fault) => Verdict::Unknown(fault),
+        verdict => verdict,
+    }
+}
+
+fn parse(content: &Content) -> Value {
+    match content {
+        Content::Whole(body) => serde_json::from_slice(body).unwrap_or_default(),
+        Content::TooLarge { .. } | Content::Cut(_) | Content::Relayed => Value::Null,
+    }
+}
+
+/// The outcome of a submission that the service took: finished at once, or awaited.
+fn accept(rules: &CompletionRules, json: &Value, outcome: Outcome) -> Outcome {
+    let Some(poll) = &rules.poll else {
+        let verdict = Verdict::Accepted { poll_after: None, timeout: rules.timeout() };
+        return Outcome { verdict, job: Some(JobNote::default()), ..outcome };
+    };
+    if poll.verdict(json).is_some() {
+        return polled(poll, json, outcome);
+    }
+    let Some((path, id)) = poll.resolve(json) else {
+        if rules.callback_places().is_some() {
+            let verdict = Verdict::Accepted { poll_after: None, timeout: rules.timeout() };
+            return Outcome { verdict, job: Some(JobNote::default()), ..outcome };
+        }
+        let message = format!("It was accepted, but the response has no values for {:?}.", poll.path);
+        let verdict = Verdict::Unknown(Fault::new(FaultClass::Transient, message));
+        return Outcome { verdict, ..outcome };
+    };
+    let job = JobNote { external_id: id.map(Into::into), memo: Bytes::from(path), cost: None };
+    let verdict = Verdict::Accepted { poll_after: Some(poll.every()), timeout: rules.timeout() };
+    Outcome { verdict, job: Some(job), ..outcome }
+}
+
+/// The outcome of a response that says how the job stands.
+fn polled(poll: &PollRules, json: &Value, outcome: Outcome) -> Outcome {
+    let verdict = match poll.verdict(json) {
+        Some(true) => Verdict::Done,
+        Some(false) => {
+            let pointers: Vec<_> = poll.failed.keys().map(String::as_str).collect();
+            let message = format!("The job failed, by {} of the response.", pointers.join(", "));
+            Verdict::Rejected(Fault::new(FaultClass::Validation, message))
+        }
+        None => Verdict::Accepted { poll_after: Some(poll.every()), timeout: std::time::Duration::ZERO },
+    };
+    Outcome { verdict, ..outcome }
+}

@@ -37,7 +37,6 @@ const LIST_BUCKETS: &str =
         WHERE b.name > $1 ORDER BY b.name LIMIT $2) AS found ORDER BY name";
 const FORGET_BUCKET: &str = "DELETE FROM buckets WHERE name = $1 RETURNING 1";
 const OPEN: &str = "SELECT asks, level, until FROM open_window($1, $2, $3, $4, $5)";
-const PEEK: &str = "SELECT level, until FROM windows WHERE key = $1 AND unsigned(until) > moment($2)";
 
 impl PostgresStore {
     async fn update_lease(&self, name: &str, fence: u64, ttl: Option<Duration>) -> Result<Option<Lease>> {
@@ -128,11 +127,11 @@ impl PostgresStore {
         Ok(page)
     }
 
-    /// Reads the window from two columns.
-    fn window(&self, row: &PgRow, first: usize) -> Result<HydrationWindow> {
-        let level: i32 = self.sessions.column(row, first)?;
+    /// Reads the window from the columns of `OPEN`.
+    fn window(&self, row: &PgRow) -> Result<HydrationWindow> {
+        let level: i32 = self.sessions.column(row, 1)?;
         let level = u8::try_from(level).map_err(|_| self.unexpected_reply("the level of a window"))?;
-        Ok(HydrationWindow { level, until: rows::time(self.sessions.column(row, first + 1)?) })
+        Ok(HydrationWindow { level, until: rows::time(self.sessions.column(row, 2)?) })
     }
 
     fn unexpected_reply(&self, what: &str) -> tidegate_store::Error {
@@ -279,17 +278,9 @@ impl SharedState for PostgresStore {
                     q.bind(rows::span(WINDOW_GRACE)).bind(clock)
                 })
                 .await?;
-            let window = self.window(&row, 1)?;
+            let window = self.window(&row)?;
             let asks: bool = self.sessions.column(&row, 0)?;
             Ok(if asks { OpenWindowOutcome::Ask(window) } else { OpenWindowOutcome::Wait(window) })
-        })
-    }
-
-    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
-        let clock = self.clock();
-        Box::pin(async move {
-            let found = self.sessions.rows(RetrySafety::Harmless, PEEK, |q| q.bind(key).bind(clock)).await?;
-            found.first().map(|row| self.window(row, 0)).transpose()
         })
     }
 }

@@ -52,7 +52,6 @@ scripts! {
     LEASE_ACQUIRE = "clock", "lease_acquire";
     LEASE_KEEP = "clock", "lease_keep";
     WINDOW_OPEN = "clock", "window_open";
-    WINDOW_PEEK = "clock", "window_peek";
     BUCKET_RESERVE = "bucket_quick", "clock", "drip", "bucket_reserve";
     BUCKET_SETTLE = "clock", "drip", "bucket_settle";
     BUCKET_OBSERVE = "clock", "bucket_observe";

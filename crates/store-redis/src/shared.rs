@@ -21,7 +21,7 @@ use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
 use tidegate_core::shared::record::{
     ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
 };
-use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
+use tidegate_core::shared::window::OpenWindowOutcome;
 use tidegate_store::{NamedPage, RecordPage, Result, SharedState, StoreFuture};
 
 use crate::RedisStore;
@@ -143,9 +143,5 @@ impl SharedState for RedisStore {
         ttl: Duration,
     ) -> StoreFuture<'a, OpenWindowOutcome> {
         Box::pin(self.open_one(key, level, ttl))
-    }
-
-    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
-        Box::pin(self.peek(key))
     }
 }

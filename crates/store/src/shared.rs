@@ -11,7 +11,7 @@ use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
 use tidegate_core::shared::record::{
     ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
 };
-use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
+use tidegate_core::shared::window::OpenWindowOutcome;
 
 use crate::StoreFuture;
 
@@ -97,9 +97,6 @@ pub trait SharedState: Send + Sync {
         level: u8,
         ttl: Duration,
     ) -> StoreFuture<'a, OpenWindowOutcome>;
-
-    /// Returns the window that is open now.
-    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>>;
 }
 
 /// A page of records.

@@ -38,7 +38,6 @@ pub enum StoreMethod {
     ListBuckets,
     ForgetBucket,
     OpenWindow,
-    PeekWindow,
     SaveDeployment,
     WriteJournal,
     Deployment,
@@ -74,7 +73,6 @@ impl StoreMethod {
                 | Self::ListLeases
                 | Self::ObserveBucket
                 | Self::ListBuckets
-                | Self::PeekWindow
                 | Self::Deployment
                 | Self::Deployments
                 | Self::DeploymentSteps

@@ -8,7 +8,7 @@ use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
 use tidegate_core::shared::record::{
     ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
 };
-use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
+use tidegate_core::shared::window::OpenWindowOutcome;
 use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 
 use super::{FaultyStore, StoreMethod};
@@ -109,9 +109,5 @@ impl SharedState for FaultyStore {
         ttl: Duration,
     ) -> StoreFuture<'a, OpenWindowOutcome> {
         self.call_with_fault(StoreMethod::OpenWindow, move || self.inner.open_window(key, level, ttl))
-    }
-
-    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
-        self.call_with_fault(StoreMethod::PeekWindow, move || self.inner.peek_window(key))
     }
 }

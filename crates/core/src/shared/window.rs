@@ -40,12 +40,6 @@ pub fn open(
     }
 }
 
-/// Returns the window that is open at `now`.
-#[must_use]
-pub fn peek(state: Option<HydrationWindow>, now: Time) -> Option<HydrationWindow> {
-    state.filter(|window| window.until > now)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,7 +54,6 @@ mod tests {
         assert_eq!(answer, OpenWindowOutcome::Ask(raised));
         assert_eq!(open(Some(raised), 1, now, ttl).1, OpenWindowOutcome::Wait(raised));
         let later = now.after(ttl);
-        assert_eq!(peek(Some(raised), later), None);
         assert!(matches!(open(Some(raised), 1, later, ttl).1, OpenWindowOutcome::Ask(_)));
     }
 }

@@ -11,7 +11,7 @@ use tidegate_core::shared::lease::{self, AcquireOutcome, Lease, LeaseStatus};
 use tidegate_core::shared::record::{
     self, ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
 };
-use tidegate_core::shared::window::{self, HydrationWindow, OpenWindowOutcome};
+use tidegate_core::shared::window::{self, OpenWindowOutcome};
 use tidegate_store::{NamedPage, RecordPage, Result, SharedState, StoreFuture};
 
 use super::writer::{StepContext, StepResult};
@@ -268,10 +268,5 @@ impl SharedState for EmbeddedStore {
             }
             Ok(Ok(answer))
         })
-    }
-
-    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
-        let (key, clock) = (key.to_owned(), Arc::clone(&self.files.options.clock));
-        self.read_shared(move |sql| Ok(window::peek(rows::window(sql, &key)?, clock.now())))
     }
 }

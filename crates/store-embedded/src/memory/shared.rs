@@ -34,9 +34,9 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Stores the new state of a record; `None` removes it.
-    fn keep_record(&mut self, key: String, record: Option<Record<Bytes>>) {
+    fn keep_record(&mut self, key: &str, record: Option<Record<Bytes>>) {
         if let Some(record) = record {
-            self.records.insert(key, record);
+            self.records.insert(key.to_owned(), record);
         }
     }
 }
@@ -57,10 +57,9 @@ impl SharedState for MemoryStore {
         key: &'a str,
         claim: RecordClaim,
     ) -> StoreFuture<'a, RecordClaimOutcome<Bytes>> {
-        let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let (next, answer) = record::claim(tables.records.remove(&key), claim, self.clock.now());
+            let (next, answer) = record::claim(tables.records.remove(key), claim, self.clock.now());
             tables.keep_record(key, next);
             Ok(answer)
         })
@@ -72,40 +71,36 @@ impl SharedState for MemoryStore {
         holder: HolderToken,
         answer: Bytes,
     ) -> StoreFuture<'a, bool> {
-        let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let (next, done) = record::complete(tables.records.remove(&key), holder, answer);
+            let (next, done) = record::complete(tables.records.remove(key), holder, answer);
             tables.keep_record(key, next);
             Ok(done)
         })
     }
 
     fn release_record<'a>(&'a self, key: &'a str, holder: HolderToken) -> StoreFuture<'a, bool> {
-        let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let (next, done) = record::release(tables.records.remove(&key), holder);
+            let (next, done) = record::release(tables.records.remove(key), holder);
             tables.keep_record(key, next);
             Ok(done)
         })
     }
 
     fn renew_record<'a>(&'a self, key: &'a str, holder: HolderToken, ttl: Duration) -> StoreFuture<'a, bool> {
-        let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let (next, done) = record::renew(tables.records.remove(&key), holder, self.clock.now(), ttl);
+            let (next, done) = record::renew(tables.records.remove(key), holder, self.clock.now(), ttl);
             tables.keep_record(key, next);
             Ok(done)
         })
     }
 
     fn get_record<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Record<Bytes>>> {
-        let key = key.to_owned();
         ready(move || {
             let now = self.clock.now();
-            Ok(self.shared().records.get(&key).filter(|record| record::is_live(record, now)).cloned())
+            Ok(self.shared().records.get(key).filter(|record| record::is_live(record, now)).cloned())
         })
     }
 
@@ -125,10 +120,9 @@ impl SharedState for MemoryStore {
     }
 
     fn forget_record<'a>(&'a self, key: &'a str, what: ForgetTarget) -> StoreFuture<'a, ForgetOutcome> {
-        let key = key.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let (next, forgot) = record::forget(tables.records.remove(&key), what, self.clock.now());
+            let (next, forgot) = record::forget(tables.records.remove(key), what, self.clock.now());
             tables.keep_record(key, next);
             Ok(forgot)
         })
@@ -152,10 +146,9 @@ impl SharedState for MemoryStore {
     }
 
     fn acquire_lease<'a>(&'a self, name: &'a str, ttl: Duration) -> StoreFuture<'a, AcquireOutcome> {
-        let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let state = tables.leases.entry(name).or_default();
+            let state = tables.leases.entry(name.to_owned()).or_default();
             let (next, answer) = lease::acquire(*state, self.clock.now(), ttl);
             *state = next;
             Ok(answer)
@@ -168,10 +161,9 @@ impl SharedState for MemoryStore {
         lease: Lease,
         ttl: Duration,
     ) -> StoreFuture<'a, Option<Lease>> {
-        let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let Some(state) = tables.leases.get_mut(&name) else { return Ok(None) };
+            let Some(state) = tables.leases.get_mut(name) else { return Ok(None) };
             let (next, answer) = lease::renew(*state, lease.fence, self.clock.now(), ttl);
             *state = next;
             Ok(answer)
@@ -179,10 +171,9 @@ impl SharedState for MemoryStore {
     }
 
     fn release_lease<'a>(&'a self, name: &'a str, lease: Lease) -> StoreFuture<'a, bool> {
-        let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let Some(state) = tables.leases.get_mut(&name) else { return Ok(false) };
+            let Some(state) = tables.leases.get_mut(name) else { return Ok(false) };
             let (next, done) = lease::release(*state, lease.fence, self.clock.now());
             *state = next;
             Ok(done)
@@ -190,9 +181,8 @@ impl SharedState for MemoryStore {
     }
 
     fn lease_status<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<LeaseStatus>> {
-        let name = name.to_owned();
         ready(move || {
-            let state = self.shared().leases.get(&name).copied();
+            let state = self.shared().leases.get(name).copied();
             Ok(state.and_then(|state| lease::status(state, self.clock.now())))
         })
     }
@@ -223,19 +213,17 @@ impl SharedState for MemoryStore {
     }
 
     fn settle_bucket<'a>(&'a self, name: &'a str, settlement: Settlement) -> StoreFuture<'a, Option<Level>> {
-        let name = name.to_owned();
         ready(move || {
             let mut tables = self.shared();
-            let Some(level) = tables.buckets.get_mut(&name) else { return Ok(None) };
+            let Some(level) = tables.buckets.get_mut(name) else { return Ok(None) };
             *level = bucket::settle(*level, settlement, self.clock.now());
             Ok(Some(*level))
         })
     }
 
     fn observe_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Option<Level>> {
-        let name = name.to_owned();
         ready(move || {
-            let level = self.shared().buckets.get(&name).copied();
+            let level = self.shared().buckets.get(name).copied();
             Ok(level.map(|level| bucket::observe(level, self.clock.now())))
         })
     }
@@ -250,8 +238,7 @@ impl SharedState for MemoryStore {
     }
 
     fn forget_bucket<'a>(&'a self, name: &'a str) -> StoreFuture<'a, bool> {
-        let name = name.to_owned();
-        ready(move || Ok(self.shared().buckets.remove(&name).is_some()))
+        ready(move || Ok(self.shared().buckets.remove(name).is_some()))
     }
 
     fn open_window<'a>(
@@ -260,21 +247,15 @@ impl SharedState for MemoryStore {
         level: u8,
         ttl: Duration,
     ) -> StoreFuture<'a, OpenWindowOutcome> {
-        let key = key.to_owned();
         ready(move || {
             let (mut tables, now) = (self.shared(), self.clock.now());
             if tables.windows.len() >= tables.windows_max.max(WINDOWS_KEPT_MIN) {
                 tables.windows.retain(|_, window| window.until > now);
                 tables.windows_max = tables.windows.len() * 2;
             }
-            let (next, answer) = window::open(tables.windows.get(&key).copied(), level, now, ttl);
-            tables.windows.insert(key, next);
+            let (next, answer) = window::open(tables.windows.get(key).copied(), level, now, ttl);
+            tables.windows.insert(key.to_owned(), next);
             Ok(answer)
         })
-    }
-
-    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
-        let key = key.to_owned();
-        ready(move || Ok(window::peek(self.shared().windows.get(&key).copied(), self.clock.now())))
     }
 }

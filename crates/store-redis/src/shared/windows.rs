@@ -18,16 +18,4 @@ impl RedisStore {
             HydrationWindow { level: reply::part_at(&mut parts, 0)?, until: reply::time_at(&mut parts, 1)? };
         Ok(if word == "ask" { OpenWindowOutcome::Ask(window) } else { OpenWindowOutcome::Wait(window) })
     }
-
-    pub(super) async fn peek(&self, key: &str) -> Result<Option<HydrationWindow>> {
-        let call = ScriptCall::new(&scripts::WINDOW_PEEK, [self.keys.window(key)]).with_arg(self.now());
-        let mut parts = reply::list(self.run_script("read the window", &call).await?)?;
-        if parts.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(HydrationWindow {
-            level: reply::part_at(&mut parts, 0)?,
-            until: reply::time_at(&mut parts, 1)?,
-        }))
-    }
 }

@@ -9,7 +9,7 @@ use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
 use tidegate_core::shared::record::{
     ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
 };
-use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
+use tidegate_core::shared::window::OpenWindowOutcome;
 use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 
 use super::{BrokenStore, Quirk};
@@ -180,21 +180,13 @@ impl SharedState for BrokenStore {
         ttl: Duration,
     ) -> StoreFuture<'a, OpenWindowOutcome> {
         Box::pin(async move {
+            let ttl = if self.is(Quirk::WindowNeverCloses) { Duration::MAX } else { ttl };
             match self.inner.open_window(key, level, ttl).await? {
                 OpenWindowOutcome::Wait(window) if self.is(Quirk::WindowAlwaysAsks) => {
                     Ok(OpenWindowOutcome::Ask(window))
                 }
                 answer => Ok(answer),
             }
-        })
-    }
-
-    fn peek_window<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<HydrationWindow>> {
-        Box::pin(async move {
-            let window = self.inner.peek_window(key).await?;
-            let open =
-                self.is(Quirk::WindowNeverCloses).then_some(HydrationWindow { level: 0, until: Time::MAX });
-            Ok(window.or(open))
         })
     }
 }

@@ -54,7 +54,7 @@ mod tests;
 
 pub use copy::{CopyState, CopyUpdate, EntityStamp};
 pub use flight::{FlightFailure, FlightView, Question, Waiter, WaiterKind, WaiterView};
-pub use key::{CorrelationId, EntityKey, EntityKeyError};
+pub use key::{CorrelationId, EntityKey, EntityKeyError, check_entity_type};
 pub use mode::{HydrationMode, ModeError};
 pub use negatives::{Absence, AbsenceReason};
 pub use rules::FlightRules;

@@ -6,3 +6,23 @@ pub mod bucket;
 pub mod lease;
 pub mod record;
 pub mod window;
+
+use crate::bounds::NAME_LEN_MAX;
+
+/// Whether this may name a stand-alone bucket or a lease: every store can keep it, and it shows on
+/// one line.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    (1..=NAME_LEN_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_short_and_on_one_line() {
+        assert!(is_name("a") && is_name("é b/c") && is_name(&"x".repeat(NAME_LEN_MAX)));
+        assert!(!is_name("") && !is_name("a\nb") && !is_name(&"x".repeat(NAME_LEN_MAX + 1)));
+    }
+}

@@ -164,10 +164,5 @@ fn check_sizes(submission: &Submission) -> Result<()> {
             return invalid(field, format!("{field} must be at most {} bytes long", bounds::TRACE_LEN_MAX));
         }
     }
-    for (field, span) in [("deadline_ms", submission.deadline), ("delay_ms", submission.delay)] {
-        if span.is_some_and(|span| span > bounds::HORIZON_MAX) {
-            return invalid(field, format!("{field} must not be more than a year"));
-        }
-    }
     Ok(())
 }

@@ -61,7 +61,7 @@ use tidegate_core::bounds::NAME_LEN_MAX;
 /// Checks a name against the length that every store supports.
 fn check_name(what: &str, name: impl Into<String>) -> Result<String> {
     let name = name.into();
-    if name.is_empty() || name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {
+    if !tidegate_core::shared::is_name(&name) {
         let length = name.len();
         let message =
             format!("The name of a {what} is 1 to {NAME_LEN_MAX} bytes on one line; this one has {length}.");

@@ -118,6 +118,7 @@ fn describe_hydration() {
         ("hydration.failure_hit", "Reads that failed at once, because no one had answered before."),
         ("hydration.joined", "Reads that waited for a question that was already asked."),
         ("hydration.published", "Questions that were published."),
+        ("hydration.asked_elsewhere", "Questions that another node had asked."),
         ("hydration.upgraded", "Questions for more than was asked before."),
         ("hydration.updated", "Updates that were stored."),
         ("hydration.not_found", "Entities that turned out not to be there."),
@@ -131,6 +132,11 @@ fn describe_hydration() {
         ("hydration.outdated_answer", "Answers that were older than what was known."),
         ("hydration.malformed_event", "Events that could not be read."),
         ("hydration.gap", "Times that events may have been lost."),
+        ("hydration.copy_failed", "Local copies that could not be read or written."),
+        ("hydration.source.loaded", "Questions that a source loaded an entity for."),
+        ("hydration.source.collapsed", "Questions that another load answered too."),
+        ("hydration.source.failed", "Questions that a source could not answer."),
+        ("hydration.source.dropped", "Questions that a source had no room for."),
     ];
     for (name, what) in counters {
         metrics::describe_counter!(name, what);

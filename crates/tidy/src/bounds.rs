@@ -16,6 +16,11 @@ fn shared(line: &str) -> Option<&str> {
     is_shared.then(|| rest.split(':').next()).flatten()
 }
 
+/// A maximum, with or without its unit. The default of one belongs to what has it.
+fn is_bound(name: &str) -> bool {
+    name.split('_').any(|word| word == "MAX") && !name.ends_with("_DEFAULT") && name != "MAX"
+}
+
 fn check(files: &[File]) -> Vec<Finding> {
     let is_checked = |file: &&File| {
         file.path.contains("/src/")
@@ -24,7 +29,7 @@ fn check(files: &[File]) -> Vec<Finding> {
     };
     let on = |file: &File| -> Vec<Finding> {
         let shared = file.lines().filter_map(|(number, line)| Some((number, shared(line)?)));
-        let bounds = shared.filter(|(_, name)| name.ends_with("_MAX"));
+        let bounds = shared.filter(|(_, name)| is_bound(name));
         bounds.map(|(number, name)| file.at(number, format!("{name} belongs in {}", BOUNDS[0]))).collect()
     };
     files.iter().filter(is_checked).flat_map(on).collect()
@@ -38,9 +43,9 @@ fn every_shared_bound_is_in_its_place() {
 #[test]
 fn a_bound_that_files_share_is_found() {
     let lines = "const OWN_MAX: usize = 1;\npub const ALL_MAX: u8 = 2;\npub(super) const SOME_MAX: u8 = 3;\n\
-                 pub const USUAL_DEFAULT: u8 = 4;\n";
+                 pub const USUAL_MAX_DEFAULT: u8 = 4;\npub const WAIT_MAX_MS: u8 = 5;\n";
     let files = ["crates/a/src/b.rs", BOUNDS[0], "crates/sim/src/c.rs", "crates/a/tests/d.rs"];
     let found = check(&files.map(|path| File::new(path, lines)));
     let found: Vec<_> = found.iter().map(|finding| (&*finding.path, finding.line)).collect();
-    assert_eq!(found, [("crates/a/src/b.rs", 2), ("crates/a/src/b.rs", 3)]);
+    assert_eq!(found, [("crates/a/src/b.rs", 2), ("crates/a/src/b.rs", 3), ("crates/a/src/b.rs", 5)]);
 }

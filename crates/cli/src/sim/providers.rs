@@ -8,6 +8,7 @@ use tidegate_sim::providers::webhook::WebhookFaults;
 use tidegate_sim::{Provider, ProviderSim, ProviderSimOptions};
 
 use super::start_error;
+use crate::args::FaultArgs;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -31,15 +32,6 @@ pub(crate) struct ProviderSimArgs {
     /// How long a job runs.
     #[arg(long, default_value_t = 2_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub job_ms: u64,
-    /// The latency of each response.
-    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
-    pub latency_ms: u64,
-    /// The share of submits that fail without effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub fail_rate: f64,
-    /// The share of submits that are accepted and billed but lose their response, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub cut_rate: f64,
     /// The share of jobs that end with a fault of the provider, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub job_fail_rate: f64,
@@ -61,10 +53,8 @@ pub(crate) struct ProviderSimArgs {
     /// The share of webhooks that come after a forged one, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub webhook_forge_rate: f64,
-    /// The random seed: with the same seed the same submits, jobs and webhooks go wrong, and
-    /// webhooks are signed with the same key.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
+    #[command(flatten)]
+    pub faults: FaultArgs,
 }
 
 pub(crate) async fn run(provider: Provider, args: &ProviderSimArgs, output: &Output) -> Result<(), CliError> {
@@ -110,9 +100,9 @@ fn options(provider: Provider, args: &ProviderSimArgs) -> ProviderSimOptions {
         rpm: args.rpm.unwrap_or(usual.rpm),
         burst: args.burst.unwrap_or(usual.burst),
         takes: Duration::from_millis(args.job_ms),
-        latency: Duration::from_millis(args.latency_ms),
-        fail_rate: args.fail_rate,
-        cut_rate: args.cut_rate,
+        latency: args.faults.latency(),
+        fail_rate: args.faults.fail_rate,
+        cut_rate: args.faults.cut_rate,
         job_fail_rate: args.job_fail_rate,
         webhook_faults: WebhookFaults {
             lost: args.webhook_lose_rate,
@@ -122,7 +112,7 @@ fn options(provider: Provider, args: &ProviderSimArgs) -> ProviderSimOptions {
             forged: args.webhook_forge_rate,
         },
         late_by: Duration::from_millis(args.webhook_late_ms),
-        seed: args.seed,
+        seed: args.faults.seed,
         ..usual
     }
 }

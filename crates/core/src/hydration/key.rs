@@ -31,7 +31,7 @@ impl EntityKey {
     /// When a part is empty or too long.
     pub fn new(tenant: &str, entity_type: &str, id: &str) -> Result<Self, EntityKeyError> {
         check("tenant", tenant, TENANT_LEN_MAX)?;
-        check("entity_type", entity_type, ENTITY_TYPE_LEN_MAX)?;
+        check_entity_type(entity_type)?;
         check("entity_id", id, ENTITY_ID_LEN_MAX)?;
         let type_at = tenant.len();
         let id_at = type_at + entity_type.len();
@@ -55,6 +55,14 @@ impl EntityKey {
     pub fn id(&self) -> &str {
         &self.text[self.id_at..]
     }
+}
+
+/// Checks the type of an entity.
+///
+/// # Errors
+/// When it is empty or too long.
+pub fn check_entity_type(entity_type: &str) -> Result<(), EntityKeyError> {
+    check("entity_type", entity_type, ENTITY_TYPE_LEN_MAX)
 }
 
 fn check(part: &'static str, text: &str, longest: usize) -> Result<(), EntityKeyError> {

@@ -121,9 +121,9 @@ impl Engine {
             ("by", by, bounds::NOTE_LEN_MAX),
             ("reason", reason, bounds::NOTE_LEN_MAX),
         ] {
-            if text.len() > most || (field != "reason" && text.is_empty()) {
-                let least = usize::from(field != "reason");
-                let message = format!("{field} must be {least} to {most} bytes long");
+            let least = usize::from(field != "reason");
+            if !(least..=most).contains(&text.len()) || text.chars().any(char::is_control) {
+                let message = format!("{field} must be {least} to {most} bytes on one line");
                 return Err(Error::new(ErrorKind::Invalid, message).field(field));
             }
         }

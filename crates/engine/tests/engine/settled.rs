@@ -177,6 +177,15 @@ async fn lim_27_too_late_is_told_at_once() {
     assert!(error.earliest.is_some());
     let costly = operation("h", "nothing|4");
     assert_eq!(engine.submit(costly).await.unwrap_err().kind, ErrorKind::UnknownLimit);
+    let far = Some(Duration::from_secs(400 * 24 * 3_600));
+    let over = [
+        ("deadline_ms", operation("h", "").with_deadline(far)),
+        ("delay_ms", operation("h", "").with_delay(far)),
+    ];
+    for (field, submission) in over {
+        let error = engine.submit(submission).await.unwrap_err();
+        assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::Invalid, Some(field)));
+    }
 }
 
 /// OPS-7: a request that is spelled differently and means the same is the same request, also in a

@@ -261,7 +261,7 @@ impl ReserveRequest {
 }
 
 pub(super) fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() || name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {
+    if !tidegate_core::shared::is_name(name) {
         let message = format!("A name is 1 to {NAME_LEN_MAX} bytes on one line.");
         return Err(Error::new(ErrorCode::Invalid, message).field("name"));
     }

@@ -12,7 +12,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate_bus::Delivery;
-use tidegate_core::bounds::{ENTITY_TYPE_LEN_MAX, WAIT_MS_MAX};
+use tidegate_core::bounds::WAIT_MS_MAX;
+use tidegate_core::hydration::check_entity_type;
 use tidegate_hydration::{
     ASYNC_API, DEFAULT_TENANT, ENTITY_NOT_FOUND_SCHEMA, ENTITY_UNKNOWN_SCHEMA, ENTITY_UPDATED_SCHEMA,
     EntityEvent, EntityKey, FailureMode, FlightView, GetOptions, HydratedEntity, Hydration, HydrationError,
@@ -196,11 +197,7 @@ pub(super) async fn register(
 }
 
 fn check_type(entity_type: &str) -> Result<()> {
-    if entity_type.is_empty() || entity_type.len() > ENTITY_TYPE_LEN_MAX {
-        let message = format!("A type must have 1 to {ENTITY_TYPE_LEN_MAX} bytes.");
-        return Err(Error::new(ErrorCode::Invalid, message).field("type"));
-    }
-    Ok(())
+    check_entity_type(entity_type).map_err(|error| invalid(&error.to_string()).field("type"))
 }
 
 pub(super) async fn unregister(

@@ -6,7 +6,6 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate::{ErrorKind, Filter, GroupFilter};
-use tidegate_core::bounds::NOTE_LEN_MAX;
 
 use super::HandlerResult;
 use crate::edge::auth::Caller;
@@ -81,10 +80,9 @@ pub(super) async fn pause(
     let body = body.read().await?;
     let Fields { values: [by, reason, create], mut problems } =
         if body.is_empty() { Fields::empty() } else { read(&body, &["by", "reason", "create"])? };
-    let by = problems.check(read_note("by", Field { name: "by", raw: by }));
+    let by = problems.check(Field { name: "by", raw: by }.text());
     let by = by.unwrap_or_else(|| caller.to_string());
-    let reason =
-        problems.check(read_note("reason", Field { name: "reason", raw: reason })).unwrap_or_default();
+    let reason = problems.check(Field { name: "reason", raw: reason }.text()).unwrap_or_default();
     let may_create = problems.check(Field { name: "create", raw: create }.flag()).unwrap_or(false);
     problems.finish()?;
     if !may_create {
@@ -119,15 +117,6 @@ async fn require_known_group(app: &SharedPartition, name: &str) -> Result<()> {
         truncate_name(name)
     );
     Err(Error::new(ErrorCode::NoGroup, message).field("group"))
-}
-
-fn read_note(name: &str, field: Field<'_>) -> Result<Option<String>> {
-    let text = field.text()?;
-    if text.as_ref().is_some_and(|text| text.len() > NOTE_LEN_MAX || text.chars().any(char::is_control)) {
-        let message = format!("The field {name:?} must be at most {NOTE_LEN_MAX} bytes on one line.");
-        return Err(Error::new(ErrorCode::Invalid, message).field(name));
-    }
-    Ok(text)
 }
 
 pub(super) async fn resume(

@@ -140,6 +140,8 @@ async fn ops_9_groups_are_paused_and_resumed() {
         world.post(&format!("{path}/pause"), json!({ "why": "" })).await.refused(400, "TG0001", Some("why"));
         let long = json!({ "reason": "x".repeat(501) });
         world.post(&format!("{path}/pause"), long).await.refused(400, "TG0002", Some("reason"));
+        let lines = json!({ "by": "anna\nben" });
+        world.post(&format!("{path}/pause"), lines).await.refused(400, "TG0002", Some("by"));
     })
     .await;
 }

@@ -45,20 +45,14 @@ impl Upstream for InstantUpstream {
         _cost: &BTreeMap<String, u64>,
     ) -> Result<CallRequirements, FieldRefusal> {
         let charges = self.limits.iter().map(|limit| Charge::tokens(Arc::clone(limit), 1)).collect();
-        Ok(CallRequirements {
-            charges,
-            opens: Vec::new(),
-            on_unknown: OnUnknown::Repeat,
-            can_reconcile: false,
-        })
+        Ok(CallRequirements::new(charges).with_on_unknown(OnUnknown::Repeat))
     }
 
     fn carry<'a>(&'a self, _call: Call<'a>) -> CallFuture<'a> {
         Box::pin(async move {
             self.carried.fetch_add(1, Ordering::Relaxed);
             self.moved.notify_waiters();
-            let body = bytes::Bytes::from_static(b"{\"status\":200}");
-            Outcome { body, status: Some(200), ..Outcome::unanswered(Verdict::Done) }
+            Outcome::unanswered(Verdict::Done).with_body(&b"{\"status\":200}"[..]).with_status(200)
         })
     }
 }

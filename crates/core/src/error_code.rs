@@ -7,6 +7,7 @@ use std::fmt;
 
 /// A stable code. Numbers are never reused for something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum ErrorCode {
     /// The request is malformed: invalid JSON, a missing or unknown field.
     Malformed,

@@ -121,16 +121,12 @@ impl Carrier {
         let id = self.id_of(operation);
         let token = self.completion_key.as_ref().map(|key| key.token(id, claim.fence));
         let id = id.to_string();
-        let call = Call {
-            payload: &operation.payload,
-            attempt: claim.attempt,
-            reconcile_first: claim.reconcile_first,
-            on_unknown: claim.on_unknown,
-            now: self.clock.now(),
-            deadline: claim.deadline,
-            operation: &id,
-            completion_token: token.as_deref(),
-        };
+        let call = Call::new(&id, &operation.payload, self.clock.now())
+            .with_attempt(claim.attempt)
+            .with_reconcile_first(claim.reconcile_first)
+            .with_on_unknown(claim.on_unknown)
+            .with_deadline(claim.deadline)
+            .with_completion_token(token.as_deref());
         if claim.poll {
             let attempt = attempt.as_ref();
             let job = AcceptedJob {

@@ -157,7 +157,8 @@ impl From<tidegate_store::Error> for Error {
             // Another node owns the partition: this one does nothing with it any more.
             StoreErrorKind::Fenced => ErrorKind::Stopping,
             StoreErrorKind::Held | StoreErrorKind::Unreadable => ErrorKind::StoreRefused,
-            StoreErrorKind::Invalid => ErrorKind::Internal,
+            // An invalid call is a bug of the engine.
+            _ => ErrorKind::Internal,
         };
         let (unreadable, unsure) =
             (error.kind() == StoreErrorKind::Unreadable, error.kind() == StoreErrorKind::Unsure);

@@ -25,6 +25,7 @@ pub struct Event {
 
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Change {
     /// An operation entered a state.
     Operation {

@@ -117,7 +117,7 @@ impl BulkShop {
             Ok(running) => self.scopes.end_outcome(running.with_client(&client).wait_for_end().await),
             Err(error) => {
                 let verdict = self.scopes.start_failure_verdict(&error, look_first);
-                Outcome { body: refusal_body(error.kind()), ..Outcome::unanswered(verdict) }
+                Outcome::unanswered(verdict).with_body(refusal_body(error.kind()))
             }
         };
         // Polling costs points too, which are restored by the time it ends: the remaining balance
@@ -166,12 +166,8 @@ impl Upstream for BulkUpstreams {
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let (shop, _, job) = self.read(payload)?;
         let on_unknown = if job.is_mutation() { OnUnknown::Reconcile } else { OnUnknown::Repeat };
-        Ok(CallRequirements {
-            charges: shop.charges(cost)?,
-            opens: Vec::new(),
-            on_unknown,
-            can_reconcile: true,
-        })
+        let required = CallRequirements::new(shop.charges(cost)?);
+        Ok(required.with_on_unknown(on_unknown).with_can_reconcile(true))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {

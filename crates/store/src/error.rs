@@ -4,6 +4,7 @@ use std::fmt;
 
 /// The kind of a store error: what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StoreErrorKind {
     /// A newer owner exists: stop, and drop the state in memory.
     Fenced,

@@ -14,6 +14,7 @@ use tidegate_encoding::json::hash_by_value;
 
 /// One attempt at a call.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Call<'a> {
     /// The accepted payload, as `check` saw it.
     pub payload: &'a [u8],
@@ -32,6 +33,65 @@ pub struct Call<'a> {
     /// Authorizes the completion of this attempt from outside; `None` where none is possible. A
     /// secret.
     pub completion_token: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    /// The first attempt at sending a payload, without a deadline.
+    #[must_use]
+    pub fn new(operation: &'a str, payload: &'a [u8], now: Time) -> Self {
+        Self {
+            payload,
+            attempt: 1,
+            reconcile_first: false,
+            on_unknown: OnUnknown::default(),
+            now,
+            deadline: None,
+            operation,
+            completion_token: None,
+        }
+    }
+
+    /// Sets the payload.
+    #[must_use]
+    pub const fn with_payload(mut self, payload: &'a [u8]) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    /// Sets the number of the attempt.
+    #[must_use]
+    pub const fn with_attempt(mut self, attempt: u16) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// Sets whether to check first whether an earlier attempt took effect.
+    #[must_use]
+    pub const fn with_reconcile_first(mut self, reconcile_first: bool) -> Self {
+        self.reconcile_first = reconcile_first;
+        self
+    }
+
+    /// Sets what follows an unknown outcome.
+    #[must_use]
+    pub const fn with_on_unknown(mut self, on_unknown: OnUnknown) -> Self {
+        self.on_unknown = on_unknown;
+        self
+    }
+
+    /// Sets the time after which no response is awaited.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: impl Into<Option<Time>>) -> Self {
+        self.deadline = deadline.into();
+        self
+    }
+
+    /// Sets the token that authorizes its completion from outside.
+    #[must_use]
+    pub fn with_completion_token(mut self, token: impl Into<Option<&'a str>>) -> Self {
+        self.completion_token = token.into();
+        self
+    }
 }
 
 /// A job that the upstream accepted, and what was kept of it.
@@ -77,6 +137,7 @@ impl fmt::Debug for Call<'_> {
 
 /// The outcome of one attempt.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The verdict on the operation.
     pub verdict: Verdict,
@@ -114,6 +175,48 @@ impl Outcome {
     pub const fn unanswered(verdict: Verdict) -> Self {
         Self { verdict, hints: Vec::new(), body: Bytes::new(), status: None, spending: Vec::new(), job: None }
     }
+
+    /// Sets the verdict.
+    #[must_use]
+    pub fn with_verdict(mut self, verdict: Verdict) -> Self {
+        self.verdict = verdict;
+        self
+    }
+
+    /// Sets what the response said about limits.
+    #[must_use]
+    pub fn with_hints(mut self, hints: Vec<Hint>) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// Sets the encoded result to keep.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Sets the status of the response.
+    #[must_use]
+    pub fn with_status(mut self, status: impl Into<Option<u16>>) -> Self {
+        self.status = status.into();
+        self
+    }
+
+    /// Sets the cost of the call.
+    #[must_use]
+    pub fn with_spending(mut self, spending: Vec<CallCost>) -> Self {
+        self.spending = spending;
+        self
+    }
+
+    /// Sets what to keep of a job that was accepted.
+    #[must_use]
+    pub fn with_job(mut self, job: impl Into<Option<JobNote>>) -> Self {
+        self.job = job.into();
+        self
+    }
 }
 
 impl fmt::Debug for Outcome {
@@ -129,8 +232,10 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// The requirements of a valid payload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The requirements of a valid payload. The default has no charge, and asks an operator after an
+/// unknown outcome.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallRequirements {
     /// The charges to grant before it is sent.
     pub charges: Vec<Charge>,
@@ -141,6 +246,35 @@ pub struct CallRequirements {
     pub on_unknown: OnUnknown,
     /// Whether the dialect can check whether an earlier attempt took effect.
     pub can_reconcile: bool,
+}
+
+impl CallRequirements {
+    /// Requirements with these charges.
+    #[must_use]
+    pub fn new(charges: Vec<Charge>) -> Self {
+        Self { charges, ..Self::default() }
+    }
+
+    /// Sets which of the charged limits are created where they do not exist, with their shapes.
+    #[must_use]
+    pub fn with_opens(mut self, opens: Vec<(Arc<str>, LimitShape)>) -> Self {
+        self.opens = opens;
+        self
+    }
+
+    /// Sets the default for what follows an unknown outcome.
+    #[must_use]
+    pub const fn with_on_unknown(mut self, on_unknown: OnUnknown) -> Self {
+        self.on_unknown = on_unknown;
+        self
+    }
+
+    /// Sets whether the dialect can check whether an earlier attempt took effect.
+    #[must_use]
+    pub const fn with_can_reconcile(mut self, can_reconcile: bool) -> Self {
+        self.can_reconcile = can_reconcile;
+        self
+    }
 }
 
 /// Why a payload was refused.

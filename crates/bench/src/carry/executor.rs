@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_core::{OnUnknown, Verdict};
+use tidegate_core::Verdict;
 use tidegate_store::{Clock, WallClock};
 use tidegate_upstream::{Call, Upstream};
 use tokio::task::JoinSet;
@@ -23,16 +23,7 @@ pub(super) async fn measure(args: &Args, upstream: &ServerProcess) -> Result<Run
         let most = args.operations;
         tasks.spawn(async move {
             while next.fetch_add(1, Ordering::Relaxed) < most {
-                let call = Call {
-                    payload: &payload,
-                    attempt: 1,
-                    reconcile_first: false,
-                    on_unknown: OnUnknown::Ask,
-                    now: WallClock.now(),
-                    deadline: None,
-                    operation: "op_000000000000000000000000000",
-                    completion_token: None,
-                };
+                let call = Call::new("op_000000000000000000000000000", &payload, WallClock.now());
                 let outcome = http.carry(call).await;
                 if outcome.verdict != Verdict::Done {
                     return Err(format!("a call failed: {:?}", outcome.verdict));

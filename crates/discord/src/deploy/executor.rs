@@ -62,9 +62,9 @@ impl StepExecutor {
             _ => None,
         };
         if let Some(verdict) = verdict {
-            return Outcome { hints: self.refund_hints(&inner), ..Outcome::unanswered(verdict) };
+            return Outcome::unanswered(verdict).with_hints(self.refund_hints(&inner));
         }
-        let mut outcome = self.http.carry(Call { payload: &inner, reconcile_first: false, ..call }).await;
+        let mut outcome = self.http.carry(call.with_payload(&inner).with_reconcile_first(false)).await;
         // Stricter than the rule of failed calls: a plan can look whether the object exists, which
         // costs one read, and a gateway's 503 does not prove that nothing was created.
         if makes
@@ -101,7 +101,7 @@ impl Upstream for StepExecutor {
         let checked = self.http.check(&payload.inner()?, cost)?;
         let makes = payload.request.method == Method::Post;
         let on_unknown = if makes { OnUnknown::Reconcile } else { OnUnknown::Repeat };
-        Ok(CallRequirements { on_unknown, can_reconcile: true, ..checked })
+        Ok(checked.with_on_unknown(on_unknown).with_can_reconcile(true))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
@@ -126,30 +126,20 @@ mod tests {
 
     impl Upstream for RetryingUpstream {
         fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
-            let (charges, opens) = (Vec::new(), Vec::new());
-            Ok(CallRequirements { charges, opens, on_unknown: OnUnknown::Ask, can_reconcile: false })
+            Ok(CallRequirements::default())
         }
 
         fn carry<'a>(&'a self, _: Call<'a>) -> CallFuture<'a> {
             let fault = Fault::new(FaultClass::Transient, "it failed");
             let failed = Outcome::unanswered(Verdict::Retry { after: None, fault });
-            Box::pin(async move { Outcome { status: self.0, ..failed } })
+            Box::pin(async move { failed.with_status(self.0) })
         }
     }
 
     async fn verdict(method: Method, status: Option<u16>) -> Verdict {
         let request = HttpRequest::new(method, "/guilds/1/roles");
         let payload = Payload { deployment: None, upstream: "discord".into(), request }.encode().unwrap();
-        let call = Call {
-            payload: &payload,
-            attempt: 1,
-            reconcile_first: false,
-            on_unknown: OnUnknown::Reconcile,
-            now: Time::ZERO,
-            deadline: None,
-            operation: "op-1",
-            completion_token: None,
-        };
+        let call = Call::new("op-1", &payload, Time::ZERO).with_on_unknown(OnUnknown::Reconcile);
         StepExecutor::new(Arc::new(RetryingUpstream(status))).carry(call).await.verdict
     }
 

@@ -157,7 +157,8 @@ impl SimulatedDiscord {
         };
         let verdict = answer.verdict(&asked);
         let Meaning { verdict, hints, spending } = reader.interpret(&answer, &asked, verdict);
-        Outcome { hints, spending, status: Some(parts.status.as_u16()), ..Outcome::unanswered(verdict) }
+        let outcome = Outcome::unanswered(verdict).with_hints(hints).with_spending(spending);
+        outcome.with_status(parts.status.as_u16())
     }
 }
 
@@ -167,12 +168,7 @@ impl Upstream for SimulatedDiscord {
         let dialect = &self.bots[&upstream];
         let charges = dialect.charges(&request, cost)?;
         let opens = dialect.limits_to_open(&request, &charges);
-        Ok(CallRequirements {
-            charges,
-            opens,
-            on_unknown: dialect.on_unknown(&request),
-            can_reconcile: false,
-        })
+        Ok(CallRequirements::new(charges).with_opens(opens).with_on_unknown(dialect.on_unknown(&request)))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {

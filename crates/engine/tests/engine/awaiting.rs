@@ -12,7 +12,7 @@ use tidegate::{
 };
 use tidegate_contract::{FaultPlan, FaultyStore};
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Charge, OnUnknown, OperationId, State, Verdict};
+use tidegate_core::{Charge, OperationId, State, Verdict};
 use tidegate_store::Store;
 use tidegate_store::attempt::AttemptState;
 use tidegate_upstream::{
@@ -65,7 +65,7 @@ impl JobService {
 impl Upstream for JobService {
     fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let charges = vec![Charge::tokens("slots", 1)];
-        Ok(CallRequirements { charges, opens: Vec::new(), on_unknown: OnUnknown::Ask, can_reconcile: false })
+        Ok(CallRequirements::new(charges))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
@@ -78,7 +78,7 @@ impl Upstream for JobService {
             }
             let external_id = Some(format!("job of {payload}").into());
             let job = Some(JobNote { external_id, memo: Bytes::from_static(b"memo"), cost: Some(7) });
-            Outcome { job, ..Outcome::unanswered(accepted(&payload)) }
+            Outcome::unanswered(accepted(&payload)).with_job(job)
         })
     }
 
@@ -97,7 +97,7 @@ impl Upstream for JobService {
                 true => Verdict::Canceled { may_have_happened: true },
                 false => accepted(&payload),
             });
-            Outcome { body: Bytes::from_static(b"polled"), ..Outcome::unanswered(verdict) }
+            Outcome::unanswered(verdict).with_body(&b"polled"[..])
         })
     }
 }

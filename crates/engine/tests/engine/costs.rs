@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate::{Engine, Executors, SharedArchive};
 use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, OnUnknown, State, Time, Verdict};
+use tidegate_core::{Charge, State, Time, Verdict};
 use tidegate_fixture::postgres::PostgresServer as Database;
 use tidegate_fixture::redis::RedisServer;
 use tidegate_store::costs::{CostQuery, CostReport};
@@ -26,7 +26,7 @@ struct Spender;
 impl Upstream for Spender {
     fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let charges = vec![Charge::tokens("acme/points", 10)];
-        Ok(CallRequirements { charges, opens: Vec::new(), on_unknown: OnUnknown::Ask, can_reconcile: false })
+        Ok(CallRequirements::new(charges))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
@@ -49,7 +49,7 @@ impl Upstream for Spender {
         };
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
-            Outcome { spending, ..Outcome::unanswered(verdict) }
+            Outcome::unanswered(verdict).with_spending(spending)
         })
     }
 }

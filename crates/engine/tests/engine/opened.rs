@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate::{Engine, Executors};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, Fault, FaultClass, OnUnknown, State, Verdict};
+use tidegate_core::{Charge, Fault, FaultClass, State, Verdict};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 
 use super::scripted_upstream::{memory, operation};
@@ -27,12 +27,8 @@ impl Upstream for RenamingUpstream {
     fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let name: Arc<str> = format!("route {}", self.checks.fetch_add(1, Ordering::Relaxed)).into();
         let shape = LimitShape::Window { limit: 5 * MICRO, period: Duration::from_secs(1) };
-        Ok(CallRequirements {
-            charges: vec![Charge::tokens(Arc::clone(&name), 1)],
-            opens: vec![(name, shape)],
-            on_unknown: OnUnknown::Ask,
-            can_reconcile: false,
-        })
+        let charges = vec![Charge::tokens(Arc::clone(&name), 1)];
+        Ok(CallRequirements::new(charges).with_opens(vec![(name, shape)]))
     }
 
     fn carry<'a>(&'a self, _: Call<'a>) -> CallFuture<'a> {

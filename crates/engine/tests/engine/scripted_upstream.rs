@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tidegate::{Engine, Executors, Options, Submission};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, Fault, FaultClass, OnUnknown, Verdict};
+use tidegate_core::{Charge, Fault, FaultClass, Verdict};
 use tidegate_store::{Store, WallClock};
 use tidegate_store_embedded::MemoryStore;
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
@@ -74,12 +74,7 @@ impl Upstream for ScriptedUpstream {
         let text = std::str::from_utf8(payload).map_err(|_| FieldRefusal::new("request", "not text"))?;
         let limits = text.split_once('|').map_or("", |(limits, _)| limits);
         let charges = limits.split(',').filter(|name| !name.is_empty()).map(|name| Charge::tokens(name, 1));
-        Ok(CallRequirements {
-            charges: charges.collect(),
-            opens: Vec::new(),
-            on_unknown: OnUnknown::Ask,
-            can_reconcile: true,
-        })
+        Ok(CallRequirements::new(charges.collect()).with_can_reconcile(true))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
@@ -97,7 +92,7 @@ impl Upstream for ScriptedUpstream {
             let (takes, verdict) = (self.script)(&payload, attempt);
             tokio::time::sleep(takes).await;
             let body = Bytes::from(format!("answer to {payload}"));
-            Outcome { body, ..Outcome::unanswered(verdict) }
+            Outcome::unanswered(verdict).with_body(body)
         })
     }
 }

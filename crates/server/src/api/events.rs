@@ -77,7 +77,7 @@ impl EventFilter {
         let (of_group, of_id, of_kind) = match change {
             Change::Operation { id, group, kind, .. } => (Some(group), Some(*id), Some(kind)),
             Change::Group { group, .. } => (Some(group), None, None),
-            Change::Limit { .. } => (None, None, None),
+            _ => (None, None, None),
         };
         let is = |wanted: &Option<String>, own: Option<&Arc<str>>| {
             wanted.as_ref().is_none_or(|wanted| own.is_some_and(|own| **own == **wanted))
@@ -217,6 +217,7 @@ fn message(event: &Event, view: Option<&OperationView>, with_result: bool) -> Op
         }
         Change::Group { group, now } => ("group", Data::Group { at, group, now }),
         Change::Limit { limit, now } => ("limit", Data::Limit { at, limit, now }),
+        _ => return None,
     };
     let data = serde_json::to_string(&data).ok()?;
     Some(Message::default().id(event.id.to_string()).event(name).data(data))

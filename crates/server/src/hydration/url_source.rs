@@ -50,16 +50,8 @@ impl UrlSource {
         let mut request = HttpRequest::new(Method::Post, self.path.clone());
         request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
         request.body = Body::Bytes(body);
-        let call = Call {
-            payload: &[],
-            attempt: 1,
-            reconcile_first: false,
-            now: self.clock.now(),
-            deadline: None,
-            operation: question.correlation_id.as_str(),
-            on_unknown: OnUnknown::Repeat,
-            completion_token: None,
-        };
+        let call = Call::new(question.correlation_id.as_str(), &[], self.clock.now())
+            .with_on_unknown(OnUnknown::Repeat);
         let answer = self.sender.exchange(request, call).await.map_err(|missed| format!("{missed:?}"))?;
         match (answer.status, &answer.content) {
             (StatusCode::OK, Content::Whole(body)) => read_answer(question, body),

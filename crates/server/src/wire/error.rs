@@ -137,9 +137,10 @@ pub(crate) const fn status(code: ErrorCode) -> StatusCode {
         ErrorCode::StoreUnavailable | ErrorCode::Stopping | ErrorCode::StoreRefused => {
             StatusCode::SERVICE_UNAVAILABLE
         }
-        ErrorCode::BadConfig | ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorCode::NotInTime => StatusCode::GATEWAY_TIMEOUT,
         ErrorCode::NoAnswer => StatusCode::BAD_GATEWAY,
+        // `BadConfig` and `Internal`; a test holds that no other code comes here.
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -191,4 +192,17 @@ pub(crate) fn wrong_method(method: &Method) -> Response {
     let mut response = ApiError(error).into_response();
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A code that is forgotten in `status` would look like a bug of the server.
+    #[test]
+    fn every_code_has_a_status_of_its_own() {
+        let unknown = |code: &ErrorCode| status(*code) == StatusCode::INTERNAL_SERVER_ERROR;
+        let found: Vec<_> = ErrorCode::ALL.into_iter().filter(unknown).collect();
+        assert_eq!(found, [ErrorCode::BadConfig, ErrorCode::Internal]);
+    }
 }

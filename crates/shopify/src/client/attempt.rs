@@ -67,16 +67,7 @@ impl ShopSender {
         operation: &str,
     ) -> AttemptResult {
         let rule = self.sender.retry_rule(on_unknown);
-        let call = Call {
-            payload: b"",
-            attempt: 1,
-            reconcile_first: false,
-            on_unknown,
-            now: self.clock.now(),
-            deadline: None,
-            operation,
-            completion_token: None,
-        };
+        let call = Call::new(operation, b"", self.clock.now()).with_on_unknown(on_unknown);
         match self.sender.exchange(request, call).await {
             Ok(answer) => interpret(answer, speech, rule),
             Err(missed) => {

@@ -74,7 +74,7 @@ impl BulkLimits {
             url: operation.url.as_ref().map(ResultUrl::as_str),
             partial_data_url: operation.partial.as_ref().map(ResultUrl::as_str),
         });
-        Outcome { body, ..Outcome::unanswered(verdict) }
+        Outcome::unanswered(verdict).with_body(body)
     }
 
     /// Returns the outcome when all workers for bulk operations are busy. Nothing was sent.
@@ -84,7 +84,7 @@ impl BulkLimits {
         let fault = Fault::new(FaultClass::RateLimited, message);
         let verdict = Verdict::Throttled { after: Some(FULL), scope: Some(Arc::clone(&self.bulk)), fault };
         let hint = Hint { limit: Arc::clone(&self.points), spent: Some(0), ..Hint::default() };
-        Outcome { hints: vec![hint], ..Outcome::unanswered(verdict) }
+        Outcome::unanswered(verdict).with_hints(vec![hint])
     }
 
     /// Returns the verdict when it was not started, or when that is unknown.

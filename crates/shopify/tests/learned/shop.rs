@@ -113,7 +113,7 @@ impl Upstream for FakeShop {
         let envelope = Envelope::decode(payload)?;
         let on_unknown = self.dialect.on_unknown(&envelope.request);
         let charges = self.dialect.charges(&envelope.request, cost)?;
-        Ok(CallRequirements { charges, opens: Vec::new(), on_unknown, can_reconcile: false })
+        Ok(CallRequirements::new(charges).with_on_unknown(on_unknown))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
@@ -138,7 +138,7 @@ impl Upstream for FakeShop {
                 UpstreamResponse { status: StatusCode::OK, headers: HeaderMap::new(), content, at: call.now };
             let verdict = answer.verdict(&asked);
             let Meaning { verdict, hints, spending } = reader.interpret(&answer, &asked, verdict);
-            Outcome { hints, spending, status: Some(200), ..Outcome::unanswered(verdict) }
+            Outcome::unanswered(verdict).with_hints(hints).with_spending(spending).with_status(200)
         })
     }
 }

@@ -31,16 +31,8 @@ fn query() -> Vec<u8> {
 
 async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome {
     let on_unknown = shop.check(payload, &BTreeMap::new()).unwrap().on_unknown;
-    let call = Call {
-        payload,
-        attempt,
-        reconcile_first: false,
-        on_unknown,
-        now: Time::from_millis(1_000),
-        deadline: None,
-        operation: "op-1",
-        completion_token: None,
-    };
+    let call = Call::new("op-1", payload, Time::from_millis(1_000));
+    let call = call.with_attempt(attempt).with_on_unknown(on_unknown);
     shop.carry(call).await
 }
 

@@ -13,7 +13,7 @@ mod unsent;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_core::{OnUnknown, Time, Verdict};
+use tidegate_core::{Time, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
 
@@ -38,16 +38,7 @@ fn payload(request: &str) -> Vec<u8> {
 }
 
 fn call<'a>(payload: &'a [u8], operation: &'a str) -> Call<'a> {
-    Call {
-        payload,
-        attempt: 1,
-        reconcile_first: false,
-        on_unknown: OnUnknown::Ask,
-        now: NOW,
-        deadline: None,
-        operation,
-        completion_token: None,
-    }
+    Call::new(operation, payload, NOW)
 }
 
 /// Sends a request that passes the check, once.

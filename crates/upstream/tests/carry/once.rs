@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::{FaultClass, OnUnknown, ServerErrors, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
-use tidegate_upstream::{Call, HttpUpstreams, Upstream};
+use tidegate_upstream::{HttpUpstreams, Upstream};
 
 use crate::peer::{Peer, PeerAction, answer};
 use crate::{GET, NOW, PATIENCE, POST, call, carry, hasty, message, payload, upstreams};
@@ -39,7 +39,7 @@ async fn ops_23_a_failed_call_follows_the_rule() {
             config.server_errors = Some(errors);
             let upstreams = HttpUpstreams::new(vec![config]).unwrap();
             let payload = payload(POST);
-            let outcome = upstreams.carry(Call { on_unknown, ..call(&payload, "op-1") }).await;
+            let outcome = upstreams.carry(call(&payload, "op-1").with_on_unknown(on_unknown)).await;
             match &outcome.verdict {
                 Verdict::Retry { after, .. } if is_retried => {
                     let has_said = matches!(then, PeerAction::Say(_));
@@ -177,7 +177,7 @@ async fn ops_23_nothing_is_repeated_blindly() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
     let upstreams = upstreams(peer.url());
     let (post, get) = (payload(POST), payload(GET));
-    let look = |payload| Call { reconcile_first: true, ..call(payload, "op-1") };
+    let look = |payload| call(payload, "op-1").with_reconcile_first(true);
     assert!(is_unknown(&upstreams.carry(look(&post)).await.verdict));
     assert!(peer.seen().is_empty());
     assert_eq!(upstreams.carry(look(&get)).await.verdict, Verdict::Done);
@@ -205,7 +205,7 @@ async fn ops_23_the_deadline_counts_too() {
     let upstreams = upstreams(peer.url());
     let payload = payload(POST);
     let deadline = Some(NOW.after(PATIENCE));
-    let outcome = upstreams.carry(Call { deadline, ..call(&payload, "op-1") }).await;
+    let outcome = upstreams.carry(call(&payload, "op-1").with_deadline(deadline)).await;
     assert!(is_unknown(&outcome.verdict));
     assert!(message(&outcome.verdict).contains("no answer within 1000 ms"), "{outcome:?}");
 }

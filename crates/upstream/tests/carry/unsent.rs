@@ -8,7 +8,7 @@ use hyper_util::rt::TokioIo;
 use tidegate_core::{FaultClass, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::http::send_state::WithdrawableBody;
-use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
+use tidegate_upstream::{HttpUpstreams, Outcome, Upstream};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -62,7 +62,7 @@ async fn ops_23_time_spent_connecting_is_not_sent() {
 
     let payload = payload(POST);
     let deadline = Some(NOW.after(short));
-    let outcome = upstreams(&url).carry(Call { deadline, ..call(&payload, "op-1") }).await;
+    let outcome = upstreams(&url).carry(call(&payload, "op-1").with_deadline(deadline)).await;
     assert_not_sent(&outcome);
 }
 
@@ -71,7 +71,7 @@ async fn ops_23_time_spent_connecting_is_not_sent() {
 async fn a_passed_deadline_sends_nothing() {
     let peer = Peer::saying("").await;
     let payload = payload(POST);
-    let outcome = upstreams(peer.url()).carry(Call { deadline: Some(NOW), ..call(&payload, "op-1") }).await;
+    let outcome = upstreams(peer.url()).carry(call(&payload, "op-1").with_deadline(NOW)).await;
     assert_not_sent(&outcome);
     assert!(message(&outcome.verdict).contains("deadline"));
     assert!(peer.seen().is_empty());

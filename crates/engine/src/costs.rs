@@ -28,7 +28,7 @@ pub async fn cost_report(
     };
     match tokio::time::timeout(ARCHIVE_TIMEOUT, archiving.archive.cost_report(question)).await {
         Ok(Ok(report)) => Ok(Some(report)),
-        Ok(Err(error)) => Err(away(error.to_string())),
+        Ok(Err(error)) => Err(away(error.to_string()).with_source(error)),
         Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_TIMEOUT.as_secs()))),
     }
 }

@@ -137,6 +137,14 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Sets the error of the store that caused it.
+    pub(crate) fn with_source(mut self, source: tidegate_store::Error) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.kind.code(), self.message)
@@ -163,7 +171,7 @@ impl From<tidegate_store::Error> for Error {
         let (unreadable, unsure) =
             (error.kind() == StoreErrorKind::Unreadable, error.kind() == StoreErrorKind::Unsure);
         let message = error.to_string();
-        Self { unreadable, unsure, source: Some(Arc::new(error)), ..Self::new(kind, message) }
+        Self { unreadable, unsure, ..Self::new(kind, message) }.with_source(error)
     }
 }
 

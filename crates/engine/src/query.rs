@@ -65,7 +65,7 @@ impl Engine {
         };
         match tokio::time::timeout(ARCHIVE_TIMEOUT, archived.archiving.archive.read(vec![id])).await {
             Ok(Ok(mut found)) => Ok(found.pop().flatten().map(|stored| self.merge(stored, None))),
-            Ok(Err(error)) => Err(away(error.to_string())),
+            Ok(Err(error)) => Err(away(error.to_string()).with_source(error)),
             Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_TIMEOUT.as_secs()))),
         }
     }

@@ -67,7 +67,7 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
 /// Maps a bad store URL to an error of the configuration rather than an internal one.
 fn bad_store_url(error: tidegate_backend::Error) -> Error {
     match error.kind() {
-        StoreErrorKind::Invalid => Error::new(ErrorCode::BadConfig, error.to_string()),
+        StoreErrorKind::Invalid => Error::new(ErrorCode::BadConfig, error.to_string()).with_source(error),
         _ => error.into(),
     }
 }

@@ -56,9 +56,8 @@ pub(crate) fn kinds(config: &Config) -> Vec<&'static str> {
     std::iter::once(HTTP).chain(bulk).chain(steps).collect()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn bad_upstream(refusal: FieldRefusal) -> Error {
-    Error::new(ErrorCode::BadConfig, refusal.to_string())
+    Error::new(ErrorCode::BadConfig, refusal.to_string()).with_source(refusal)
 }
 
 #[cfg(test)]

@@ -42,10 +42,9 @@ impl EntityService {
         let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
         let copies = Arc::new(MemoryCopies::new(config.copies_max));
         let builder = Hydrator::builder(MODULE, Arc::clone(&bus), copies).rules(config.rules.clone());
-        let hydrator = builder
-            .start()
-            .await
-            .map_err(|error| Error::new(ErrorCode::BadConfig, format!("Hydration cannot start: {error}.")))?;
+        let hydrator = builder.start().await.map_err(|error| {
+            Error::new(ErrorCode::BadConfig, format!("Hydration cannot start: {error}.")).with_source(error)
+        })?;
         Ok(Self { hydrator, bus, clock, sources: Mutex::default() })
     }
 
@@ -62,7 +61,8 @@ impl EntityService {
         }
         let server = SourceServer::start(MODULE, entity_type, Arc::clone(&self.bus), source).await;
         let server = server.map_err(|error| {
-            Error::new(ErrorCode::Invalid, format!("The source cannot be registered: {error}.")).field("type")
+            let message = format!("The source cannot be registered: {error}.");
+            Error::new(ErrorCode::Invalid, message).field("type").with_source(error)
         })?;
         let registered = RegisteredSource { url: url.to_owned(), _server: server };
         self.sources().insert(entity_type.to_owned(), registered);
@@ -82,7 +82,8 @@ impl EntityService {
     /// Publishes an answer, or a change that no one asked about.
     pub(crate) async fn publish(&self, event: &EntityEvent) -> Result<Delivery> {
         event.publish(&*self.bus).await.map_err(|error| {
-            Error::new(ErrorCode::StoreUnavailable, format!("The event could not be published: {error}."))
+            let message = format!("The event could not be published: {error}.");
+            Error::new(ErrorCode::StoreUnavailable, message).with_source(error)
         })
     }
 

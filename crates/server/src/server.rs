@@ -69,7 +69,7 @@ impl Server {
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let metrics = telemetry::install()?;
         let listener = bind(config.listen).await?;
-        let addr = listener.local_addr().map_err(|error| cannot_listen(config.listen, &error))?;
+        let addr = listener.local_addr().map_err(|error| cannot_listen(config.listen, error))?;
         let (store, archive) =
             backend::open_archived(&config.store_url, config.archive_url.as_deref()).await?;
         let described = (store.describe(), archive.as_ref().map(|archive| archive.describe()));
@@ -165,9 +165,10 @@ pub(crate) async fn run_metrics_upkeep(
 }
 
 pub(crate) async fn bind(listen: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))
+    TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, error))
 }
 
-fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Error {
-    Error::new(ErrorCode::BadConfig, format!("Cannot listen on {listen}: {error}."))
+fn cannot_listen(listen: SocketAddr, error: std::io::Error) -> Error {
+    let message = format!("Cannot listen on {listen}: {error}.");
+    Error::new(ErrorCode::BadConfig, message).with_source(error)
 }

@@ -39,8 +39,8 @@ impl RedisBus {
     /// `Invalid` when the URL does not name a Redis, `Denied` when the server does not let this
     /// user in, `Unavailable` when it is unreachable.
     pub async fn connect(url: &str) -> Result<Self, BusError> {
-        let address = Address::parse(url).map_err(|error| of_store(&error))?;
-        let connection = SharedConnection::new(&address).map_err(|error| of_store(&error))?;
+        let address = Address::parse(url).map_err(of_store)?;
+        let connection = SharedConnection::new(&address).map_err(of_store)?;
         let bus = Self { connection, prefix: address.prefix, is_closed: watch::Sender::new(false) };
         bus.send(cmd("PING")).await?;
         Ok(bus)
@@ -94,12 +94,12 @@ impl RedisBus {
     }
 }
 
-fn of_store(error: &tidegate_store::Error) -> BusError {
+fn of_store(error: tidegate_store::Error) -> BusError {
     let kind = match error.kind() {
         StoreErrorKind::Invalid => BusErrorKind::Invalid,
         _ => BusErrorKind::Unavailable,
     };
-    BusError::new(kind, error.to_string())
+    BusError::new(kind, "the bus cannot be opened").with_source(error)
 }
 
 impl Bus for RedisBus {

@@ -272,7 +272,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 fn map_store_error(error: tidegate_store::Error) -> Error {
     match error.kind() {
         tidegate_store::StoreErrorKind::Invalid => {
-            Error::new(ErrorCode::Invalid, error.to_string()).field("with")
+            Error::new(ErrorCode::Invalid, error.to_string()).field("with").with_source(error)
         }
         _ => error.into(),
     }

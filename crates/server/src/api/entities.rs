@@ -156,8 +156,9 @@ const fn reason_name(reason: MissReason) -> &'static str {
 /// Publishes `entity/updated` or `entity/not-found`.
 pub(super) async fn publish(State(house): State<Arc<ServerState>>, body: RequestBody) -> HandlerResult {
     let body = body.read().await?;
-    let event = EntityEvent::decode(&body)
-        .map_err(|error| Error::new(ErrorCode::Malformed, format!("The event is refused: {error}.")))?;
+    let event = EntityEvent::decode(&body).map_err(|error| {
+        Error::new(ErrorCode::Malformed, format!("The event is refused: {error}.")).with_source(error)
+    })?;
     if matches!(event, EntityEvent::Unknown(_)) {
         return Err(Error::new(ErrorCode::Invalid, "Only answers are published here.").field("event").into());
     }

@@ -322,6 +322,36 @@ pub(crate) fn is_same_json(one: &[u8], other: &[u8]) -> bool {
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// A dialect: how calls of one kind are checked and sent.
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use tidegate_core::{Charge, Verdict};
+/// use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
+///
+/// /// Prints lines, within a limit.
+/// struct Printer;
+///
+/// impl Upstream for Printer {
+///     fn check(
+///         &self,
+///         payload: &[u8],
+///         _cost: &BTreeMap<String, u64>,
+///     ) -> Result<CallRequirements, FieldRefusal> {
+///         if payload.is_empty() {
+///             return Err(FieldRefusal::new("request", "There is nothing to print."));
+///         }
+///         Ok(CallRequirements::new(vec![Charge::tokens("printer/lines", 1)]))
+///     }
+///
+///     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
+///         Box::pin(async move {
+///             println!("{}: {}", call.operation, String::from_utf8_lossy(call.payload));
+///             Outcome::unanswered(Verdict::Done).with_body("printed")
+///         })
+///     }
+/// }
+/// ```
 pub trait Upstream: Send + Sync {
     /// Determines the requirements of a payload. `cost` is given by the caller, in whole tokens by
     /// the limit's name.

@@ -96,6 +96,9 @@ enum OpCommand {
         /// again).
         #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]
         outcome: ResolvedOutcome,
+        /// With `--as succeeded`: the result, as JSON, kept as if the upstream had answered it.
+        #[arg(long, value_name = "JSON", value_parser = parse_json)]
+        result: Option<Value>,
     },
 }
 
@@ -107,6 +110,10 @@ enum ResolvedOutcome {
     Failed,
     /// Send it again.
     Repeat,
+}
+
+fn parse_json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
 pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
@@ -148,13 +155,17 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
             show(&client.post(&path(&id, "/cancel"), &json!({}), "id").await?, output);
         }
         OpCommand::Rerun { id } => show(&client.post(&path(&id, "/rerun"), &json!({}), "id").await?, output),
-        OpCommand::Resolve { id, outcome } => {
+        OpCommand::Resolve { id, outcome, result } => {
             let word = match outcome {
                 ResolvedOutcome::Succeeded => "succeeded",
                 ResolvedOutcome::Failed => "failed",
                 ResolvedOutcome::Repeat => "repeat",
             };
-            show(&client.post(&path(&id, "/resolve"), &json!({ "as": word }), "id").await?, output);
+            let mut resolution = json!({ "as": word });
+            if let Some(result) = result {
+                resolution["result"] = result;
+            }
+            show(&client.post(&path(&id, "/resolve"), &resolution, "id").await?, output);
         }
     }
     Ok(())

@@ -90,6 +90,23 @@ impl Engine {
     /// # Errors
     /// When its outcome is not unknown.
     pub async fn resolve(&self, id: OperationId, resolution: Resolution) -> Result<OperationView> {
+        self.resolve_with_body(id, resolution, bytes::Bytes::new()).await
+    }
+
+    /// Resolves an operation whose outcome is unknown as succeeded, with the result that it had.
+    ///
+    /// # Errors
+    /// When its outcome is not unknown.
+    pub async fn resolve_with_result(&self, id: OperationId, result: bytes::Bytes) -> Result<OperationView> {
+        self.resolve_with_body(id, Resolution::Succeeded, result).await
+    }
+
+    async fn resolve_with_body(
+        &self,
+        id: OperationId,
+        resolution: Resolution,
+        body: bytes::Bytes,
+    ) -> Result<OperationView> {
         let view = self.get(id).await?;
         if view.state.is_ended() {
             return Err(invalid_state_error(&view, "resolve"));
@@ -100,7 +117,7 @@ impl Engine {
                 let now = owner.clock.now();
                 let ended = owner.model.resolve(now, seq, resolution, &mut owner.building.facts)?;
                 if let Some(ended) = ended {
-                    owner.building.end(ended, bytes::Bytes::new());
+                    owner.building.end(ended, body);
                 }
                 Ok::<(), ControlRefusal>(())
             })

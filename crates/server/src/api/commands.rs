@@ -7,9 +7,11 @@ use axum::response::IntoResponse;
 use tidegate::OperationView;
 use tidegate_core::model::Resolution;
 
+use super::complete::stored_result;
 use super::{HandlerResult, parse_id};
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
+use crate::error::{Error, ErrorCode};
 use crate::state::SharedPartition;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
@@ -50,13 +52,22 @@ pub(super) async fn resolve(
 ) -> HandlerResult {
     let id = parse_id(&text)?;
     let body = body.read().await?;
-    let Fields { values: [raw], mut problems } = read(&body, &["as"])?;
+    let Fields { values: [raw, result], mut problems } = read(&body, &["as", "result"])?;
     let resolution = Field { name: "as", raw }.word(&RESOLUTIONS);
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
     let resolution = problems.check(resolution);
     problems.finish()?;
     let resolution = resolution.ok_or_else(|| missing("as"))?;
-    let view = app.engine.resolve(id, resolution).await?;
+    let view = match result.filter(|result| result.get() != "null") {
+        None => app.engine.resolve(id, resolution).await?,
+        Some(result) if resolution == Resolution::Succeeded => {
+            app.engine.resolve_with_result(id, stored_result(result)).await?
+        }
+        Some(_) => {
+            let message = "Only an operation that succeeded has a result.";
+            return Err(Error::new(ErrorCode::Invalid, message).field("result").into());
+        }
+    };
     operation_response("resolved", &caller, &view)
 }
 

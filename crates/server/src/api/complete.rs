@@ -80,7 +80,7 @@ fn parse(body: &[u8]) -> Result<(Completion, Bytes)> {
 }
 
 /// The result as if it were the response of the service.
-fn stored_result(result: &RawValue) -> Bytes {
+pub(super) fn stored_result(result: &RawValue) -> Bytes {
     let json = axum::http::HeaderValue::from_static("application/json");
     let headers = axum::http::HeaderMap::from_iter([(axum::http::header::CONTENT_TYPE, json)]);
     result::encode(200, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))

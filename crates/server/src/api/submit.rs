@@ -1,7 +1,8 @@
 //! Submits one operation, or a batch of which exactly the valid ones are accepted.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate::Receipt;
@@ -50,7 +51,13 @@ pub(super) async fn submit_one(
         return wait_for_outcome(&app, receipt.id, receipt.deduplicated, wait).await;
     }
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
+    let location = location(receipt.id);
+    Ok((status, location, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
+}
+
+/// Where the state of the operation is found.
+fn location(id: OperationId) -> [(HeaderName, String); 1] {
+    [(LOCATION, format!("/v1/operations/{id}"))]
 }
 
 /// Waits for the outcome of the operation, or for the timeout, and returns it. It is accepted in
@@ -67,7 +74,8 @@ async fn wait_for_outcome(
     };
     let operation = OperationOut::whole(&view);
     let body = Json(AwaitedOperationOut { operation, deduplicated });
-    let mut response = (waited_status(view.state, deduplicated), body).into_response();
+    let status = waited_status(view.state, deduplicated);
+    let mut response = (status, location(id), body).into_response();
     wait.mark_applied(&mut response);
     Ok(response)
 }

@@ -61,8 +61,11 @@ async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
         world.post(&path, json!({ "as": "maybe" })).await.refused(400, "TG0001", Some("as"));
         world.post(&path, json!({})).await.refused(400, "TG0001", Some("as"));
         world.post(&path, "").await.refused(400, "TG0001", None);
-        let resolved = world.post(&path, json!({ "as": "succeeded" })).await;
+        let guess = json!({ "as": "failed", "result": {} });
+        world.post(&path, guess).await.refused(400, "TG0002", Some("result"));
+        let resolved = world.post(&path, json!({ "as": "succeeded", "result": { "charge": "ch_7" } })).await;
         assert_eq!((resolved.status, resolved.text("state")), (200, "succeeded".into()));
+        assert_eq!(resolved.json["result"]["body"], json!({ "charge": "ch_7" }));
         let again = world.post(&path, json!({ "as": "failed" })).await;
         assert_eq!(again.status, 409, "{again:?}");
         assert_eq!(world.get("/v1/groups?state=held").await.json["groups"], Value::Array(vec![]));

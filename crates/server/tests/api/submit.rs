@@ -14,8 +14,11 @@ const TIGHT: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefil
 async fn ops_6_an_operation_is_accepted_and_its_result_can_be_awaited() {
     within(async {
         let world = World::new().await;
-        let accepted = world.post("/v1/operations", operation("shop:acme")).await;
-        assert_eq!(accepted.status, 202);
+        let request = world.request(Method::POST, "/v1/operations");
+        let response = request.body(operation("shop:acme").to_string()).send().await.unwrap();
+        let location = response.headers()["location"].to_str().unwrap().to_owned();
+        let accepted = read(response).await;
+        assert_eq!((accepted.status, location), (202, format!("/v1/operations/{}", accepted.text("id"))));
         assert_eq!(accepted.json["group"], "shop:acme");
         assert_eq!(accepted.json["deduplicated"], false);
         assert!(["queued", "running"].contains(&accepted.json["state"].as_str().unwrap()), "{accepted:?}");
@@ -267,6 +270,7 @@ async fn ops_6_a_submission_waits_for_its_end() {
             world.request(Method::POST, "/v1/operations").header("prefer", "respond-async, wait=900");
         let response = preferred.body(operation("g").to_string()).send().await.unwrap();
         assert_eq!(response.headers()["preference-applied"], "wait=60");
+        assert!(response.headers().contains_key("location"));
         let preferred = read(response).await;
         assert_eq!((preferred.status, preferred.text("state")), (200, "succeeded".into()));
 

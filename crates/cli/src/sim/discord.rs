@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tidegate_sim::discord::limits::DiscordLimits;
+use tidegate_sim::discord::quirks::DiscordQuirks;
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
 
 use crate::error::CliError;
@@ -21,6 +22,10 @@ pub(crate) struct DiscordSimArgs {
     /// every limit reported in headers. May be repeated; GET /_sim/limits lists all names.
     #[arg(long = "limit", value_name = "NAME=CALLS/MS", value_parser = limit)]
     pub limits: Vec<(String, u64, u64)>,
+    /// Differ from Discord, such as no_orders or longer_wait_ms=2000. May be repeated; GET
+    /// /_sim/quirks lists all names.
+    #[arg(long = "quirk", value_name = "NAME[=VALUE]", value_parser = quirk)]
+    pub quirks: Vec<String>,
     /// The latency of each response.
     #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub latency_ms: u64,
@@ -44,6 +49,10 @@ fn limit(text: &str) -> Result<(String, u64, u64), String> {
         parts.ok_or("a limit is NAME=CALLS/MS, such as role-create=5/2000")?;
     DiscordLimits::default().set(&name, calls, window_ms)?;
     Ok((name, calls, window_ms))
+}
+
+fn quirk(text: &str) -> Result<String, String> {
+    DiscordQuirks::default().set(text).map(|()| text.to_owned())
 }
 
 pub(crate) async fn run(args: &DiscordSimArgs, output: &Output) -> Result<(), CliError> {
@@ -70,6 +79,10 @@ fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, CliError> {
     for (name, calls, window_ms) in &args.limits {
         limits.set(name, *calls, *window_ms).map_err(CliError::new)?;
     }
+    let mut quirks = DiscordQuirks::default();
+    for text in &args.quirks {
+        quirks.set(text).map_err(CliError::new)?;
+    }
     Ok(DiscordSimOptions {
         listen: args.listen,
         limits,
@@ -77,5 +90,6 @@ fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, CliError> {
         fail_rate: args.fail_rate,
         cut_rate: args.cut_rate,
         seed: args.seed,
+        quirks,
     })
 }

@@ -1,21 +1,27 @@
 //! `deploy`: deploys a template to a Discord guild, either in this process with its own store, or
 //! through a server.
 
+mod approval;
 mod local;
 mod progress;
 mod remote;
 mod status;
 mod summary;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use tidegate_discord::Id;
 use tidegate_discord::deploy::DeployRequest;
 
+use approval::PlanFile;
+
 use crate::client::{Client, RemoteArgs};
 use crate::error::CliError;
 use crate::output::Output;
+
+/// The exit code of `plan --detailed-exitcode` when there is something to change.
+const CHANGES: u8 = 2;
 
 const EXAMPLES: &str = "\
 Set DISCORD_TOKEN to the bot's token. The bot needs Manage Roles and Manage Channels, and its own
@@ -27,6 +33,10 @@ To try it without Discord:
   export DISCORD_TOKEN=any
   tidegate deploy plan  --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
   tidegate deploy apply --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
+
+In scripts, give --yes; or look at a plan first and apply exactly that one:
+  tidegate deploy plan --template guild.yaml --guild 1 --out guild.plan
+  tidegate deploy apply guild.plan --yes
 
 With --server URL a server deploys, with its own store and its upstream's token, and continues even
 if this command is stopped.";
@@ -41,11 +51,10 @@ pub(crate) struct DeployArgs {
 
 #[derive(Subcommand, Debug)]
 enum DeployCommand {
-    /// Show what would change, without changing anything. Exits with 0 whether or not there are
-    /// changes.
+    /// Show what would change, without changing anything.
     Plan(PlanArgs),
-    /// Apply the template to the guild. Resumes an interrupted deployment; a second run changes
-    /// nothing.
+    /// Show what will change, ask, and apply it. Resumes an interrupted deployment; a second run
+    /// changes nothing.
     Apply(ApplyArgs),
     /// Show the deployments of a guild and the state of each step.
     Status(StatusArgs),
@@ -53,13 +62,7 @@ enum DeployCommand {
 
 /// The options that `plan` and `apply` share.
 #[derive(Args, Debug)]
-struct TemplateArgs {
-    /// The template, a YAML file.
-    #[arg(long, value_name = "FILE")]
-    template: PathBuf,
-    /// The guild's id.
-    #[arg(long, value_name = "ID")]
-    guild: Id,
+struct TargetArgs {
     /// The base URL of Discord's API. Change it to use a simulator or a proxy.
     #[arg(long, value_name = "URL", default_value = tidegate_discord::dialect::BASE_URL, conflicts_with = "server")]
     base_url: String,
@@ -68,9 +71,6 @@ struct TemplateArgs {
     upstream: String,
     #[command(flatten)]
     store: StoreArgs,
-    /// Remove managed objects that are no longer in the template.
-    #[arg(long)]
-    prune: bool,
 }
 
 /// The options that select the store, or the server that has one.
@@ -98,18 +98,54 @@ impl StoreArgs {
 
 #[derive(Args, Debug)]
 struct PlanArgs {
+    /// The template, a YAML file.
+    #[arg(long, value_name = "FILE")]
+    template: PathBuf,
+    /// The guild's id.
+    #[arg(long, value_name = "ID")]
+    guild: Id,
     #[command(flatten)]
-    common: TemplateArgs,
+    target: TargetArgs,
+    /// Plan to remove managed objects that are no longer in the template.
+    #[arg(long)]
+    prune: bool,
+    /// Do not check what the bot may do in the guild.
+    #[arg(long)]
+    skip_preflight: bool,
+    /// Keep the plan in this file, for `apply FILE`.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Exit with 0 if there is nothing to change, 2 if there is, 1 if planning failed.
+    #[arg(long)]
+    detailed_exitcode: bool,
 }
 
 #[derive(Args, Debug)]
 struct ApplyArgs {
+    /// A plan from `plan --out FILE`. If the guild has changed since, nothing is applied.
+    #[arg(value_name = "PLAN", conflicts_with_all = ["template", "guild", "prune"])]
+    plan: Option<PathBuf>,
+    /// The template, a YAML file.
+    #[arg(long, value_name = "FILE", required_unless_present = "plan")]
+    template: Option<PathBuf>,
+    /// The guild's id.
+    #[arg(long, value_name = "ID", required_unless_present = "plan")]
+    guild: Option<Id>,
     #[command(flatten)]
-    common: TemplateArgs,
-    /// Read every channel that has a message of the template, to detect messages that were deleted
-    /// or edited by hand. Without it the journal is trusted, unless a plan found a difference.
+    target: TargetArgs,
+    /// Remove managed objects that are no longer in the template.
     #[arg(long)]
-    verify: bool,
+    prune: bool,
+    /// Apply without asking.
+    #[arg(long, short)]
+    yes: bool,
+    /// Apply without checking first what the bot may do in the guild.
+    #[arg(long)]
+    skip_preflight: bool,
+    /// Believe the journal about messages, instead of reading the channels that have one: a message
+    /// that was deleted or edited by hand is not noticed then.
+    #[arg(long)]
+    trust_journal: bool,
     /// A channel of the guild to post a summary to when the deployment is done.
     #[arg(long, value_name = "ID")]
     audit_channel: Option<Id>,
@@ -129,16 +165,33 @@ struct StatusArgs {
 
 pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliError> {
     match args.command {
-        DeployCommand::Plan(plan) => match plan.common.store.client()? {
-            Some(client) => remote::plan(&client, &read_wanted(&plan.common)?, output).await,
-            None => local::plan(&plan.common, output).await,
-        },
+        DeployCommand::Plan(plan) => {
+            let wanted = read_wanted(&plan.template, plan.guild)?
+                .with_upstream(plan.target.upstream.as_str())
+                .with_prune(plan.prune)
+                .with_skip_preflight(plan.skip_preflight);
+            let planned = match plan.target.store.client()? {
+                Some(client) => remote::plan(&client, &wanted, output).await?,
+                None => local::plan(&plan.target, &wanted, output).await?,
+            };
+            if let Some(file) = &plan.out {
+                PlanFile::new(&wanted, &plan.target.base_url, planned.digest.clone()).write(file)?;
+                output.print_remark(&format!("apply it with `tidegate deploy apply {}`", file.display()));
+            }
+            planned.check_conflicts()?;
+            if plan.detailed_exitcode && planned.writes > 0 {
+                output.set_exit_code(CHANGES);
+            }
+            Ok(())
+        }
         DeployCommand::Apply(apply) => {
-            let wanted =
-                read_wanted(&apply.common)?.with_verify(apply.verify).with_audit_channel(apply.audit_channel);
-            match apply.common.store.client()? {
-                Some(client) => remote::apply(&client, &wanted, output).await,
-                None => local::apply(&apply.common, &wanted, output).await,
+            let (wanted, base_url) = agreed(&apply)?;
+            match apply.target.store.client()? {
+                Some(client) => remote::apply(&client, &wanted, apply.yes, output).await,
+                None => {
+                    let target = TargetArgs { base_url, ..apply.target };
+                    local::apply(&target, &wanted, apply.yes, output).await
+                }
             }
         }
         DeployCommand::Status(which) => match which.store.client()? {
@@ -148,13 +201,47 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliErro
     }
 }
 
+/// A plan as it was shown.
+struct ShownPlan {
+    digest: String,
+    writes: usize,
+    conflicts: usize,
+}
+
+impl ShownPlan {
+    /// Fails if the plan has conflicts, which an operator has to settle first.
+    fn check_conflicts(&self) -> Result<(), CliError> {
+        if self.conflicts == 0 {
+            return Ok(());
+        }
+        Err(CliError::new("The guild and the template do not fit together.").hint(summary::CONFLICTS))
+    }
+}
+
+/// Builds the request of `apply`, from a plan or from a template, and where to apply it.
+fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, String), CliError> {
+    let (wanted, base_url) = match (&apply.plan, &apply.template, apply.guild) {
+        (Some(file), ..) => {
+            let plan = PlanFile::read(file)?;
+            (plan.request.with_plan_digest(plan.digest), plan.base_url)
+        }
+        (None, Some(template), Some(guild)) => {
+            let wanted = read_wanted(template, guild)?.with_prune(apply.prune);
+            (wanted.with_skip_preflight(apply.skip_preflight), apply.target.base_url.clone())
+        }
+        _ => return Err(CliError::usage("Give a plan, or --template and --guild.")),
+    };
+    let wanted = wanted
+        .with_upstream(apply.target.upstream.as_str())
+        .with_trust_journal(apply.trust_journal)
+        .with_audit_channel(apply.audit_channel);
+    Ok((wanted, base_url))
+}
+
 /// Builds the request, with the template read from its file.
-fn read_wanted(common: &TemplateArgs) -> Result<DeployRequest, CliError> {
-    let file = common.template.display().to_string();
-    let template = std::fs::read_to_string(&common.template)
+fn read_wanted(template: &Path, guild: Id) -> Result<DeployRequest, CliError> {
+    let file = template.display().to_string();
+    let text = std::fs::read_to_string(template)
         .map_err(|error| CliError::usage(format!("The template {file} cannot be read: {error}.")))?;
-    Ok(DeployRequest::new(common.guild, template)
-        .with_upstream(common.upstream.as_str())
-        .with_file(file)
-        .with_prune(common.prune))
+    Ok(DeployRequest::new(guild, text).with_file(file))
 }

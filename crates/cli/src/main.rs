@@ -43,7 +43,7 @@ fn main() -> ExitCode {
             ended
         });
     match ended.and_then(|()| output.check_delivered()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::from(output.exit_code()),
         Err(trouble) => {
             trouble.print(&output);
             ExitCode::from(trouble.exit)

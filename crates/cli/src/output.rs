@@ -17,6 +17,8 @@ pub(crate) struct Output {
     colored_err: bool,
     /// The first error of writing data.
     lost: OnceLock<std::io::Error>,
+    /// The exit code of a command that succeeds, if it is not 0.
+    exit: OnceLock<u8>,
 }
 
 impl Output {
@@ -30,12 +32,28 @@ impl Output {
             Color::Auto => terminal && !plain,
         };
         let (colored_out, colored_err) = (colored(out), colored(err));
-        Self { json, terminal: out, colored_out, colored_err, lost: OnceLock::new() }
+        Self { json, terminal: out, colored_out, colored_err, lost: OnceLock::new(), exit: OnceLock::new() }
     }
 
     /// Prints a status message on stderr. Ignores errors: stderr may be closed.
     pub(crate) fn print_status(&self, line: &str) {
         let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    /// Prints a question on stderr, without a line break.
+    pub(crate) fn print_prompt(&self, question: &str) {
+        let mut err = std::io::stderr();
+        let _ = write!(err, "{question}").and_then(|()| err.flush());
+    }
+
+    /// Sets the exit code of a command that succeeds.
+    pub(crate) fn set_exit_code(&self, code: u8) {
+        let _ = self.exit.set(code);
+    }
+
+    /// Returns the exit code of a command that succeeds.
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit.get().copied().unwrap_or(0)
     }
 
     /// Prints a status message unless `--json` is set, for messages that the JSON contains already.

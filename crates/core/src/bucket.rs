@@ -78,6 +78,9 @@ pub struct Bucket {
     /// grant does not include them. A snapshot does not keep them: without them the budget is
     /// believed to be smaller, never larger.
     pub corrections: VecDeque<Correction>,
+    /// The lowest figure that responses reported in the current window; none when a call got no
+    /// response. A snapshot does not keep it, with the same effect.
+    pub reported: Option<u64>,
 }
 
 /// The actual cost of a grant, in micro-tokens.
@@ -133,6 +136,7 @@ impl Bucket {
             in_flight: 0,
             unsent: VecDeque::new(),
             corrections: VecDeque::new(),
+            reported: None,
         })
     }
 
@@ -155,7 +159,7 @@ impl Bucket {
             (Budget::Drip(paced), LimitShape::Drip { capacity, refill_per_s, margin }) => {
                 paced.reshape(capacity, refill_per_s, margin, now);
             }
-            (Budget::Window(window), LimitShape::Window { limit, period }) => {
+            (Budget::Window(window), LimitShape::Window { limit, period }) if limit > 0 => {
                 window.observe(None, Some(limit), None, now);
                 window.period = period;
             }
@@ -322,7 +326,17 @@ impl Bucket {
                     }
                 }
             }
-            Budget::Window(window) => window.observe(remaining, hint.capacity, hint.reset_at, now),
+            Budget::Window(window) => {
+                let is_first = window.observe(remaining, hint.capacity, hint.reset_at, now);
+                // An upstream's figure only falls within a window. With nothing in flight the lowest
+                // one has counted every call, and ours may have counted some of them twice.
+                let earlier = if is_first { None } else { self.reported };
+                self.reported = hint.remaining.map(|left| earlier.map_or(left, |known| known.min(left)));
+                if let Some(left) = self.reported.filter(|_| self.in_flight == 0 && self.frozen_until <= now)
+                {
+                    window.raise_to(left, now);
+                }
+            }
             // A call that failed for good may report that no other call can succeed before then.
             Budget::Gate(gate) => {
                 if let Some(until) = hint.reset_at.filter(|until| *until > now) {
@@ -331,6 +345,11 @@ impl Bucket {
                 }
             }
         }
+    }
+
+    /// Records that a call ended without a report of what is left.
+    pub const fn miss_report(&mut self) {
+        self.reported = None;
     }
 
     /// Records a successful call.
@@ -342,25 +361,29 @@ impl Bucket {
     }
 
     /// Closes the bucket until `until`, as the upstream asked. A later time is never shortened.
-    /// Afterwards `cost` can be taken once, and the rest refills from there.
+    /// Afterwards `cost` can be taken once, and the rest refills from there; of a window, all of it.
     pub fn freeze(&mut self, until: Time, cost: u64, now: Time) {
         self.throttles = self.throttles.saturating_add(1);
         self.frozen_until = self.frozen_until.max(until);
         let until = self.frozen_until;
         match &mut self.budget {
             Budget::Drip(paced) => paced.freeze(until, cost.saturating_add(paced.drip.margin), now),
-            Budget::Window(_) => {}
+            Budget::Window(window) => window.exhaust(until, now),
             Budget::Gate(gate) => gate.close(),
         }
+        self.reported = None;
     }
 
     /// Reopens the bucket on behalf of an operator.
     pub fn thaw(&mut self, now: Time) {
         self.frozen_until = Time::ZERO;
         self.throttles = 0;
-        if let Budget::Drip(paced) = &mut self.budget {
-            paced.drip.thaw(now);
+        match &mut self.budget {
+            Budget::Drip(paced) => paced.drip.thaw(now),
+            Budget::Window(window) => window.refill(),
+            Budget::Gate(_) => {}
         }
+        self.reported = None;
     }
 }
 

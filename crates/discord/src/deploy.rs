@@ -9,6 +9,7 @@ mod builder;
 pub mod error;
 pub mod executor;
 mod guild_reader;
+mod history;
 mod journal_writer;
 mod known_limits;
 mod mapping;
@@ -27,10 +28,10 @@ use std::time::Duration;
 use tidegate::Engine;
 use tidegate_core::journal::DeploymentStage;
 use tidegate_limits::{LeaseAcquisition, LeaseGuard, NamedLease};
-use tidegate_store::Store;
+use tidegate_store::{Clock, Store, WallClock};
 
 pub use builder::DeployerBuilder;
-pub use error::{Error, Result};
+pub use error::{BlockedStep, Error, FailureCause, Result, StepFailure};
 pub use executor::StepExecutor;
 pub use progress::{NoopListener, ProgressEvent, ProgressListener};
 pub use report::DeployReport;
@@ -38,8 +39,9 @@ pub use request::{DeployRequest, group};
 
 use crate::Id;
 use crate::guild::Guild;
-use crate::plan::{KnownLimits, Options, Plan};
+use crate::plan::{self, KnownLimits, Options, Plan};
 use crate::template::Template;
+use guild_reader::MessageScope;
 use queue::GuildQueue;
 use run::DeploymentRun;
 
@@ -58,6 +60,7 @@ pub struct Deployer {
     patience: Duration,
     lease: Duration,
     recheck_delay: Duration,
+    clock: Arc<dyn Clock>,
 }
 
 /// A plan with the state it was made from; nothing has been applied.
@@ -77,7 +80,8 @@ impl Deployer {
     /// journal in the engine's store.
     #[must_use]
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        Self { engine, store, patience: PATIENCE, lease: LEASE, recheck_delay: RECHECK_DELAY }
+        let clock = Arc::new(WallClock);
+        Self { engine, store, patience: PATIENCE, lease: LEASE, recheck_delay: RECHECK_DELAY, clock }
     }
 
     /// Returns the engine, to drain it before the program ends.
@@ -104,6 +108,13 @@ impl Deployer {
         Self { recheck_delay: late, ..self }
     }
 
+    /// Sets the clock of the journal.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
     /// Makes a plan and changes nothing in the guild. Reads every channel that holds a message.
     /// Records in the journal which messages were deleted or edited by hand, so that the next
     /// deployment repairs them.
@@ -117,10 +128,12 @@ impl Deployer {
         listener: &dyn ProgressListener,
     ) -> Result<PlanPreview> {
         let queue = self.queue(wanted, None, listener);
+        queue.withdraw_interrupted().await?;
         listener.on_event(&ProgressEvent::Reading);
         let journal = mapping::load(&*self.store, &wanted.group()).await?;
-        let guild = guild_reader::read_guild(&queue, template, &journal, true).await?;
-        let plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
+        let guild = guild_reader::read_guild(&queue, template, &journal, MessageScope::ALL).await?;
+        let mut plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
+        check_standing(&queue, wanted, template, &guild, &mut plan).await?;
         mapping::correct_messages(&*self.store, &wanted.group(), &plan).await?;
         let limits = known_limits::load(&self.engine, &wanted.upstream, wanted.guild).await?;
         Ok(PlanPreview { plan, guild, limits })
@@ -201,8 +214,26 @@ impl Deployer {
         listener: &'a dyn ProgressListener,
     ) -> GuildQueue<'a> {
         let (engine, upstream, guild): (_, _, Id) = (&self.engine, wanted.upstream.as_str(), wanted.guild);
-        GuildQueue { engine, upstream, guild, deployment, listener }
+        GuildQueue { engine, upstream, guild, deployment, listener, clock: &*self.clock }
     }
+}
+
+/// Adds what would keep the bot from applying a plan to the plan's conflicts.
+async fn check_standing(
+    queue: &GuildQueue<'_>,
+    wanted: &DeployRequest,
+    template: &Template,
+    guild: &Guild,
+    plan: &mut Plan,
+) -> Result<()> {
+    if wanted.skip_preflight || plan.writes().next().is_none() {
+        return Ok(());
+    }
+    if let Some(bot) = guild_reader::read_standing(queue, guild).await? {
+        let problems = plan::check_standing(template, plan, guild, &bot);
+        plan.conflicts.extend(problems);
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Deployer {

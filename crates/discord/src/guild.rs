@@ -84,6 +84,19 @@ pub struct Overwrite {
     pub deny: Permissions,
 }
 
+/// What the bot is in the guild, as far as it could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BotStanding {
+    /// Its permissions in the guild.
+    pub permissions: Permissions,
+    /// The position of its highest role.
+    pub top_position: i64,
+    /// Whether it owns the guild, so that it may do everything.
+    pub is_owner: bool,
+    /// Whether the guild has the community features; none when the server does not say.
+    pub has_community: Option<bool>,
+}
+
 /// A message of the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

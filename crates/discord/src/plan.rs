@@ -2,6 +2,7 @@
 //! can be applied. A new plan starts from scratch: nothing is kept from an earlier one, and the
 //! guild takes precedence over the journal.
 
+mod answer;
 mod call;
 mod capacity;
 mod channels;
@@ -14,17 +15,21 @@ mod leftover;
 mod matching;
 mod messages;
 mod order;
+mod preflight;
 mod roles;
 mod schedule;
 mod step;
 mod text;
 mod wire;
 
+use std::collections::BTreeSet;
+
 use crate::guild::Guild;
 use crate::journal::GuildJournal;
 use crate::template::Template;
-use crate::{Id, ObjectKind};
+use crate::{Id, ObjectKey, ObjectKind};
 
+pub use answer::unkept_fields;
 pub use call::{CallBody, CallRequest, GuildRoute, PlannedCall, WriteMethod};
 pub use conflict::Conflict;
 pub use estimate::{Estimate, KnownLimits, Rate};
@@ -32,6 +37,7 @@ pub use field::FieldChange;
 pub use leftover::Leftover;
 pub use matching::Matches;
 pub use messages::channels_to_read;
+pub use preflight::check_standing;
 pub use step::{Action, Drift, PlanStep, StepTarget};
 pub use text::{LineMark, PlanLine};
 pub use wire::{MissingObject, ObjectRef, UnresolvedJson};
@@ -62,6 +68,8 @@ pub struct Plan {
     pub roles: usize,
     /// Channels in the guild now, including categories.
     pub channels: usize,
+    /// Whether there is room only after the removals, which then come first.
+    pub prunes_first: bool,
 }
 
 impl Plan {
@@ -79,11 +87,13 @@ impl Plan {
         if options.prune {
             steps.extend(leftover::steps(&leftovers));
         }
-        conflicts.extend(capacity::check_capacity(template, guild, &matches, &steps));
+        let room = capacity::check_capacity(template, guild, &matches, &steps);
+        conflicts.extend(room.conflicts);
         // An object in conflict gets no step: it would be created twice.
         steps.retain(|step| !conflicts.iter().any(|conflict| conflict.blocks(&step.target)));
         let (roles, channels) = (guild.roles.len(), guild.channels.len());
-        Self { guild: guild.id, steps, conflicts, leftovers, roles, channels }
+        let prunes_first = room.prunes_first;
+        Self { guild: guild.id, steps, conflicts, leftovers, roles, channels, prunes_first }
     }
 
     /// Yields the steps that make a call.
@@ -92,10 +102,26 @@ impl Plan {
     }
 
     /// Returns the steps that make a call, in the order of execution: routes take turns, and what a
-    /// step needs comes before it. Order steps are not among them.
+    /// step needs comes before it. Removals come last, unless there is no room without them. Order
+    /// steps are not among them.
     #[must_use]
     pub fn scheduled_steps(&self) -> Vec<&PlanStep> {
-        schedule::order(&self.steps).into_iter().filter_map(|at| self.steps.get(at)).collect()
+        schedule::order(&self.steps, self.prunes_first)
+            .into_iter()
+            .filter_map(|at| self.steps.get(at))
+            .collect()
+    }
+
+    /// Returns the first object that a step needs and that was not made yet.
+    #[must_use]
+    pub fn unmet_need(
+        &self,
+        step: &PlanStep,
+        unmade: &BTreeSet<(ObjectKind, ObjectKey)>,
+    ) -> Option<StepTarget> {
+        let needs = step.call.iter().flat_map(schedule::dependencies);
+        let mut missing = needs.filter(|(kind, key)| unmade.contains(&(*kind, (*key).clone())));
+        missing.next().map(|(kind, key)| StepTarget::Object(kind, key.clone()))
     }
 
     /// Returns whether the guild already matches the template.

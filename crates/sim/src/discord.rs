@@ -18,6 +18,7 @@ pub mod names;
 pub mod overwrite;
 pub mod overwrites;
 pub mod permissions;
+pub mod quirks;
 pub mod rate_limiter;
 pub mod refusal;
 pub mod request;
@@ -45,6 +46,7 @@ use tokio::time::Instant;
 use crate::server::{SimReply, SimServer, Simulator};
 use control::ControlEffect;
 use limits::DiscordLimits;
+use quirks::DiscordQuirks;
 use request::DiscordRequest;
 use sim_state::{DiscordSimOutcome, DiscordSimState};
 use stats::DiscordStats;
@@ -64,6 +66,8 @@ pub struct DiscordSimOptions {
     pub cut_rate: f64,
     /// Determines which calls fail, which are cut, and the hashes of limits.
     pub seed: u64,
+    /// How it differs from Discord.
+    pub quirks: DiscordQuirks,
 }
 
 impl Default for DiscordSimOptions {
@@ -76,6 +80,7 @@ impl Default for DiscordSimOptions {
             fail_rate: 0.0,
             cut_rate: 0.0,
             seed: 0,
+            quirks: DiscordQuirks::default(),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 use tidegate_core::fingerprint::{Fingerprint, hex};
-use tidegate_discord::deploy::{DeployRequest, Deployer, Error, PlanPreview};
+use tidegate_discord::deploy::{DeployReport, DeployRequest, Deployer, Error, PlanPreview};
 use tidegate_discord::plan::LineMark;
 use tidegate_discord::template::{Template, TemplateProblems};
 use tidegate_server::StandaloneEngine;
 use tidegate_server::config::{Config, Overrides};
 
 use super::progress::Progress;
-use super::{TemplateArgs, summary};
+use super::{ShownPlan, TargetArgs, approval, summary};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::serve::config_error;
@@ -20,12 +20,16 @@ pub(super) const UPSTREAM: &str = "discord";
 /// The environment variable that holds the bot's token.
 const TOKEN: &str = "DISCORD_TOKEN";
 
-pub(super) async fn plan(common: &TemplateArgs, output: &Output) -> Result<(), CliError> {
-    let bot = Bot::from_environment(&common.base_url)?;
-    let wanted = super::read_wanted(common)?.with_upstream(bot.upstream.as_str());
+pub(super) async fn plan(
+    target: &TargetArgs,
+    wanted: &DeployRequest,
+    output: &Output,
+) -> Result<ShownPlan, CliError> {
+    let bot = Bot::from_environment(&target.base_url)?;
+    let wanted = wanted.clone().with_upstream(bot.upstream.as_str());
     let template = wanted.read().map_err(|problems| template_error(&problems))?;
     let mut signals = Signals::new()?;
-    let alone = bot.open(common).await?;
+    let alone = bot.open(target).await?;
     let deployer = Deployer::new(alone.engine.clone(), alone.store.clone());
     let progress = Progress::new(output);
     let planned = tokio::select! {
@@ -36,30 +40,31 @@ pub(super) async fn plan(common: &TemplateArgs, output: &Output) -> Result<(), C
     alone.engine.drain().await;
     let planned = planned?;
     print_plan(&planned, output);
-    check_conflicts(planned.plan.conflicts.len())
+    Ok(shown(&planned))
 }
 
-/// Fails if the plan has conflicts, which an operator has to settle first.
-pub(super) fn check_conflicts(conflicts: usize) -> Result<(), CliError> {
-    if conflicts == 0 {
-        return Ok(());
-    }
-    Err(CliError::new("The guild and the template do not fit together.").hint(summary::CONFLICTS))
+fn shown(planned: &PlanPreview) -> ShownPlan {
+    let plan = &planned.plan;
+    ShownPlan { digest: plan.digest(), writes: plan.writes().count(), conflicts: plan.conflicts.len() }
 }
 
 fn print_plan(planned: &PlanPreview, output: &Output) {
     let plan = &planned.plan;
     let estimate = plan.estimate(&planned.limits);
     if output.json {
-        return output.print_json(&json!({ "plan": plan.to_json(), "estimate": estimate.to_json() }));
+        let (plan, digest) = (plan.to_json(), plan.digest());
+        return output.print_json(&json!({ "plan": plan, "estimate": estimate.to_json(), "digest": digest }));
     }
     for line in plan.lines() {
         output.print_data(&color_line(&line.to_string(), output));
     }
-    if !plan.is_empty() {
-        for line in estimate.to_string().lines() {
-            output.print_status(line);
-        }
+    print_estimate(planned, output);
+}
+
+fn print_estimate(planned: &PlanPreview, output: &Output) {
+    if !planned.plan.is_empty() {
+        let estimate = planned.plan.estimate(&planned.limits);
+        estimate.to_string().lines().for_each(|line| output.print_status(line));
     }
 }
 
@@ -78,20 +83,21 @@ pub(super) fn color_line(line: &str, output: &Output) -> String {
 }
 
 pub(super) async fn apply(
-    common: &TemplateArgs,
+    target: &TargetArgs,
     wanted: &DeployRequest,
+    yes: bool,
     output: &Output,
 ) -> Result<(), CliError> {
     // Before anything is opened, so that a typo is reported at once.
-    let _: Template = wanted.read().map_err(|problems| template_error(&problems))?;
-    let bot = Bot::from_environment(&common.base_url)?;
-    let wanted = &wanted.clone().with_upstream(bot.upstream.as_str());
+    let template: Template = wanted.read().map_err(|problems| template_error(&problems))?;
+    let bot = Bot::from_environment(&target.base_url)?;
+    let wanted = wanted.clone().with_upstream(bot.upstream.as_str());
     let mut signals = Signals::new()?;
-    let alone = bot.open(common).await?;
+    let alone = bot.open(target).await?;
     let deployer = Deployer::new(alone.engine.clone(), alone.store.clone());
     let progress = Progress::new(output);
     let applied = tokio::select! {
-        applied = deployer.apply(wanted, &progress) => applied.map_err(deploy_error),
+        applied = approve_and_apply(&deployer, wanted.clone(), &template, yes, &progress, output) => applied,
         () = signals.next() => {
             Err(CliError::new("Stopped. The journal has all completed steps: run the same command again to resume."))
         }
@@ -99,8 +105,45 @@ pub(super) async fn apply(
     progress.end();
     let _ = signals.run_until_signal(alone.engine.drain()).await;
     let report = applied?;
-    summary::print_summary(wanted, &report, output);
+    summary::print_summary(&wanted, &report, output);
     Ok(())
+}
+
+/// Shows the plan, asks, and applies exactly this plan; with `yes` it shows the plan on the way.
+async fn approve_and_apply(
+    deployer: &Deployer,
+    mut wanted: DeployRequest,
+    template: &Template,
+    yes: bool,
+    progress: &Progress<'_>,
+    output: &Output,
+) -> Result<DeployReport, CliError> {
+    if yes {
+        progress.show_plan(wanted.prune);
+    } else {
+        let planning = Progress::new(output);
+        let planned = deployer.plan(&wanted, template, &planning).await;
+        planning.end();
+        let planned = planned.map_err(deploy_error)?;
+        print_plan_remarks(&planned, output);
+        shown(&planned).check_conflicts()?;
+        let writes = planned.plan.writes().count();
+        if writes > 0 {
+            approval::ask(&wanted, writes, output).await?;
+        }
+        let agreed = wanted.plan_digest.take().unwrap_or_else(|| planned.plan.digest());
+        wanted.plan_digest = Some(agreed);
+    }
+    deployer.apply(&wanted, progress).await.map_err(deploy_error)
+}
+
+/// Shows a plan on stderr, before it is applied.
+fn print_plan_remarks(planned: &PlanPreview, output: &Output) {
+    if output.json {
+        return;
+    }
+    planned.plan.lines().iter().for_each(|line| output.print_status(&color_line(&line.to_string(), output)));
+    print_estimate(planned, output);
 }
 
 /// The bot whose token is in the environment, at one address.
@@ -128,15 +171,15 @@ impl Bot {
         Ok(Self { token, upstream: format!("{UPSTREAM}-{}", hex(&hash[..4])) })
     }
 
-    async fn open(&self, common: &TemplateArgs) -> Result<StandaloneEngine, CliError> {
+    async fn open(&self, target: &TargetArgs) -> Result<StandaloneEngine, CliError> {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let text = format!(
             "[[upstream]]\nname = {}\ndialect = \"discord\"\nbase_url = {}\ntoken_env = {}\n",
             quoted(&self.upstream),
-            quoted(&common.base_url),
+            quoted(&target.base_url),
             quoted(TOKEN),
         );
-        let over = Overrides { store_url: Some(common.store.store.clone()), ..Overrides::default() };
+        let over = Overrides { store_url: Some(target.store.store.clone()), ..Overrides::default() };
         // All other environment variables are meant for a server.
         let env = |name: &str| (name == TOKEN).then(|| self.token.clone());
         let config =
@@ -150,11 +193,15 @@ pub(super) fn template_error(problems: &TemplateProblems) -> CliError {
     problems.to_string().lines().fold(trouble, CliError::hint)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn deploy_error(error: Error) -> CliError {
     let trouble = CliError::new(error.to_string());
     match error {
         Error::Conflicts(_) => trouble.hint(summary::CONFLICTS),
+        Error::Changed => trouble.hint(summary::PLAN_AGAIN),
+        Error::Incomplete { failures, .. } => {
+            summary::failure_hints(failures.iter().map(|failure| failure.cause.as_str()))
+                .fold(trouble, CliError::hint)
+        }
         Error::Step { .. } | Error::GaveUp { .. } | Error::ReadFailed(_) => trouble.hint(summary::AGAIN),
         _ => trouble,
     }

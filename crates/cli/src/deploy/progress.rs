@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tidegate_discord::deploy::{ProgressEvent, ProgressListener};
+use tidegate_discord::plan::{LineMark, Plan};
 use tokio::time::Instant;
 
 use crate::output::Output;
@@ -22,9 +23,21 @@ pub(super) struct Progress<'a> {
 
 struct State {
     begun: Instant,
+    /// Whether to show the next plan, and whether only what it removes.
+    plan: Option<PlanDetail>,
+    /// Time spent waiting for limits, and when the current wait ends.
+    waited: Duration,
+    waits_until: Option<Instant>,
     said: Option<Instant>,
     done: usize,
     of: usize,
+}
+
+/// How much of a plan is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PlanDetail {
+    All,
+    Removals,
 }
 
 impl<'a> Progress<'a> {
@@ -34,12 +47,39 @@ impl<'a> Progress<'a> {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}") {
             bar.set_style(style);
         }
-        let state = State { begun: Instant::now(), said: None, done: 0, of: 0 };
+        let state = State {
+            begun: Instant::now(),
+            plan: None,
+            waited: Duration::ZERO,
+            waits_until: None,
+            said: None,
+            done: 0,
+            of: 0,
+        };
         Self { output, bar, state: Mutex::new(state) }
     }
 
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
+    }
+
+    /// Shows the next plan before it is applied; for scripts only what it removes.
+    pub(super) fn show_plan(&self, prunes: bool) {
+        let detail = match (self.output.json, prunes) {
+            (false, _) => Some(PlanDetail::All),
+            (true, true) => Some(PlanDetail::Removals),
+            (true, false) => None,
+        };
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).plan = detail;
+    }
+
+    fn print_plan(&self, plan: &Plan, detail: PlanDetail) {
+        for line in plan.lines() {
+            if detail == PlanDetail::All || line.mark == LineMark::Remove {
+                let line = super::local::color_line(&line.to_string(), self.output);
+                self.bar.suspend(|| self.output.print_status(&line));
+            }
+        }
     }
 
     /// Shows that `done` of `of` steps are done.
@@ -75,17 +115,24 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Estimates the remaining time from the time taken so far.
+/// Estimates the remaining time: the current wait, and the time that calls took so far without
+/// waits.
 fn estimate_left(state: &State) -> Option<Duration> {
-    let done = u32::try_from(state.done).ok().filter(|done| *done > 2)?;
+    let wait = state.waits_until.map(|until| until.saturating_duration_since(Instant::now()));
     let rest = u32::try_from(state.of.saturating_sub(state.done)).ok()?;
-    Some(state.begun.elapsed() / done * rest)
+    let done = u32::try_from(state.done).ok().filter(|done| *done > 2);
+    let calls = done.map(|done| state.begun.elapsed().saturating_sub(state.waited) / done * rest);
+    match (wait, calls) {
+        (None, None) => None,
+        (wait, calls) => Some(wait.unwrap_or_default() + calls.unwrap_or_default()),
+    }
 }
 
 fn format_span(time: Duration) -> String {
     match time.as_secs() {
         0..=99 => format!("{} s", time.as_secs().max(1)),
-        seconds => format!("{} min", seconds.div_ceil(60)),
+        100..=7_199 => format!("{} min", time.as_secs().div_ceil(60)),
+        seconds => format!("{} h", seconds.div_ceil(3_600)),
     }
 }
 
@@ -97,17 +144,29 @@ impl ProgressListener for Progress<'_> {
             ProgressEvent::Begun { deployment, resumed: true } => {
                 self.line(&format!("resuming deployment {deployment}, which was interrupted"));
             }
-            ProgressEvent::Planned { calls, .. } => {
+            ProgressEvent::Reading if state.of == 0 => self.show(state, "reading the guild"),
+            ProgressEvent::Planned { plan, calls, .. } => {
+                if let Some(detail) = state.plan.take() {
+                    self.print_plan(plan, detail);
+                }
                 state.of = state.done + calls;
                 if *calls > 0 {
                     self.show(state, "");
                 }
             }
-            ProgressEvent::Waiting { because } => {
+            ProgressEvent::Waiting { because, left } => {
+                state.waits_until = left.map(|left| Instant::now() + left);
                 self.show(state, because);
             }
-            ProgressEvent::Applied { step, .. } => {
+            ProgressEvent::Failed { step, because } => {
+                state.of = state.of.saturating_sub(1);
+                self.line(&format!("{} {} failed: {because}", step.action.as_str(), step.target));
+            }
+            ProgressEvent::Applied { step, took } => {
                 state.done += 1;
+                if state.waits_until.take().is_some() {
+                    state.waited += *took;
+                }
                 self.show(state, &format!("{} {}", step.action.as_str(), step.target));
             }
             ProgressEvent::Replanning { because } => self.line(&format!("planning again: {because}")),

@@ -9,7 +9,7 @@ use tidegate_discord::deploy::{DeployReport, DeployRequest};
 use tokio::time::{Instant, sleep};
 
 use super::progress::Progress;
-use super::{StatusArgs, local, status, summary};
+use super::{ShownPlan, StatusArgs, approval, local, status, summary};
 use crate::client::{Client, encode_segment, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
@@ -23,20 +23,57 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long the server may be unreachable while its deployment is watched.
 const OUTAGE_MAX: Duration = Duration::from_secs(60);
 
-pub(super) async fn plan(client: &Client, wanted: &DeployRequest, output: &Output) -> Result<(), CliError> {
+pub(super) async fn plan(
+    client: &Client,
+    wanted: &DeployRequest,
+    output: &Output,
+) -> Result<ShownPlan, CliError> {
     wanted.read().map_err(|problems| local::template_error(&problems))?;
     let planned = post_deployment(client, wanted, true, "plan").await?;
     if output.json {
-        output.print_json(&json!({ "plan": planned["plan"], "estimate": planned["estimate"] }));
+        let Value::Object(mut fields) = planned.clone() else { return Ok(shown(&planned)) };
+        fields.retain(|name, _| matches!(name.as_str(), "plan" | "estimate" | "digest"));
+        output.print_json(&Value::Object(fields));
     } else {
         for line in lines(&planned, "lines") {
             output.print_data(&local::color_line(line, output));
         }
-        for line in lines(&planned, "notes") {
-            output.print_status(line);
+        lines(&planned, "notes").for_each(|line| output.print_status(line));
+    }
+    Ok(shown(&planned))
+}
+
+fn shown(planned: &Value) -> ShownPlan {
+    ShownPlan {
+        digest: text(planned, "digest"),
+        writes: planned["plan"]["writes"]
+            .as_u64()
+            .and_then(|writes| usize::try_from(writes).ok())
+            .unwrap_or(0),
+        conflicts: planned["plan"]["conflicts"].as_array().map_or(0, Vec::len),
+    }
+}
+
+/// Shows the plan, and asks unless `yes`. Returns the request for exactly this plan.
+async fn approve(
+    client: &Client,
+    wanted: &DeployRequest,
+    yes: bool,
+    output: &Output,
+) -> Result<DeployRequest, CliError> {
+    let planned = post_deployment(client, wanted, true, "plan").await?;
+    if !output.json {
+        for line in lines(&planned, "lines").chain(lines(&planned, "notes")) {
+            output.print_status(&local::color_line(line, output));
         }
     }
-    local::check_conflicts(planned["plan"]["conflicts"].as_array().map_or(0, Vec::len))
+    let shown = shown(&planned);
+    shown.check_conflicts()?;
+    if !yes && shown.writes > 0 {
+        approval::ask(wanted, shown.writes, output).await?;
+    }
+    let agreed = wanted.plan_digest.clone().unwrap_or(shown.digest);
+    Ok(wanted.clone().with_plan_digest(agreed))
 }
 
 fn lines<'a>(planned: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
@@ -51,13 +88,20 @@ async fn post_deployment(
 ) -> Result<Value, CliError> {
     let body = json!({
         "guild": wanted.guild, "upstream": wanted.upstream, "template": wanted.template, "prune": wanted.prune,
-        "verify": wanted.verify, "audit_channel": wanted.audit_channel, "dry_run": dry_run,
+        "trust_journal": wanted.trust_journal, "skip_preflight": wanted.skip_preflight,
+        "audit_channel": wanted.audit_channel, "dry_run": dry_run, "plan_digest": wanted.plan_digest,
     });
     client.call(Method::POST, PATH, Some(Bytes::from(body.to_string())), PLANNED, mark).await
 }
 
-pub(super) async fn apply(client: &Client, wanted: &DeployRequest, output: &Output) -> Result<(), CliError> {
+pub(super) async fn apply(
+    client: &Client,
+    wanted: &DeployRequest,
+    yes: bool,
+    output: &Output,
+) -> Result<(), CliError> {
     wanted.read().map_err(|problems| local::template_error(&problems))?;
+    let wanted = &approve(client, wanted, yes, output).await?;
     let mut signals = Signals::new()?;
     let begun = post_deployment(client, wanted, false, "id").await?;
     let id = text(&begun, "id");

@@ -10,6 +10,23 @@ pub(super) const AGAIN: &str = "The journal has all completed steps: run the sam
 pub(super) const CONFLICTS: &str =
     "Nothing changes until the conflict is resolved. Resolve it in Discord and run it again.";
 
+/// The hint when the guild is not the one that was planned for.
+pub(super) const PLAN_AGAIN: &str = "Plan again, look at what is different, and apply that plan.";
+
+/// Returns a hint for each cause of failure.
+pub(super) fn failure_hints<'a>(causes: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'static str> {
+    let hint = |cause: &str| match cause {
+        "forbidden" => "Grant the bot what it lacks, then run the same command again.",
+        "validation" => "Change the template as the message says, then run it again.",
+        "not_kept" => "The server accepts this and does not keep it: running it again will not help.",
+        "not_found" => {
+            "The server does not have this route or object: running it again helps only if that changes."
+        }
+        _ => AGAIN,
+    };
+    causes.map(hint).collect::<std::collections::BTreeSet<_>>().into_iter()
+}
+
 /// Prints what was done.
 pub(super) fn print_summary(wanted: &DeployRequest, report: &DeployReport, output: &Output) {
     if output.json {

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use tidegate_sim::discord::limits::DiscordLimits;
+use tidegate_sim::discord::quirks::DiscordQuirks;
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
 
 use crate::args::FaultArgs;
@@ -21,6 +22,10 @@ pub(crate) struct DiscordSimArgs {
     /// every limit reported in headers. May be repeated; GET /_sim/limits lists all names.
     #[arg(long = "limit", value_name = "NAME=CALLS/MS", value_parser = limit)]
     pub limits: Vec<(String, u64, u64)>,
+    /// Differ from Discord, such as no_orders or longer_wait_ms=2000. May be repeated; GET
+    /// /_sim/quirks lists all names.
+    #[arg(long = "quirk", value_name = "NAME[=VALUE]", value_parser = quirk)]
+    pub quirks: Vec<String>,
     #[command(flatten)]
     pub faults: FaultArgs,
 }
@@ -34,6 +39,10 @@ fn limit(text: &str) -> Result<(String, u64, u64), String> {
         parts.ok_or("a limit is NAME=CALLS/MS, such as role-create=5/2000")?;
     DiscordLimits::default().set(&name, calls, window_ms)?;
     Ok((name, calls, window_ms))
+}
+
+fn quirk(text: &str) -> Result<String, String> {
+    DiscordQuirks::default().set(text).map(|()| text.to_owned())
 }
 
 pub(crate) async fn run(args: &DiscordSimArgs, output: &Output) -> Result<(), CliError> {
@@ -60,6 +69,10 @@ fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, CliError> {
     for (name, calls, window_ms) in &args.limits {
         limits.set(name, *calls, *window_ms).map_err(CliError::new)?;
     }
+    let mut quirks = DiscordQuirks::default();
+    for text in &args.quirks {
+        quirks.set(text).map_err(CliError::new)?;
+    }
     Ok(DiscordSimOptions {
         listen: args.listen,
         limits,
@@ -67,5 +80,6 @@ fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, CliError> {
         fail_rate: args.faults.fail_rate,
         cut_rate: args.faults.cut_rate,
         seed: args.faults.seed,
+        quirks,
     })
 }

@@ -1,8 +1,9 @@
 //! `tidegate deploy` as its users run it: against the simulator, through bad days, killed and run
 //! again.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use hyper::Method;
@@ -28,13 +29,31 @@ async fn start_wide_sim(mut options: DiscordSimOptions) -> DiscordSim {
     DiscordSim::start(options).await.unwrap()
 }
 
-/// A command for the guild of a simulator, in a folder of its own.
+/// A command for the guild of a simulator, in a folder of its own. It does not ask.
 fn deploy(verb: &str, sim: &DiscordSim, dir: &Path, template: &Path) -> Command {
+    let mut command = asking_deploy(verb, sim, dir, template);
+    command.args((verb == "apply").then_some("--yes"));
+    command
+}
+
+/// The same command, which asks before it applies.
+fn asking_deploy(verb: &str, sim: &DiscordSim, dir: &Path, template: &Path) -> Command {
     let mut command = tidegate();
     command.args(["deploy", verb, "--guild", GUILD, "--template"]).arg(template).current_dir(dir);
     command.arg("--base-url").arg(format!("http://{}/api/v10", sim.addr()));
     command.env("DISCORD_TOKEN", TOKEN);
     command
+}
+
+/// Runs a command that gets this answer to its question.
+async fn run_with_answer(mut command: Command, answer: &'static str) -> Output {
+    let run = move || {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    tokio::task::spawn_blocking(run).await.unwrap()
 }
 
 async fn run(mut command: Command) -> Output {
@@ -122,6 +141,48 @@ async fn ops_19_a_wrong_template_is_told_with_its_place() {
         text(&prefixed)
     );
     assert_eq!(sim.stats().all.calls, 0);
+}
+
+/// OPS-19: `apply` shows the plan and applies it only after a yes; a plan in a file is applied as it
+/// was looked at, or not at all; the exit code of `plan` says whether there is anything to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_apply_asks() {
+    let (sim, dir, small) =
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    let of = |verb: &str| asking_deploy(verb, &sim, dir.path(), &small);
+    for (answer, code) in [("", 2), ("no\n", 1)] {
+        let refused = run_with_answer(of("apply"), answer).await;
+        let told = text(&refused);
+        assert_eq!(refused.status.code(), Some(code), "{told}");
+        assert!(told.contains("+ role lead") && told.contains("Nothing was applied"), "{told}");
+    }
+    let mut plan = of("plan");
+    plan.args(["--detailed-exitcode", "--out", "small.plan"]);
+    assert_eq!(run(plan).await.status.code(), Some(2));
+    assert_eq!(sim.stats().all.writes, 0);
+    let control = Caller::of(&format!("http://{}", sim.addr()));
+    let path = format!("/_sim/hand/guilds/{GUILD}/roles");
+    let agent = json!({ "name": "〚SSO〛 Helper 〔agent〕" });
+    control.call(Method::POST, &path, &[], Some(&agent)).await.unwrap();
+    let apply_file = || {
+        let mut command = tidegate();
+        command.args(["deploy", "apply", "small.plan", "--yes"]).current_dir(dir.path());
+        command.env("DISCORD_TOKEN", TOKEN);
+        run(command)
+    };
+    let changed = apply_file().await;
+    assert_eq!(changed.status.code(), Some(1), "{}", text(&changed));
+    assert!(text(&changed).contains("The guild has changed since the plan was made"), "{}", text(&changed));
+    let mut again = of("plan");
+    again.args(["--out", "small.plan"]);
+    assert!(run(again).await.status.success());
+    let applied = apply_file().await;
+    assert!(text(&applied).contains("13 created, 1 updated"), "{}", text(&applied));
+    let agreed = run_with_answer(of("apply"), "yes\n").await;
+    assert!(agreed.status.success() && text(&agreed).contains("nothing to do"), "{}", text(&agreed));
+    let mut plan = of("plan");
+    plan.arg("--detailed-exitcode");
+    assert_eq!(run(plan).await.status.code(), Some(0));
 }
 
 /// OPS-14, OPS-23, LIM-12: through 5 % of 5xx, 2 % of cut answers and a global 429 of 30 seconds

@@ -125,9 +125,9 @@ async fn ops_19_the_command_has_a_server_do_it() {
     let (good, out, err) = deploy(&server, &of("plan"));
     assert!(good && out.contains("+ role lead"), "{out}{err}");
     assert_eq!(sim.stats().all.writes, 0);
-    let (good, out, err) = deploy(&server, &of("apply"));
+    let (good, out, err) = deploy(&server, &[&of("apply")[..], &["--yes"]].concat());
     assert!(good && out.starts_with("Guild 4177 is as the template says: 14 created"), "{out}{err}");
-    let (good, out, err) = deploy(&server, &of("apply"));
+    let (good, out, err) = deploy(&server, &[&of("apply")[..], &["--yes"]].concat());
     assert!(
         good && out.contains("says: ") && out.contains("as they should be") && !out.contains("created"),
         "{out}{err}"

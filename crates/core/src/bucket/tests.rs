@@ -177,3 +177,53 @@ fn the_margin_is_a_quarter_at_most() {
     assert_eq!(default_margin(40 * MICRO, 2 * MICRO), MICRO / 25);
     assert_eq!(default_margin(MICRO, 1_000 * MICRO), MICRO / 4);
 }
+
+/// LIM-26, LIM-23: calls in flight at once are counted once: whatever the order of their responses,
+/// all of a window is used, and never more.
+#[test]
+fn lim_26_calls_in_flight_are_counted_once() {
+    let now = Time::from_millis(10_000);
+    let reset = now.after(Duration::from_secs(5));
+    let told = |left: u64| Hint {
+        remaining: Some(left * MICRO),
+        capacity: Some(5 * MICRO),
+        reset_at: Some(reset),
+        ..Hint::default()
+    };
+    // The upstream has counted all three when it answers the first of them, or each in turn.
+    for answers in [[(0, 2), (1, 2), (2, 2)], [(2, 4), (0, 3), (1, 2)], [(1, 3), (2, 2), (0, 4)]] {
+        let mut window = Bucket::new(LimitShape::Window { limit: 0, period: Duration::ZERO }, now).unwrap();
+        window.observe(&told(5), 0, now);
+        let marks: Vec<_> = (0..3).map(|_| sent(&mut window, MICRO, now)).collect();
+        for (nth, left) in answers {
+            window.mark_finished(marks[nth], now);
+            window.observe(&told(left), marks[nth], now);
+            assert!(window.ready(3 * MICRO, now) > Readiness::Now, "only two are left: {answers:?}");
+        }
+        assert_eq!(window.ready(2 * MICRO, now), Readiness::Now, "two are left: {answers:?}");
+    }
+    // Whose response was lost may have been counted or not.
+    let mut window = Bucket::new(LimitShape::Window { limit: 0, period: Duration::ZERO }, now).unwrap();
+    window.observe(&told(5), 0, now);
+    let marks = [sent(&mut window, MICRO, now), sent(&mut window, MICRO, now)];
+    window.mark_finished(marks[0], now);
+    window.observe(&told(4), marks[0], now);
+    window.mark_finished(marks[1], now);
+    window.miss_report();
+    assert!(window.ready(4 * MICRO, now) > Readiness::Now, "three are left at most");
+}
+
+/// LIM-12: a refusal by a window is the truth about it, and an operator can open it all the same.
+#[test]
+fn lim_12_a_refused_window_opens_when_it_is_said() {
+    let now = Time::from_millis(10_000);
+    let shape = LimitShape::Window { limit: 250 * MICRO, period: Duration::from_secs(48 * 3_600) };
+    let mut window = Bucket::new(shape, now).unwrap();
+    sent(&mut window, MICRO, now);
+    let until = now.after(Duration::from_secs(3));
+    window.freeze(until, MICRO, now);
+    assert!(window.ready(MICRO, until.before(Duration::from_millis(1))) > Readiness::Now);
+    assert_eq!(window.ready(MICRO, until.after(window::RESET_MARGIN)), Readiness::Now);
+    window.thaw(now);
+    assert_eq!(window.ready(250 * MICRO, now), Readiness::Now);
+}

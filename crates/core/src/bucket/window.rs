@@ -79,8 +79,14 @@ impl Window {
     }
 
     /// Learns from a response. A later reset means a new window; within the same window only a
-    /// lower figure is adopted.
-    pub fn observe(&mut self, remaining: Option<u64>, limit: Option<u64>, reset_at: Option<Time>, now: Time) {
+    /// lower figure is adopted. Returns whether the response is the first one of its window.
+    pub fn observe(
+        &mut self,
+        remaining: Option<u64>,
+        limit: Option<u64>,
+        reset_at: Option<Time>,
+        now: Time,
+    ) -> bool {
         let fresh = self.refreshed(now);
         let first = !fresh.known;
         *self = fresh;
@@ -95,10 +101,38 @@ impl Window {
         {
             self.reset_at = at;
         }
+        let renewed = first || (newer && fresh.reset_at == Time::ZERO);
         if let Some(remaining) = remaining {
-            let renewed = first || (newer && fresh.reset_at == Time::ZERO);
             self.remaining = if renewed { remaining } else { self.remaining.min(remaining) };
         }
+        renewed
+    }
+
+    /// Raises what is left to the upstream's figure, once it has surely counted every call.
+    pub fn raise_to(&mut self, remaining: u64, now: Time) {
+        *self = self.refreshed(now);
+        if self.reset_at != Time::ZERO {
+            self.remaining = self.remaining.max(remaining).min(self.limit);
+        }
+    }
+
+    /// Learns from a refusal: nothing is left until `until`, and the next window begins then,
+    /// whatever was assumed. A window whose beginning is known is as long as that shows.
+    pub fn exhaust(&mut self, until: Time, now: Time) {
+        *self = self.refreshed(now);
+        if !self.known {
+            return;
+        }
+        let is_used = self.remaining < self.limit && self.reset_at != Time::ZERO;
+        if is_used && !self.period.is_zero() {
+            self.period = until.since(self.reset_at.before(self.period));
+        }
+        (self.remaining, self.reset_at) = (0, until);
+    }
+
+    /// Makes the whole budget available, on behalf of an operator.
+    pub fn refill(&mut self) {
+        (self.remaining, self.reset_at) = (self.limit, Time::ZERO);
     }
 }
 
@@ -135,5 +169,28 @@ mod tests {
         assert_eq!(window.remaining, 2 * MICRO);
         window.observe(Some(MICRO), None, reset, now);
         assert_eq!(window.remaining, MICRO);
+    }
+
+    /// LIM-12: what a refusal says replaces what was assumed: neither the rest of an assumed window
+    /// nor its length outlasts it. The other way round, a longer wait is a longer window.
+    #[test]
+    fn lim_12_a_refusal_ends_an_assumed_window() {
+        let (now, period) = (Time::from_millis(1_000), Duration::from_secs(48 * 3_600));
+        for wait in [3, 3 * 86_400].map(Duration::from_secs) {
+            let mut window = Window::new(250 * MICRO, period);
+            window.take(MICRO, now);
+            let later = now.after(Duration::from_secs(10));
+            let until = later.after(wait);
+            window.exhaust(until, later);
+            assert_eq!(window.ready(MICRO, 0, later, 0), Readiness::At(until.after(RESET_MARGIN)));
+            assert_eq!(window.period, Duration::from_secs(10) + wait);
+            let open = until.after(RESET_MARGIN);
+            assert_eq!(window.ready(MICRO, 0, open, 0), Readiness::Now);
+        }
+        let mut unused = Window::new(2 * MICRO, period);
+        unused.exhaust(now.after(Duration::from_secs(3)), now);
+        assert_eq!(unused.period, period, "the calls of others say nothing about its length");
+        unused.refill();
+        assert_eq!(unused.ready(2 * MICRO, 0, now, 0), Readiness::Now);
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Model;
 use super::limit::Limit;
@@ -13,6 +14,8 @@ use crate::time::Time;
 
 /// Opened limits that are examined for each new one: more than one, so that they never pile up.
 const RETIRED_AT_ONCE: usize = 4;
+/// A limit of which nothing is known: one call goes ahead and finds out.
+const UNKNOWN_WINDOW: LimitShape = LimitShape::Window { limit: 0, period: Duration::ZERO };
 
 /// Why a limit was not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,19 +90,22 @@ impl Model {
     }
 
     /// Removes an operator's override: the limit has the figures of the configuration again, and
-    /// learns from there.
+    /// learns from there. One that was never configured is learned again from the next response;
+    /// figures that an operation assumes return with the next operation.
     ///
     /// # Errors
-    /// When there is no such limit, or the configuration no longer has it.
+    /// When there is no such limit.
     pub fn reset_limit(
         &mut self,
         now: Time,
         name: &Arc<str>,
         facts: &mut Vec<Fact>,
     ) -> Result<(), LimitRefusal> {
-        let known = self.by_limit.get(name).and_then(|ix| self.limits[ix.at()].configured);
-        let shape = known.ok_or(LimitRefusal::Unknown)?;
-        self.set(now, name, shape, LimitSource::Config, facts)
+        let known = self.by_limit.get(name).map(|ix| self.limits[ix.at()].configured);
+        match known.ok_or(LimitRefusal::Unknown)? {
+            Some(shape) => self.set(now, name, shape, LimitSource::Config, facts),
+            None => self.set(now, name, UNKNOWN_WINDOW, LimitSource::Learned, facts),
+        }
     }
 
     /// Reopens a limit that an upstream had closed.
@@ -129,10 +135,13 @@ impl Model {
             self.retire(now, facts);
         }
         for (name, shape) in opens {
-            if self.by_limit.contains_key(name) {
+            let known = self.by_limit.get(name).map(|ix| self.limits[ix.at()].shape());
+            // One that was reset takes up the assumed figures again.
+            let is_reset = known == Some(UNKNOWN_WINDOW) && *shape != UNKNOWN_WINDOW;
+            if known.is_some() && !is_reset {
                 continue;
             }
-            if self.limits.len() >= bounds::LIMITS_MAX {
+            if known.is_none() && self.limits.len() >= bounds::LIMITS_MAX {
                 return Err(LimitRefusal::TooMany);
             }
             self.set(now, name, *shape, LimitSource::Learned, facts)?;

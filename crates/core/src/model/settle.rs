@@ -82,6 +82,7 @@ impl Model {
             Some(effect) => effect,
             None => self.decide_effect(entry, now, verdict, chance),
         };
+        let after = with_exhausted_limits(after, hints);
         let settled = SettledClaim {
             seq,
             fence,
@@ -201,6 +202,10 @@ impl Model {
                 });
                 canceled(fault)
             }
+            // Whoever looks first does not know why the outcome is unknown.
+            Verdict::Rejected(fault) if entry.reconcile_first => {
+                (failure_effect(entry), Some(fault.with_earlier(last)))
+            }
             Verdict::Rejected(fault) => (failure_effect(entry), Some(fault)),
             Verdict::Unknown(fault) | Verdict::Retry { fault, .. } if entry.cancel_requested => {
                 canceled(Some(fault))
@@ -254,6 +259,19 @@ impl Model {
             }
         })
     }
+}
+
+/// Adds the limits of which a refused call reports that nothing is left: they wait as long.
+fn with_exhausted_limits(effect: SettleEffect, hints: &[Hint]) -> SettleEffect {
+    let SettleEffect::Throttled { until, mut closed } = effect else { return effect };
+    let is_exhausted =
+        |hint: &&Hint| (hint.remaining, hint.spent) == (Some(0), Some(0)) && hint.reset_at.is_some();
+    for hint in hints.iter().filter(is_exhausted) {
+        if !closed.contains(&hint.limit) {
+            closed.push(Arc::clone(&hint.limit));
+        }
+    }
+    SettleEffect::Throttled { until, closed }
 }
 
 /// Whether an attempt counts against the retry budget.

@@ -2,42 +2,56 @@
 //! one per step would take longer than the steps.
 
 use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::journal::{DeploymentStep, StepState};
 use tidegate_upstream::{HttpRequest, Method};
 
 use super::error::{Error, Result};
 use super::queue::{OperationOutcome, json_body};
-use super::report::DeployReport;
 use super::run::DeploymentRun;
 use crate::Id;
 use crate::bounds::{MESSAGE_MAX, length};
-use crate::plan::PlanStep;
 
 /// Messages per deployment; lines that do not fit are only counted.
 const PAGES_MAX: usize = 10;
+/// Bytes of a line.
+const LINE_MAX: usize = 400;
 
-/// The collected lines.
-#[derive(Debug, Default)]
-pub(super) struct AuditLog {
+/// The lines of a deployment, from its journal, so that a run that was killed loses none.
+#[derive(Debug)]
+struct AuditLog {
     lines: Vec<String>,
+    counts: [(usize, &'static str); 5],
 }
 
 impl AuditLog {
-    pub(super) fn add(&mut self, step: &PlanStep, id: Option<Id>) {
-        let id = id.map_or_else(String::new, |id| format!(" ({id})"));
-        self.lines.push(format!("{} {}{id}", step.action.as_str(), step.target));
+    fn new(mut steps: Vec<DeploymentStep>) -> Self {
+        // What was never sent changed nothing.
+        steps.retain(|step| step.state == StepState::Failed || step.operation.is_some());
+        steps.sort_by_key(|step| (step.at, step.nth));
+        let applied = |action: &str| {
+            steps.iter().filter(|step| step.state == StepState::Applied && *step.action == *action).count()
+        };
+        let counts = [
+            (applied("create"), "created"),
+            (applied("update"), "updated"),
+            (applied("order"), "moved"),
+            (applied("remove"), "removed"),
+            (steps.iter().filter(|step| step.state == StepState::Failed).count(), "failed"),
+        ];
+        Self { lines: steps.iter().map(line).collect(), counts }
     }
 
     /// Splits the lines into messages, none longer than Discord accepts. Returns none when nothing
     /// was done.
-    pub(super) fn pages(self, deployment: &str, report: &DeployReport, failure: Option<&str>) -> Vec<String> {
+    fn pages(self, deployment: &str, failure: Option<&str>) -> Vec<String> {
         if self.lines.is_empty() && failure.is_none() {
             return Vec::new();
         }
-        let DeployReport { created, updated, moved, removed, .. } = report;
         let how = failure.map_or_else(|| "is done".to_owned(), |failure| format!("failed: {failure}"));
         let mut head = format!("Deployment {deployment} {how}");
         head.truncate(head.floor_char_boundary(MESSAGE_MAX / 4));
-        head.push_str(&format!("\n{created} created, {updated} updated, {moved} moved, {removed} removed"));
+        let counts: Vec<_> = self.counts.iter().map(|(count, what)| format!("{count} {what}")).collect();
+        head.push_str(&format!("\n{}", counts.join(", ")));
         let mut pages = vec![head];
         let mut untold = 0_usize;
         for line in &self.lines {
@@ -60,31 +74,48 @@ impl AuditLog {
     }
 }
 
+fn line(step: &DeploymentStep) -> String {
+    let DeploymentStep { kind, key, action, .. } = step;
+    let id = step.foreign_id.as_ref().map_or_else(String::new, |id| format!(" ({id})"));
+    let mut line = format!("{action} {kind} {key}{id}");
+    if step.state == StepState::Failed {
+        line.push_str(&format!(": {}", step.note.as_deref().unwrap_or("failed")));
+    }
+    line.truncate(line.floor_char_boundary(LINE_MAX));
+    line
+}
+
 impl DeploymentRun<'_> {
     /// Posts to the audit channel, if there is one. A failure to post does not fail the deployment.
-    pub(super) async fn post_audit(&mut self, failure: Option<&str>) {
+    pub(super) async fn post_audit(&self, failure: Option<&str>) {
         let Some(channel) = self.wanted.audit_channel else { return };
-        let pages = std::mem::take(&mut self.audit).pages(self.writer.id(), &self.report, failure);
-        for (nth, page) in pages.into_iter().enumerate() {
-            if let Err(error) = self.post(channel, nth, &page).await {
-                tracing::warn!(deployment = self.writer.id(), %error, "posting to the audit channel failed");
-                return;
-            }
+        if let Err(error) = self.try_post_audit(channel, failure).await {
+            tracing::warn!(deployment = self.writer.id(), %error, "posting to the audit channel failed");
         }
     }
 
+    async fn try_post_audit(&self, channel: Id, failure: Option<&str>) -> Result<()> {
+        let log = AuditLog::new(self.writer.steps().await?);
+        for (nth, page) in log.pages(self.writer.id(), failure).into_iter().enumerate() {
+            self.post(channel, nth, &page).await?;
+        }
+        Ok(())
+    }
+
+    /// Posts a page once, also when a run that was killed has posted it before.
     async fn post(&self, channel: Id, nth: usize, content: &str) -> Result<()> {
-        let (id, guild) = (self.writer.round_id(), self.wanted.guild);
-        let nonce = Fingerprint::of("discord audit").part(id.as_bytes()).part(nth.to_string().as_bytes());
+        let (id, guild) = (self.writer.id(), self.wanted.guild);
+        let mark = Fingerprint::of("discord audit").part(id.as_bytes()).part(nth.to_string().as_bytes());
+        let mark = hex(&mark.part(content.as_bytes()).finish()[..12]);
         let message = serde_json::json!({
             "content": content,
             "allowed_mentions": {"parse": []},
-            "nonce": hex(&nonce.finish()[..12]),
+            "nonce": mark,
             "enforce_nonce": true,
         });
         let mut request = HttpRequest::new(Method::Post, format!("/channels/{channel}/messages"));
         request.body = json_body(Some(&message))?;
-        let key = format!("guild:{guild}/deploy:{id}/audit/{nth}");
+        let key = format!("guild:{guild}/deploy:{id}/audit/{nth}/{mark}");
         match self.queue().submit_and_wait("MessageEnsure", request, Some(key)).await?.1 {
             OperationOutcome::Failed(fault) => Err(Error::ReadFailed(fault)),
             _ => Ok(()),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tidegate_core::Fault;
+use tidegate_core::{Fault, FaultClass};
 
 use crate::Id;
 use crate::guild::GuildDecodeError;
-use crate::plan::{Conflict, MissingObject, StepTarget};
+use crate::plan::{Action, Conflict, MissingObject, StepTarget};
 
 /// An error that ends a deployment.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,20 @@ pub enum Error {
     /// An operator has to resolve conflicts first. Nothing was changed after they were found.
     #[error("The guild and the template do not fit together: {}", listed(.0))]
     Conflicts(Vec<Conflict>),
-    /// A step failed for good.
+    /// The guild, or the journal, has changed since the plan was made that was agreed to.
+    #[error("The guild has changed since the plan was made. Nothing was applied.")]
+    Changed,
+    /// Some steps failed for good; every step that does not depend on them was applied.
+    #[error("{}", described(.failures, .blocked, *.applied))]
+    Incomplete {
+        /// The failed steps.
+        failures: Vec<StepFailure>,
+        /// The steps that were not tried because of them.
+        blocked: Vec<BlockedStep>,
+        /// Calls that changed something.
+        applied: usize,
+    },
+    /// A step failed in a way that every other step would too.
     #[error("The {target} was not applied: {} ({})", .fault.message, .fault.class.as_str())]
     Step {
         /// The step.
@@ -86,6 +99,74 @@ impl Error {
             _ => false,
         }
     }
+}
+
+/// Why a step failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailureCause {
+    /// The call failed.
+    Fault(FaultClass),
+    /// The server accepted it, and a fresh look at the guild shows that it did not stick.
+    NotKept,
+}
+
+impl FailureCause {
+    /// Returns the cause in one word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fault(class) => class.as_str(),
+            Self::NotKept => "not_kept",
+        }
+    }
+}
+
+/// A step that failed for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StepFailure {
+    /// The step.
+    pub target: StepTarget,
+    /// What it was to do.
+    pub action: Action,
+    /// Why it failed.
+    pub cause: FailureCause,
+    /// What was reported.
+    pub message: String,
+}
+
+/// A step that was not tried because of another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockedStep {
+    /// The step.
+    pub target: StepTarget,
+    /// The step that it needs.
+    pub needs: StepTarget,
+}
+
+/// Failures named in a message.
+const NAMED_MAX: usize = 20;
+
+fn described(failures: &[StepFailure], blocked: &[BlockedStep], applied: usize) -> String {
+    let not_tried = match blocked.len() {
+        0 => String::new(),
+        count => format!(", {count} not tried"),
+    };
+    let mut text = format!("{} steps failed{not_tried}, {applied} changes were applied.", failures.len());
+    for StepFailure { target, action, cause, message } in failures.iter().take(NAMED_MAX) {
+        let message = message.trim_end_matches('.');
+        text.push_str(&format!("\n{} {target}: {message} ({})", action.as_str(), cause.as_str()));
+    }
+    for BlockedStep { target, needs } in blocked.iter().take(NAMED_MAX.saturating_sub(failures.len())) {
+        text.push_str(&format!("\n{target}: not tried, because it needs the {needs}"));
+    }
+    let unnamed = (failures.len() + blocked.len()).saturating_sub(NAMED_MAX);
+    if unnamed > 0 {
+        text.push_str(&format!("\nand {unnamed} more"));
+    }
+    text
 }
 
 /// The result type of the deployer.

@@ -73,6 +73,7 @@ impl StepExecutor {
         {
             outcome.verdict = Verdict::Unknown(fault.clone());
         }
+        name_route(&mut outcome.verdict, &payload);
         outcome
     }
 
@@ -85,8 +86,25 @@ impl StepExecutor {
     }
 }
 
+/// Names the route in a message that names the upstream: to the people who read it, the upstream of
+/// a deployer is a hash.
+fn name_route(verdict: &mut Verdict, payload: &Payload) {
+    let (Verdict::Throttled { fault, .. }
+    | Verdict::Retry { fault, .. }
+    | Verdict::Rejected(fault)
+    | Verdict::Unknown(fault)) = verdict
+    else {
+        return;
+    };
+    let (method, path) = (payload.request.method, payload.request.path.as_str());
+    let path = path.split('?').next().unwrap_or_default();
+    if let Some(rest) = fault.message.strip_prefix(&format!("{method} to {}", payload.upstream)) {
+        *fault = Fault::new(fault.class, format!("{method} {path}{rest}"));
+    }
+}
+
 fn possibly_created() -> Verdict {
-    let message = "It may have been created: the request was sent, and no response arrived. The next plan looks for it by its key.";
+    let message = "It may have been created; the next plan looks for it by its key.";
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 

@@ -1,14 +1,20 @@
 //! Lists the live guild through the queue: its roles and channels, and the bot's messages where
 //! they matter.
 
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
 use super::error::{Error, Result};
 use super::queue::{GuildQueue, ResponseObject};
-use crate::guild::Guild;
+use crate::guild::{BotStanding, Guild};
 use crate::journal::GuildJournal;
 use crate::name;
+use crate::permission::Permissions;
 use crate::plan::{Matches, channels_to_read};
 use crate::template::{MessageSpec, Template};
-use crate::{Id, ObjectKind};
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// Messages per response, by Discord's own bound.
 const PAGE: usize = 100;
@@ -18,18 +24,32 @@ const PAGES_MAX: usize = 10;
 /// Pages read from a channel when the journal was lost: a message may be anywhere.
 const PAGES_LOST_MAX: usize = 100;
 
-/// Lists the guild and reads the channels whose messages the journal does not settle; with `all`,
-/// every channel that holds a message.
+/// The messages to read besides those that the journal does not settle.
+#[derive(Clone, Copy)]
+pub(super) struct MessageScope<'a> {
+    /// Whether to read all of them.
+    pub(super) all: bool,
+    /// Those to read in any case.
+    pub(super) written: &'a BTreeSet<ObjectKey>,
+}
+
+impl MessageScope<'_> {
+    /// All messages.
+    pub(super) const ALL: Self = Self { all: true, written: &BTreeSet::new() };
+}
+
+/// Lists the guild and reads the channels of messages.
 pub(super) async fn read_guild(
     queue: &GuildQueue<'_>,
     template: &Template,
     journal: &GuildJournal,
-    all: bool,
+    messages: MessageScope<'_>,
 ) -> Result<Guild> {
     let roles = queue.read(format!("/guilds/{}/roles", queue.guild)).await?;
     let channels = queue.read(format!("/guilds/{}/channels", queue.guild)).await?;
     let mut guild = Guild::decode(queue.guild, roles.get().as_bytes(), channels.get().as_bytes())?;
-    let unread = channels_to_read(template, &guild, journal, all);
+    let reads = |key: &ObjectKey| messages.all || messages.written.contains(key);
+    let unread = channels_to_read(template, &guild, journal, reads);
     if unread.is_empty() {
         return Ok(guild);
     }
@@ -48,6 +68,47 @@ pub(super) async fn read_guild(
         search.find_messages(&mut guild, if is_known { PAGES_MAX } else { PAGES_LOST_MAX }, is_known).await?;
     }
     Ok(guild)
+}
+
+#[derive(Deserialize)]
+struct WireMember {
+    roles: Vec<Id>,
+}
+
+#[derive(Deserialize)]
+struct WireGuild {
+    owner_id: Option<Id>,
+    features: Option<Vec<String>>,
+}
+
+/// Reads what the bot is in the guild; none when the server does not say.
+pub(super) async fn read_standing(queue: &GuildQueue<'_>, guild: &Guild) -> Result<Option<BotStanding>> {
+    let Some(me) = read_known::<ResponseObject>(queue, "/users/@me".into()).await? else { return Ok(None) };
+    let path = format!("/guilds/{}/members/{}", queue.guild, me.id);
+    let Some(member) = read_known::<WireMember>(queue, path).await? else { return Ok(None) };
+    let about = read_known::<WireGuild>(queue, format!("/guilds/{}", queue.guild)).await?;
+    let own = guild.roles.iter().filter(|role| role.id == guild.id || member.roles.contains(&role.id));
+    let own: Vec<_> = own.collect();
+    if own.len() <= member.roles.len() {
+        // It has a role that is not listed: what it may do is unknown.
+        return Ok(None);
+    }
+    let features = about.as_ref().and_then(|about| about.features.as_ref());
+    Ok(Some(BotStanding {
+        permissions: own.iter().fold(Permissions(0), |all, role| all.union(role.permissions)),
+        top_position: own.iter().map(|role| role.position).max().unwrap_or(0),
+        is_owner: about.as_ref().is_some_and(|about| about.owner_id == Some(me.id)),
+        has_community: features.map(|features| features.iter().any(|feature| feature == "COMMUNITY")),
+    }))
+}
+
+/// Reads an object that not every server shows to a bot.
+async fn read_known<T: DeserializeOwned>(queue: &GuildQueue<'_>, path: String) -> Result<Option<T>> {
+    match queue.read_optional(path).await {
+        Ok(body) => Ok(serde_json::from_str(body.get()).ok()),
+        Err(Error::ReadFailed(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Searches one channel for its messages.

@@ -8,7 +8,7 @@ use tidegate_core::journal::{
     Deployment, DeploymentStage, DeploymentStep as Line, ForeignObject, JournalLines, ObjectMapping,
     StepState,
 };
-use tidegate_store::{Clock, Store, WallClock};
+use tidegate_store::{Clock, Store};
 
 use super::error::{Error, Result};
 use super::request::DeployRequest;
@@ -18,6 +18,7 @@ use crate::plan::{Action, PlanStep, StepTarget};
 /// Writes the journal of one deployment.
 pub(super) struct JournalWriter {
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     deployment: Deployment,
     /// The steps that this deployment has applied: a later plan that finds one done does not record
     /// it again.
@@ -31,7 +32,7 @@ pub(super) enum StepRecord<'a> {
     /// It was applied.
     Applied(AppliedStep<'a>),
     /// It failed for this reason; the operation that was to execute it.
-    Failed(&'a str, &'a str),
+    Failed(&'a str, Option<&'a str>),
 }
 
 /// Details of an applied step.
@@ -50,11 +51,12 @@ impl JournalWriter {
     /// which of the two.
     pub(super) async fn resume_or_begin(
         store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
         wanted: &DeployRequest,
         fence: u64,
     ) -> Result<(Self, bool)> {
         let (scope, request) = (wanted.group(), wanted.encode()?);
-        let now = WallClock.now();
+        let now = clock.now();
         let last = store.deployments(Some(&scope), 1).await?.into_iter().next();
         let last = last.filter(|last| last.stage == DeploymentStage::Running);
         if let Some(mut last) = last {
@@ -65,13 +67,19 @@ impl JournalWriter {
                 let applied = store.deployment_steps(&last.id).await?.into_iter();
                 let applied = applied.filter(|step| step.state == StepState::Applied);
                 let applied = applied.map(|step| (step.kind, step.key)).collect();
-                let pen = Self { store, deployment: last, applied };
+                let pen = Self { store, clock, deployment: last, applied };
                 pen.save().await?;
                 return Ok((pen, true));
             }
             last.stage = DeploymentStage::Failed;
             last.note = Some("It was interrupted, and another one was started.".into());
-            Self { store: Arc::clone(&store), deployment: last, applied: BTreeSet::new() }.save().await?;
+            let replaced = Self {
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+                deployment: last,
+                applied: BTreeSet::new(),
+            };
+            replaced.save().await?;
         }
         let deployment = Deployment {
             id: new_id(now)?.into(),
@@ -84,7 +92,7 @@ impl JournalWriter {
             started_at: now,
             updated_at: now,
         };
-        let pen = Self { store, deployment, applied: BTreeSet::new() };
+        let pen = Self { store, clock, deployment, applied: BTreeSet::new() };
         pen.save().await?;
         Ok((pen, false))
     }
@@ -109,10 +117,15 @@ impl JournalWriter {
         }
     }
 
+    /// Returns the steps of the deployment.
+    pub(super) async fn steps(&self) -> Result<Vec<Line>> {
+        Ok(self.store.deployment_steps(self.id()).await?)
+    }
+
     /// Starts the next plan.
     pub(super) async fn next_round(&mut self) -> Result<()> {
         self.deployment.round += 1;
-        self.deployment.updated_at = WallClock.now();
+        self.deployment.updated_at = self.clock.now();
         self.save().await
     }
 
@@ -125,7 +138,7 @@ impl JournalWriter {
         for step in &mut steps {
             step.state = StepState::Applied;
             step.note = Some("It turned out not to be needed.".into());
-            step.at = WallClock.now();
+            step.at = self.clock.now();
         }
         if steps.is_empty() {
             return Ok(());
@@ -137,7 +150,7 @@ impl JournalWriter {
     pub(super) async fn end(&mut self, stage: DeploymentStage, note: Option<String>) -> Result<()> {
         self.deployment.stage = stage;
         self.deployment.note = note.map(Into::into);
-        self.deployment.updated_at = WallClock.now();
+        self.deployment.updated_at = self.clock.now();
         self.save().await
     }
 
@@ -146,7 +159,7 @@ impl JournalWriter {
         &mut self,
         steps: impl IntoIterator<Item = (u32, &'s PlanStep, StepRecord<'s>)>,
     ) -> Result<()> {
-        let now = WallClock.now();
+        let now = self.clock.now();
         let mut lines = JournalLines::default();
         for (nth, step, became) in steps {
             lines.mapped.extend(mapping_of(step, &became));
@@ -164,6 +177,17 @@ impl JournalWriter {
             return Ok(());
         }
         self.append_lines(lines).await
+    }
+
+    /// Records that an object is not in the state that it was brought to: the server did not keep
+    /// it, which is no change by hand.
+    pub(super) async fn mark_unkept(&self, step: &PlanStep, channel: Option<Id>) -> Result<()> {
+        let (kind, key) = journal_key(&step.target);
+        let (Some(id), StepTarget::Object(..)) = (step.id, &step.target) else { return Ok(()) };
+        let place = channel.map(|place| place.to_string().into());
+        let object = ForeignObject { id: id.to_string().into(), place, fingerprint: "not kept".into() };
+        let mapped = vec![ObjectMapping { kind, key, object: Some(object) }];
+        self.append_lines(JournalLines { steps: Vec::new(), mapped }).await
     }
 
     async fn append_lines(&self, lines: JournalLines) -> Result<()> {
@@ -193,7 +217,7 @@ fn step_line(nth: u32, step: &PlanStep, became: &StepRecord<'_>, at: Time) -> Li
         }
         StepRecord::Failed(why, operation) => {
             let note = why.replace('\0', "").into();
-            (StepState::Failed, Some(Arc::from(*operation)), step.id.as_ref().map(id), Some(note))
+            (StepState::Failed, operation.map(Arc::from), step.id.as_ref().map(id), Some(note))
         }
     };
     let (action, fingerprint) = (step.action.as_str().into(), step.fingerprint.as_str().into());

@@ -32,6 +32,8 @@ pub enum ProgressEvent<'a> {
     Waiting {
         /// The reason, as a sentence.
         because: &'a str,
+        /// How much longer, as far as known.
+        left: Option<Duration>,
     },
     /// The step was applied.
     Applied {
@@ -39,6 +41,13 @@ pub enum ProgressEvent<'a> {
         step: &'a PlanStep,
         /// How long it took, waiting included.
         took: Duration,
+    },
+    /// The step failed for good; others continue.
+    Failed {
+        /// The step.
+        step: &'a PlanStep,
+        /// Why.
+        because: &'a str,
     },
     /// The plan no longer held.
     Replanning {

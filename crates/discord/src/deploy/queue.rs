@@ -1,16 +1,19 @@
 //! Submits the calls of a deployment to the queue: one at a time, each an operation of the guild's
-//! group, so that whatever an interrupted run left behind ends before the next call is made.
+//! group, so that whatever an interrupted run left in flight ends before the next call is made. The
+//! reads of a plan have a group of their own, and wait for no deployment.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tidegate::{Engine, OperationView, Submission};
+use tidegate::{Engine, Filter, OperationView, Submission};
 use tidegate_core::model::Resolution;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
+use tidegate_store::Clock;
 use tidegate_upstream::HttpRequest;
 use tidegate_upstream::request::Body;
 
+use super::active;
 use super::error::{Error, Result};
 use super::executor::{KINDS, READ};
 use super::payload::Payload;
@@ -22,6 +25,12 @@ use crate::Id;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the report is repeated.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+/// Attempts of a read that a deployment can do without.
+const OPTIONAL_ATTEMPTS_MAX: u16 = 2;
+/// Operations withdrawn at a time.
+const WITHDRAWN_AT_ONCE: usize = 100;
+/// Attempts of one step. A step that keeps failing is tried again by the next plan.
+const ATTEMPTS_MAX: u16 = 4;
 
 /// Submits operations to Discord for one guild.
 pub(super) struct GuildQueue<'a> {
@@ -30,6 +39,7 @@ pub(super) struct GuildQueue<'a> {
     pub(super) guild: Id,
     pub(super) deployment: Option<&'a str>,
     pub(super) listener: &'a dyn ProgressListener,
+    pub(super) clock: &'a dyn Clock,
 }
 
 /// How an operation ended.
@@ -57,18 +67,33 @@ pub(super) struct ResponseObject {
 }
 
 impl GuildQueue<'_> {
-    /// Submits a request and waits for its end. Also returns which operation it was.
+    /// Submits a step and waits for its end. Also returns which operation it was.
     pub(super) async fn submit_and_wait(
         &self,
         kind: &str,
         request: HttpRequest,
         key: Option<String>,
     ) -> Result<(String, OperationOutcome)> {
+        self.submit(kind, request, key, Some(ATTEMPTS_MAX)).await
+    }
+
+    async fn submit(
+        &self,
+        kind: &str,
+        request: HttpRequest,
+        key: Option<String>,
+        attempts: Option<u16>,
+    ) -> Result<(String, OperationOutcome)> {
         // A read belongs to no plan: it may be done whoever asked for it.
         let deployment = self.deployment.filter(|_| kind != READ).map(str::to_owned);
         let payload = Payload { deployment, upstream: self.upstream.to_owned(), request };
         let payload = payload.encode().map_err(|refusal| Error::Invalid(refusal.to_string()))?;
-        let mut submission = Submission::new(kind, group(self.guild), payload).with_upstream(self.upstream);
+        let group = match self.deployment {
+            Some(_) => group(self.guild),
+            None => format!("{}/plan", group(self.guild)),
+        };
+        let mut submission =
+            Submission::new(kind, group, payload).with_upstream(self.upstream).with_max_attempts(attempts);
         submission.dedupe_key = key.map(Into::into);
         submission.deployment_id = self.deployment.map(Into::into);
         let receipt = self.engine.submit(submission).await?;
@@ -84,11 +109,37 @@ impl GuildQueue<'_> {
             }
             most = REPORT_INTERVAL;
             let reason = self.engine.why(receipt.id).await?;
-            self.listener.on_event(&ProgressEvent::Waiting { because: &reason.because });
+            let starts_at = reason.starts_at.or(reason.until);
+            let left = starts_at.map(|at| at.since(self.clock.now())).filter(|left| !left.is_zero());
+            self.listener.on_event(&ProgressEvent::Waiting { because: &reason.because, left });
             let head = reason.behind.unwrap_or(receipt.id);
             if self.fail_held_step(head).await? && head == receipt.id {
                 let message = "It may have been created. The next plan looks for it by its key.";
                 return Ok((id, OperationOutcome::Failed(Fault::new(FaultClass::Conflict, message))));
+            }
+        }
+    }
+
+    /// Withdraws what an interrupted run left in the guild's queue and did not send: the next plan
+    /// decides again, and nothing waits for it meanwhile. Returns whether there was anything.
+    pub(super) async fn withdraw_interrupted(&self) -> Result<bool> {
+        let (mut is_any, mut before) = (false, None);
+        loop {
+            let mut filter = Filter::default().with_group(group(self.guild));
+            (filter.states, filter.before) = (vec![State::Queued, State::Waiting], before);
+            filter.limit = WITHDRAWN_AT_ONCE;
+            let page = self.engine.list(filter).await?;
+            for view in page.operations {
+                let is_step = KINDS.contains(&&*view.kind);
+                let interrupted = view.deployment_id.filter(|deployment| !active::is_active(deployment));
+                if is_step && interrupted.is_some() {
+                    self.engine.withdraw(view.id).await?;
+                    is_any = true;
+                }
+            }
+            before = page.next;
+            if before.is_none() {
+                return Ok(is_any);
             }
         }
     }
@@ -116,8 +167,17 @@ impl GuildQueue<'_> {
 
     /// Reads something.
     pub(super) async fn read(&self, path: String) -> Result<Box<RawValue>> {
+        self.read_within(path, None).await
+    }
+
+    /// Reads something that a deployment can do without.
+    pub(super) async fn read_optional(&self, path: String) -> Result<Box<RawValue>> {
+        self.read_within(path, Some(OPTIONAL_ATTEMPTS_MAX)).await
+    }
+
+    async fn read_within(&self, path: String, attempts: Option<u16>) -> Result<Box<RawValue>> {
         let request = HttpRequest::new(tidegate_upstream::Method::Get, path);
-        match self.submit_and_wait(READ, request, None).await?.1 {
+        match self.submit(READ, request, None, attempts).await?.1 {
             OperationOutcome::Done(Some(body)) => Ok(body),
             OperationOutcome::Done(None) | OperationOutcome::Duplicate => {
                 Err(Error::ReadFailed(Fault::new(FaultClass::Transient, "The response was empty.")))

@@ -23,13 +23,23 @@ pub struct DeployRequest {
     /// Whether to remove managed objects that are not in the template.
     #[serde(default)]
     pub prune: bool,
-    /// Whether to read every channel that holds a message, so that one that was deleted by hand is
-    /// noticed.
+    /// Whether to believe the journal about messages, instead of reading the channels that hold
+    /// them. One that was deleted or edited by hand is not noticed then.
     #[serde(default)]
-    pub verify: bool,
+    pub trust_journal: bool,
+    /// Earlier versions read those channels only on request.
+    #[serde(default, skip_serializing, rename = "verify")]
+    _verify: bool,
+    /// Whether to apply without checking first what the bot may do in the guild.
+    #[serde(default)]
+    pub skip_preflight: bool,
     /// The channel that receives a summary of what was done.
     #[serde(default)]
     pub audit_channel: Option<Id>,
+    /// The digest of the plan that was agreed to. The journal does not keep it: a deployment that
+    /// has begun was agreed to.
+    #[serde(skip)]
+    pub plan_digest: Option<String>,
 }
 
 impl DeployRequest {
@@ -42,8 +52,11 @@ impl DeployRequest {
             file: "the template".to_owned(),
             template: template.into(),
             prune: false,
-            verify: false,
+            trust_journal: false,
+            _verify: false,
+            skip_preflight: false,
             audit_channel: None,
+            plan_digest: None,
         }
     }
 
@@ -68,10 +81,25 @@ impl DeployRequest {
         self
     }
 
-    /// Sets whether to read every channel that holds a message.
+    /// Sets whether to believe the journal about messages.
     #[must_use]
-    pub fn with_verify(mut self, verify: bool) -> Self {
-        self.verify = verify;
+    pub fn with_trust_journal(mut self, trust_journal: bool) -> Self {
+        self.trust_journal = trust_journal;
+        self
+    }
+
+    /// Sets the plan that was agreed to, by its digest: if the guild needs another one by now,
+    /// nothing is applied.
+    #[must_use]
+    pub fn with_plan_digest(mut self, digest: impl Into<Option<String>>) -> Self {
+        self.plan_digest = digest.into();
+        self
+    }
+
+    /// Sets whether to apply without checking first what the bot may do in the guild.
+    #[must_use]
+    pub fn with_skip_preflight(mut self, skip_preflight: bool) -> Self {
+        self.skip_preflight = skip_preflight;
         self
     }
 

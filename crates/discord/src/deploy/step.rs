@@ -1,15 +1,17 @@
 //! Executes one step of a plan: builds its request, submits it to the queue, and records the
 //! outcome in the journal.
 
-use tidegate_core::FaultClass;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::{Fault, FaultClass};
 use tidegate_upstream::{HttpRequest, Method};
 use tokio::time::Instant;
 
 use super::error::{Error, Result};
 use super::journal_writer::{AppliedStep, StepRecord};
 use super::progress::ProgressEvent;
-use super::queue::{OperationOutcome, ResponseObject, json_body};
+use super::queue::{OperationOutcome, json_body};
 use super::run::DeploymentRun;
 use crate::guild::Guild;
 use crate::journal::GuildJournalEntry;
@@ -20,16 +22,29 @@ use crate::{Id, ObjectKind};
 pub(super) enum StepOutcome {
     /// The step was applied.
     Applied,
-    /// The guild has changed since the plan was made.
+    /// It failed for good; others continue.
+    Failed,
+    /// The guild has changed since the plan was made, or may have.
     Outdated(String),
 }
 
+/// A step whose operation has ended.
+#[derive(Clone, Copy)]
+struct SubmittedStep<'s> {
+    /// Its position in the plan.
+    nth: u32,
+    step: &'s PlanStep,
+    operation: &'s str,
+}
+
 impl DeploymentRun<'_> {
+    /// Applies a step of a plan; `is_outdated` says whether the guild is known to differ from it.
     pub(super) async fn apply_step(
         &mut self,
         plan: &Plan,
         step: &PlanStep,
         guild: &Guild,
+        is_outdated: bool,
     ) -> Result<StepOutcome> {
         let Some(call) = &step.call else { return Ok(StepOutcome::Applied) };
         if !self.guard.is_held() {
@@ -39,48 +54,84 @@ impl DeploymentRun<'_> {
         let nth = step_index(plan, step);
         let begun = Instant::now();
         let Some(request) = self.request(step, call, guild)? else {
+            self.history.record_applied(&step.target, &[]);
             self.writer.write([(nth, step, StepRecord::Applied(AppliedStep::default()))]).await?;
             return Ok(StepOutcome::Applied);
         };
+        let asked = call.request(guild, &self.journal)?.and_then(|request| request.body);
         let key = step.operation_key(self.wanted.guild, &self.writer.round_id());
         let (operation, ended) = self.queue().submit_and_wait(step.operation(), request, Some(key)).await?;
         match ended {
             OperationOutcome::Done(answer) => {
-                let answered = answer
-                    .as_deref()
-                    .and_then(|body| serde_json::from_str::<ResponseObject>(body.get()).ok());
-                let id = step.id.or(answered.map(|answered| answered.id));
-                if id.is_none() && matches!(step.target, StepTarget::Object(..)) {
-                    return Err(Error::NoId(step.target.clone()));
-                }
-                let channel = call.route.channel().and_then(|handle| handle.id(&self.journal).ok());
-                self.remember(step, id, channel);
-                let channel = self.channel_of(step);
-                let applied = AppliedStep { id, channel, operation: Some(&operation) };
-                self.writer.write([(nth, step, StepRecord::Applied(applied))]).await?;
-                self.report.count(step.action);
-                self.audit.add(step, id);
+                let submitted = SubmittedStep { nth, step, operation: &operation };
+                self.record_done(submitted, call, asked.as_ref(), answer.as_deref()).await?;
                 self.listener.on_event(&ProgressEvent::Applied { step, took: begun.elapsed() });
                 Ok(StepOutcome::Applied)
             }
-            OperationOutcome::Duplicate => {
-                Ok(StepOutcome::Outdated(format!("the {} was applied by an earlier plan", step.target)))
-            }
+            OperationOutcome::Duplicate => match self.history.record_duplicate(step) {
+                true => Ok(StepOutcome::Outdated(format!("{}: an earlier plan applied it", step.target))),
+                false => Ok(StepOutcome::Failed),
+            },
             OperationOutcome::Failed(fault) => {
-                let why = format!("{} ({})", fault.message, fault.class);
-                self.writer.write([(nth, step, StepRecord::Failed(&why, &operation))]).await?;
-                if fault.class == FaultClass::Conflict {
-                    self.uncertain_since = Some(Instant::now());
-                }
-                match fault.class {
-                    FaultClass::Conflict | FaultClass::NotFound => {
-                        Ok(StepOutcome::Outdated(format!("{}: {}", step.target, fault.message)))
-                    }
-                    _ => Err(Error::Step { target: step.target.clone(), fault }),
-                }
+                let submitted = SubmittedStep { nth, step, operation: &operation };
+                self.record_fault(submitted, fault, is_outdated).await
             }
             OperationOutcome::Canceled => Err(Error::Canceled(step.target.to_string())),
         }
+    }
+
+    /// Records a step that succeeded.
+    async fn record_done(
+        &mut self,
+        SubmittedStep { nth, step, operation }: SubmittedStep<'_>,
+        call: &PlannedCall,
+        asked: Option<&Value>,
+        answer: Option<&RawValue>,
+    ) -> Result<()> {
+        let answered = answer.and_then(|body| serde_json::from_str::<Value>(body.get()).ok());
+        let answered_id = || answered.as_ref()?.get("id")?.as_str()?.parse().ok();
+        let id = step.id.or_else(answered_id);
+        if id.is_none() && matches!(step.target, StepTarget::Object(..)) {
+            return Err(Error::NoId(step.target.clone()));
+        }
+        let unkept = match (asked, &answered) {
+            (Some(asked), Some(answered)) => plan::unkept_fields(asked, answered),
+            _ => Vec::new(),
+        };
+        self.history.record_applied(&step.target, &unkept);
+        if let StepTarget::Object(ObjectKind::Message, key) = &step.target {
+            self.written_messages.insert(key.clone());
+        }
+        let channel = call.route.channel().and_then(|handle| handle.id(&self.journal).ok());
+        self.remember(step, id, channel);
+        let channel = self.channel_of(step);
+        let applied = AppliedStep { id, channel, operation: Some(operation) };
+        self.writer.write([(nth, step, StepRecord::Applied(applied))]).await?;
+        self.report.count(step.action);
+        Ok(())
+    }
+
+    /// Records a step that failed.
+    async fn record_fault(
+        &mut self,
+        SubmittedStep { nth, step, operation }: SubmittedStep<'_>,
+        fault: Fault,
+        is_outdated: bool,
+    ) -> Result<StepOutcome> {
+        let why = format!("{} ({})", fault.message, fault.class);
+        self.writer.write([(nth, step, StepRecord::Failed(&why, Some(operation)))]).await?;
+        if fault.class == FaultClass::Conflict {
+            self.uncertain_since = Some(Instant::now());
+        }
+        // Every other call would wait for the token, and fail too.
+        if fault.class == FaultClass::Forbidden && fault.message.contains(" was answered 401") {
+            return Err(Error::Step { target: step.target.clone(), fault });
+        }
+        if self.history.record_fault(step, &fault, is_outdated) {
+            return Ok(StepOutcome::Outdated(format!("{}: {}", step.target, fault.message)));
+        }
+        self.listener.on_event(&ProgressEvent::Failed { step, because: &fault.message });
+        Ok(StepOutcome::Failed)
     }
 
     /// Builds the complete request of a step; `None` when nothing is left to do.
@@ -130,7 +181,7 @@ impl DeploymentRun<'_> {
 }
 
 /// Returns the position of a step in its plan.
-fn step_index(plan: &Plan, step: &PlanStep) -> u32 {
+pub(super) fn step_index(plan: &Plan, step: &PlanStep) -> u32 {
     let at = plan.steps.iter().position(|known| known.target == step.target).unwrap_or(plan.steps.len());
     u32::try_from(at).unwrap_or(u32::MAX)
 }

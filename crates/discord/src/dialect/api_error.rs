@@ -32,6 +32,11 @@ impl ApiError {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
+    /// Returns whether the body gives a reason.
+    pub(super) fn has_reason(&self) -> bool {
+        self.code > 0 || !self.message.is_empty()
+    }
+
     /// Returns whether the requested data is still being prepared, so that the call can be
     /// repeated.
     pub(super) const fn is_not_ready(&self) -> bool {

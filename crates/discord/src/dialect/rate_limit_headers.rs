@@ -87,7 +87,8 @@ impl TooManyRequests {
             Some("shared") => Scope::Shared,
             Some("global") => Scope::Global,
             _ if body.global || headers.contains_key("x-ratelimit-global") => Scope::Global,
-            _ if is_told => Scope::User,
+            // A ban comes from a proxy in front, which knows nothing of Discord's bodies.
+            _ if is_told || body.retry_after.is_some() => Scope::User,
             _ => Scope::Edge,
         };
         Self { scope, after: in_header.max(in_body) }
@@ -158,6 +159,7 @@ mod tests {
         assert_eq!(of(&[], r#"{"retry_after":1,"global":true}"#), (Scope::Global, Some(1_000)));
         assert_eq!(of(&[("retry-after", "66271")], "<html>"), (Scope::Edge, Some(66_271_000)));
         assert_eq!(of(&[], ""), (Scope::Edge, None));
+        assert_eq!(of(&[("retry-after", "3")], r#"{"retry_after":3}"#), (Scope::User, Some(3_000)));
         assert_eq!(of(&[user], r#"{"retry_after":-3}"#), (Scope::User, None));
         assert_eq!(of(&[user], r#"{"retry_after":1e300}"#).1, Some(RETRY_AFTER_MAX.as_millis()));
         assert_eq!(of(&[user, ("retry-after", "soon")], "{"), (Scope::User, None));

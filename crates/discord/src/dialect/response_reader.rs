@@ -20,8 +20,6 @@ const UNKNOWN_TOKEN: Duration = Duration::from_secs(15 * 60);
 const REFUSED_ADDRESS: Duration = Duration::from_secs(3_600);
 /// How long to wait for data that is not ready, when the response does not say.
 const NOT_READY: Duration = Duration::from_secs(5);
-/// Waits in headers are rounded up by less than this.
-const ROUNDED: Duration = Duration::from_secs(2);
 /// The assumed rate per second of a route that reports no limit: no less than all routes together
 /// may have.
 const UNLIMITED_PER_S: u64 = 50;
@@ -64,6 +62,7 @@ impl ResponseInterpreter for ResponseReader<'_> {
                 ..self.interpret_refusal(answer, asked, body, &told, verdict)
             },
             400..=499 => self.interpret_refusal(answer, asked, body, &told, verdict),
+            500..=599 => self.interpret_failure(answer, asked, body, &told, verdict),
             _ => self.interpret_usual(verdict, answer, &told),
         };
         if let Some(hash) = told.bucket {
@@ -129,6 +128,7 @@ impl ResponseReader<'_> {
         let mut sentence =
             format!("{asked} was answered {}: {}", answer.status, refused.describe(&self.route));
         let mut hints = self.header_hints(told);
+        hints.extend(self.refund_hidden());
         // A token in the path is another one: a webhook that is gone says nothing about the bot.
         if answer.status.as_u16() == 401 && !self.route.has_token {
             let minutes = UNKNOWN_TOKEN.as_secs() / 60;
@@ -138,6 +138,27 @@ impl ResponseReader<'_> {
         }
         let fault = Fault::new(refused.class().unwrap_or(by_status.class), format!("{sentence}."));
         Interpretation { verdict: Verdict::Rejected(fault), hints, is_invalid: false }
+    }
+
+    /// Interprets a server error: the reason in its body, if it has one, belongs to the message.
+    fn interpret_failure(
+        &self,
+        answer: &UpstreamResponse,
+        asked: &RequestSummary<'_>,
+        body: &[u8],
+        told: &RateLimitHeaders<'_>,
+        mut verdict: Verdict,
+    ) -> Interpretation {
+        let failure = ApiError::read(body);
+        if let (Verdict::Retry { fault, .. } | Verdict::Unknown(fault), true) =
+            (&mut verdict, failure.has_reason())
+        {
+            let reason = failure.describe(&self.route);
+            *fault = Fault::new(fault.class, format!("{asked} was answered {}: {reason}.", answer.status));
+        }
+        let mut hints = self.header_hints(told);
+        hints.extend(self.refund_hidden());
+        Interpretation { verdict, hints, is_invalid: false }
     }
 
     /// Interprets a 429: closes the limit that it is about, for as long as it says.
@@ -150,33 +171,29 @@ impl ResponseReader<'_> {
     ) -> Interpretation {
         let TooManyRequests { scope, mut after } =
             TooManyRequests::from_response(&answer.headers, body, answer.at);
-        let until = after.map(|after| answer.at.after(after));
-        // If the reported limit has something left, or resets much sooner, the limit that was hit
-        // is another one.
-        let sooner = until.zip(told.reset_at).is_some_and(|(until, reset)| until.since(reset) > ROUNDED);
-        let is_hidden = sooner || told.remaining.is_some_and(|left| left > 0);
-        let (limit, hints, whose) = match scope {
-            Scope::User if is_hidden => {
-                let limit = self.hidden.as_ref().unwrap_or(&self.limit);
-                (
-                    limit,
-                    exhausted_hints(self.hidden.clone(), until, None),
-                    "a limit that Discord does not announce",
-                )
+        let until = after.map(|after| answer.at.after(after)).or(told.reset_at);
+        // If the reported limit has something left, the limit that was hit is another one.
+        let is_hidden = told.remaining.is_some_and(|left| left > 0);
+        let (limit, hints, whose) = match (scope, &self.hidden) {
+            (Scope::User, Some(hidden)) if is_hidden => {
+                (hidden, self.refund_hidden(), "a limit that Discord does not announce")
             }
-            Scope::User => {
+            // Whatever its headers say of it: the routes that share it wait too.
+            (Scope::User, _) => {
                 let bucket = told.bucket.map(|hash| self.dialect.bucket_limit(hash, &self.route.major));
                 let limits = [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten();
                 let mut hints: Vec<_> =
-                    limits.flat_map(|limit| exhausted_hints(Some(limit), until, told.limit)).collect();
+                    limits.map(|limit| exhausted_hint(limit, until, told.limit)).collect();
                 hints.extend(self.refund_hidden());
                 (&self.limit, hints, "the limit of its route")
             }
             // Responses to interactions are not counted there, and wait on their own.
-            Scope::Global if self.route.is_interaction => (&self.limit, Vec::new(), "the limit on all calls"),
-            Scope::Global => (&self.dialect.global, self.refund_hidden(), "the limit on all calls"),
-            Scope::Shared => (&self.limit, self.refund_hidden(), "a limit that others share"),
-            Scope::Edge => {
+            (Scope::Global, _) if self.route.is_interaction => {
+                (&self.limit, Vec::new(), "the limit on all calls")
+            }
+            (Scope::Global, _) => (&self.dialect.global, self.refund_hidden(), "the limit on all calls"),
+            (Scope::Shared, _) => (&self.limit, self.refund_hidden(), "a limit that others share"),
+            (Scope::Edge, _) => {
                 after = after.or(Some(REFUSED_ADDRESS));
                 tracing::error!(upstream = %self.dialect.gate, "Discord's address refuses every call");
                 (&self.dialect.gate, self.refund_hidden(), "a ban of this address")
@@ -192,26 +209,19 @@ impl ResponseReader<'_> {
         Interpretation { verdict, hints, is_invalid: scope != Scope::Shared }
     }
 
-    /// Refunds the hidden limit: a call that was refused for another reason has not counted against
-    /// it.
+    /// Refunds the hidden limit: a call that was refused for another reason, or failed, has not
+    /// counted against it.
     fn refund_hidden(&self) -> Vec<Hint> {
         let hint = |limit| Hint { limit, spent: Some(0), ..Hint::default() };
         self.hidden.clone().map(hint).into_iter().collect()
     }
 }
 
-/// Returns hints that nothing is left of a window until then, and that the refused call took
+/// Returns the hint that nothing is left of a window until then, and that the refused call took
 /// nothing.
-fn exhausted_hints(limit: Option<Arc<str>>, until: Option<Time>, capacity: Option<u64>) -> Vec<Hint> {
-    let hint = |limit| Hint {
-        limit,
-        remaining: until.map(|_| 0),
-        capacity,
-        reset_at: until,
-        spent: Some(0),
-        ..Hint::default()
-    };
-    limit.map(hint).into_iter().collect()
+fn exhausted_hint(limit: Arc<str>, until: Option<Time>, capacity: Option<u64>) -> Hint {
+    let remaining = until.map(|_| 0);
+    Hint { limit, remaining, capacity, reset_at: until, spent: Some(0), ..Hint::default() }
 }
 
 /// Returns a hint that closes a limit until then, whatever becomes of the call.

@@ -194,7 +194,9 @@ fn lim_12_every_answer_has_its_meaning() {
     ];
     let hidden = [user, LIMITED[0], LIMITED[1], LIMITED[2], ("retry-after", "2")];
     let global = [("x-ratelimit-scope", "global"), ("x-ratelimit-global", "true"), ("retry-after", "1")];
-    let table: [AnswerCase<'_>; 15] = [
+    let empty =
+        [user, LIMITED[0], ("x-ratelimit-remaining", "0"), LIMITED[2], LIMITED[3], ("retry-after", "9")];
+    let table: [AnswerCase<'_>; 17] = [
         ("done", 200, &LIMITED, "{}"),
         ("done, nothing told", 204, &[], ""),
         ("not ready", 202, &[], r#"{"code":110000,"message":"Index not yet available","retry_after":3}"#),
@@ -210,6 +212,13 @@ fn lim_12_every_answer_has_its_meaning() {
         ("permission", 403, &LIMITED, r#"{"code":50013,"message":"Missing Permissions"}"#),
         ("gone", 404, &LIMITED, r#"{"code":10003,"message":"Unknown Channel"}"#),
         ("broken", 502, &[], "<html>"),
+        (
+            "broken, with a reason",
+            500,
+            &LIMITED,
+            r#"{"code":7,"message":"cannot read properties of undefined"}"#,
+        ),
+        ("longer than its reset", 429, &empty, "{}"),
     ];
     let told = table.map(|(name, status, headers, body)| {
         let rename = request(Method::Patch, "/channels/7", r#"{"name":"a"}"#);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::StepTarget;
+use crate::permission::Permissions;
 use crate::{Id, ObjectKey, ObjectKind};
 
 /// A conflict that stops a deployment.
@@ -37,6 +38,27 @@ pub enum Conflict {
         /// How many are allowed.
         most: usize,
     },
+    /// The bot lacks a permission.
+    MissingPermission {
+        /// The permission.
+        permission: Permissions,
+        /// How many steps need it.
+        steps: usize,
+        /// The first of them.
+        first: StepTarget,
+    },
+    /// A role is not below the bot's own, so the bot cannot change it.
+    RoleAboveBot {
+        /// The role's key.
+        key: ObjectKey,
+        /// The role.
+        id: Id,
+    },
+    /// Channels need the community features, which the guild does not have.
+    NoCommunity {
+        /// Their keys.
+        channels: Vec<ObjectKey>,
+    },
 }
 
 impl Conflict {
@@ -69,6 +91,22 @@ impl fmt::Display for Conflict {
             ),
             Self::NoRoom { what, would_be, most } => {
                 write!(f, "there would be {would_be} {what}; Discord allows {most}.")
+            }
+            Self::MissingPermission { permission, steps, first } => write!(
+                f,
+                "the bot lacks {permission}, which {steps} steps need, such as the {first}. Grant it to the bot's role."
+            ),
+            Self::RoleAboveBot { key, id } => write!(
+                f,
+                "the role {key} ({id}) is not below the bot's own role, so the bot cannot change it. Move the bot's role up."
+            ),
+            Self::NoCommunity { channels } => {
+                let keys: Vec<_> = channels.iter().map(ObjectKey::as_str).collect();
+                write!(
+                    f,
+                    "announcement, stage and forum channels need the community features, which the guild does not have: {}. Enable Community in the guild's settings.",
+                    keys.join(", ")
+                )
             }
         }
     }

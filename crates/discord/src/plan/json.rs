@@ -1,11 +1,18 @@
 //! JSON output of a plan and its estimate, for scripts.
 
 use serde_json::{Value, json};
+use tidegate_core::fingerprint::{Fingerprint, hex};
 
 use super::step::PlanStep;
 use super::{Conflict, Estimate, Plan, WARNING};
 
 impl Plan {
+    /// Returns a digest of the plan: another one means that something else would be done.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        hex(&Fingerprint::of("discord plan").part(self.to_json().to_string().as_bytes()).finish()[..16])
+    }
+
     /// Converts the plan to JSON. Ids that are not known yet are written as `<role mods>`.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -62,6 +69,15 @@ fn conflict_json(conflict: &Conflict) -> Value {
         }
         Conflict::NoRoom { what, would_be, most } => {
             json!({"what": "no_room", "of": what, "would_be": would_be, "most": most, "message": message})
+        }
+        Conflict::MissingPermission { permission, steps, .. } => {
+            json!({"what": "missing_permission", "permission": permission.to_string(), "steps": steps, "message": message})
+        }
+        Conflict::RoleAboveBot { key, id } => {
+            json!({"what": "role_above_bot", "kind": "role", "key": key, "ids": [id], "message": message})
+        }
+        Conflict::NoCommunity { channels } => {
+            json!({"what": "no_community", "channels": channels, "message": message})
         }
     }
 }

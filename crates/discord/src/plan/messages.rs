@@ -17,24 +17,25 @@ use crate::guild::{self, Guild};
 use crate::journal::{GuildJournal, GuildJournalEntry};
 use crate::name;
 use crate::template::{MessageSpec, Template};
-use crate::{Id, ObjectKind};
+use crate::{Id, ObjectKey, ObjectKind};
 
-/// Returns the channels whose messages a plan has to read. By default those with messages that the
-/// journal does not settle; with `all` every channel that holds a message, so that one deleted by
-/// hand is noticed too.
+/// Returns the channels whose messages a plan has to read: those of messages that the journal does
+/// not settle, and those of the messages that `reads` selects, so that one deleted by hand is
+/// noticed too.
 #[must_use]
 pub fn channels_to_read(
     template: &Template,
     guild: &Guild,
     journal: &GuildJournal,
-    all: bool,
+    reads: impl Fn(&ObjectKey) -> bool,
 ) -> BTreeSet<Id> {
     let (matches, _) = Matches::find(template, guild, journal);
     let unsure = |message: &&MessageSpec| {
         let entry = journal.get(ObjectKind::Message, &message.key);
         let channel = matches.id(ObjectKind::Channel, &message.channel);
         let right = fingerprint::message(template, message);
-        all || entry.is_none_or(|entry| entry.fingerprint != right || entry.channel != channel)
+        reads(&message.key)
+            || entry.is_none_or(|entry| entry.fingerprint != right || entry.channel != channel)
     };
     let unsure = template.messages.iter().filter(unsure);
     unsure.filter_map(|message| matches.id(ObjectKind::Channel, &message.channel)).collect()

@@ -9,7 +9,8 @@ use super::step::{Action, PlanStep, StepTarget};
 use super::wire::{ObjectRef, UnresolvedJson};
 use crate::{ObjectKey, ObjectKind};
 
-/// The lanes that take turns. Removals come last: nothing is removed before its replacement exists.
+/// The lanes that take turns. Removals come last: nothing is removed before its replacement exists,
+/// unless there is no room for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lane {
     Roles,
@@ -33,13 +34,18 @@ fn lane(step: &PlanStep) -> Lane {
 
 /// Returns the indices of the steps that make a call, without order steps: those run once every
 /// object exists.
-pub(super) fn order(steps: &[PlanStep]) -> Vec<usize> {
+pub(super) fn order(steps: &[PlanStep], prunes_first: bool) -> Vec<usize> {
     let carried = |step: &PlanStep| step.call.is_some() && step.action != Action::Order;
     let mut waiting: Vec<usize> = (0..steps.len()).filter(|at| carried(&steps[*at])).collect();
     // An object that no step creates exists already, or never will: neither is waited for.
     let mut unmade: BTreeSet<(ObjectKind, &ObjectKey)> =
         waiting.iter().filter_map(|at| created_object(&steps[*at])).collect();
     let mut order = Vec::with_capacity(waiting.len());
+    if prunes_first {
+        let is_removal = |at: &usize| lane(&steps[*at]) == Lane::Removals;
+        let (removals, others) = waiting.into_iter().partition(is_removal);
+        (order, waiting) = (removals, others);
+    }
     while !waiting.is_empty() {
         let before = order.len();
         for turn in IN_TURNS {
@@ -72,13 +78,16 @@ fn created_object(step: &PlanStep) -> Option<(ObjectKind, &ObjectKey)> {
 }
 
 /// Yields the objects that must exist before a call.
-fn dependencies(call: &PlannedCall) -> impl Iterator<Item = (ObjectKind, &ObjectKey)> {
+pub(super) fn dependencies(call: &PlannedCall) -> impl Iterator<Item = (ObjectKind, &ObjectKey)> {
     let mut handles = Vec::new();
     if let GuildRoute::MessageCreate(channel) = &call.route {
         handles.push(channel);
     }
-    if let CallBody::Fields(wire) = &call.body {
-        collect_refs(wire, &mut handles);
+    match &call.body {
+        CallBody::None => {}
+        CallBody::Fields(wire) => collect_refs(wire, &mut handles),
+        CallBody::Roles(roles) => handles.extend(roles),
+        CallBody::Channels(lists) => handles.extend(lists.iter().flatten()),
     }
     handles.into_iter().filter_map(|handle| match handle {
         ObjectRef::Known(_) => None,

@@ -40,8 +40,8 @@ async fn lim_12_a_global_429_is_waited_out() {
     assert_eq!((stats.all.throttled, stats.all.duplicates, stats.all.writes), (1, 0, 14), "{stats:?}");
 }
 
-/// OPS-10: a missing permission stops the deployment, and the error names it; once it is granted,
-/// the next run resumes.
+/// OPS-10, OPS-19: missing permissions stop the deployment before the first write, and the error names
+/// all of them; once they are granted, the next run applies everything.
 #[tokio::test]
 async fn ops_10_a_missing_permission_is_told() {
     let sim = wide().await;
@@ -51,10 +51,17 @@ async fn ops_10_a_missing_permission_is_told() {
     let only = |bits: &str| json!({"bot_permissions": bits});
     ask(&address, reqwest::Method::POST, &format!("/guilds/{GUILD}"), Some(only("1024"))).await;
     let error = node.apply(SMALL).await.unwrap_err();
-    assert!(matches!(error, Error::Step { .. }), "{error}");
     let text = error.to_string();
-    assert!(text.to_lowercase().contains("permission"), "{text}");
+    assert!(matches!(error, Error::Conflicts(_)), "{text}");
+    for permission in ["MANAGE_ROLES", "MANAGE_CHANNELS", "KICK_MEMBERS"] {
+        assert!(text.contains(&format!("the bot lacks {permission}, which ")), "{text}");
+    }
     assert!(!text.contains("hunter2"));
+    assert_eq!(sim.stats().all.writes, 0);
+    let skipping = wanted(SMALL).with_skip_preflight(true);
+    let error = node.deployer.apply(&skipping, &NoopListener).await.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Incomplete { .. }) && text.contains("it needs Manage Roles"), "{text}");
     ask(&address, reqwest::Method::POST, &format!("/guilds/{GUILD}"), Some(only("8"))).await;
     let report = node.apply(SMALL).await.unwrap();
     assert_eq!(report.created, 14, "{report:?}");

@@ -63,7 +63,8 @@ async fn ops_20_a_deleted_message_is_posted_once() {
         .unwrap();
     let (channel, id) = (hours["channel_id"].as_str().unwrap(), hours["id"].as_str().unwrap());
     by_hand(&address, "DELETE", &format!("/channels/{channel}/messages/{id}"), json!({})).await;
-    let unseen = node.apply(SMALL).await.unwrap();
+    let trusting = crate::world::wanted(SMALL).with_trust_journal(true);
+    let unseen = node.deployer.apply(&trusting, &tidegate_discord::deploy::NoopListener).await.unwrap();
     assert_eq!(unseen.writes(), 0, "the journal is believed about messages: {unseen:?}");
     let plan = node.plan(SMALL).await;
     assert_eq!(plan.writes().count(), 1, "{plan}");
@@ -150,6 +151,24 @@ async fn ops_20_an_edited_message_is_put_right() {
     let report = node.apply(SMALL).await.unwrap();
     assert_eq!((report.created, report.updated), (0, 1), "{report:?}");
     assert!(node.plan(SMALL).await.is_empty());
+    assert_eq!(sim.stats().all.objects["messages"], 2);
+}
+
+/// OPS-20: a run notices by itself that a message was deleted or edited by hand, unless it is told to
+/// believe the journal.
+#[tokio::test]
+async fn ops_20_apply_notices_a_deleted_message() {
+    let (sim, address, node) = deployed().await;
+    let (channel, id) = message_of(&address, "weekdays").await;
+    by_hand(&address, "DELETE", &format!("/channels/{channel}/messages/{id}"), json!({})).await;
+    let (channel, id) = message_of(&address, "Welcome").await;
+    let path = format!("/channels/{channel}/messages/{id}");
+    by_hand(&address, "PATCH", &path, json!({"content": "edited, and the marker is gone"})).await;
+    let trusting = crate::world::wanted(SMALL).with_trust_journal(true);
+    let trusting = node.deployer.apply(&trusting, &tidegate_discord::deploy::NoopListener).await.unwrap();
+    assert_eq!(trusting.writes(), 0, "{trusting:?}");
+    let report = node.apply(SMALL).await.unwrap();
+    assert_eq!((report.created, report.updated), (1, 1), "{report:?}");
     assert_eq!(sim.stats().all.objects["messages"], 2);
 }
 

@@ -4,7 +4,10 @@
 
 mod crash;
 mod faults;
+mod foreign;
 mod hand;
 mod plain;
+mod random;
+mod strange;
 mod together;
 mod world;

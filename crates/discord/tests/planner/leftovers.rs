@@ -35,6 +35,29 @@ fn ops_19_only_prune_removes() {
     assert!(again.is_empty() && again.leftovers.is_empty(), "{again}");
 }
 
+/// OPS-19: where there is no room for the new objects otherwise, the old ones are removed first; and
+/// what they leave is counted.
+#[test]
+fn ops_19_prune_makes_room() {
+    let (mut world, mut template) = deployed();
+    while world.guild.roles.len() < 250 {
+        let stranger = tidegate_discord::guild::Role {
+            id: tidegate_discord::Id(1_000_000 + world.guild.roles.len() as u64),
+            name: "a stranger's".to_owned(),
+            ..world.guild.roles[0].clone()
+        };
+        world.guild.roles.push(stranger);
+    }
+    let guest = template.roles.iter_mut().find(|role| role.key.as_str() == "guest").unwrap();
+    guest.key = tidegate_discord::ObjectKey::new("visitor").unwrap();
+    let kept = Plan::make(&template, &world.guild, &world.journal, Options::default());
+    assert_eq!(kept.conflicts.len(), 1, "{kept}");
+    let pruned = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });
+    assert!(pruned.conflicts.is_empty(), "{pruned}");
+    let actions: Vec<_> = pruned.scheduled_steps().iter().map(|step| step.action).collect();
+    assert_eq!(actions, [Action::Remove, Action::Create]);
+}
+
 /// OPS-19: prune without a journal knows roles and categories by their prefix, and leaves channels
 /// alone: a name alone does not prove whose they are.
 #[test]

@@ -10,3 +10,4 @@ mod generator;
 mod golden;
 mod invariants;
 mod leftovers;
+mod preflight;

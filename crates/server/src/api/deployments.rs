@@ -61,7 +61,7 @@ fn plan_json(planned: &PlanPreview) -> Value {
     let lines: Vec<String> = plan.lines().iter().map(ToString::to_string).collect();
     let text = if plan.is_empty() { String::new() } else { estimate.to_string() };
     let notes: Vec<&str> = text.lines().collect();
-    json!({ "plan": plan.to_json(), "estimate": estimate.to_json(), "lines": lines, "notes": notes })
+    json!({ "plan": plan.to_json(), "estimate": estimate.to_json(), "lines": lines, "notes": notes, "digest": plan.digest() })
 }
 
 fn check_upstream(house: &ServerState, wanted: &DeployRequest) -> Result<(), Error> {

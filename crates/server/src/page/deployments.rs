@@ -98,6 +98,7 @@ fn content(one: &Deployment, steps: &[DeploymentStep], now: Time) -> Markup {
                 dt { "Ended" } dd { (Timestamp(one.updated_at)) " (" (ago(one.updated_at, now)) " ago)" }
             }
             dt { "Plans" } dd { (one.round) }
+            dt { "Warning" } dd { (tidegate_discord::plan::WARNING) }
             dt { "Steps" } dd { (number(steps.len())) ", " a href={ "/v1/deployments/" (one.id) } { "as JSON" } }
         }
         @if !steps.is_empty() { section { (table(steps)) } }

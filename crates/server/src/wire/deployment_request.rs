@@ -8,7 +8,17 @@ use super::field::Field;
 use super::object::{self, Fields};
 use crate::error::{Error, ErrorCode, Result};
 
-const NAMES: [&str; 7] = ["guild", "upstream", "template", "prune", "verify", "audit_channel", "dry_run"];
+const NAMES: [&str; 9] = [
+    "guild",
+    "upstream",
+    "template",
+    "prune",
+    "trust_journal",
+    "skip_preflight",
+    "audit_channel",
+    "dry_run",
+    "plan_digest",
+];
 /// The file name of a received template in messages.
 const FILE: &str = "template";
 
@@ -28,7 +38,8 @@ pub(crate) fn read(body: &[u8]) -> Result<DeploymentRequest> {
     let mut fields = NAMES.iter().zip(values).map(|(name, raw)| Field { name, raw });
     let mut next = || fields.next().unwrap_or(Field { name: "", raw: None });
     let (guild, upstream, template) = (next(), next(), next());
-    let (prune, verify, audit_channel, dry_run) = (next(), next(), next(), next());
+    let (prune, trust_journal, skip_preflight) = (next(), next(), next());
+    let (audit_channel, dry_run, plan_digest) = (next(), next(), next());
     let guild = guild.required_text().and_then(|text| parse_discord_id(guild.name, &text)).map(Some);
     let audit_channel = audit_channel
         .text()
@@ -38,7 +49,9 @@ pub(crate) fn read(body: &[u8]) -> Result<DeploymentRequest> {
         .with_upstream(problems.check(upstream.required_text()))
         .with_file(FILE)
         .with_prune(problems.check(prune.flag()).unwrap_or(false))
-        .with_verify(problems.check(verify.flag()).unwrap_or(false))
+        .with_trust_journal(problems.check(trust_journal.flag()).unwrap_or(false))
+        .with_skip_preflight(problems.check(skip_preflight.flag()).unwrap_or(false))
+        .with_plan_digest(problems.check(plan_digest.text()))
         .with_audit_channel(audit_channel);
     let dry_run = problems.check(dry_run.flag()).unwrap_or(false);
     problems.finish()?;
@@ -68,8 +81,11 @@ mod tests {
     #[test]
     fn what_is_left_out_is_off() {
         let asked = read(br#"{"guild":"7","upstream":"discord","template":"roles: []"}"#).unwrap();
-        let DeployRequest { guild, prune, verify, audit_channel, .. } = asked.wanted;
-        assert_eq!((guild, prune, verify, audit_channel, asked.dry_run), (Id(7), false, false, None, false));
+        let DeployRequest { guild, prune, trust_journal, audit_channel, .. } = asked.wanted;
+        assert_eq!(
+            (guild, prune, trust_journal, audit_channel, asked.dry_run),
+            (Id(7), false, false, None, false)
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! An operator's request about a limit: other figures, the configured ones again, or to open it.
 
 use std::fmt;
+use std::time::Duration;
 
 use tidegate_core::bounds::TOKENS_MAX;
 use tidegate_core::bucket::default_margin;
@@ -11,7 +12,10 @@ use super::field::Field;
 use super::object::{Fields, missing, read};
 use crate::error::{Error, ErrorCode, Result};
 
-const NAMES: [&str; 5] = ["capacity", "refill_per_s", "at_once", "open", "reset"];
+const NAMES: [&str; 6] = ["capacity", "refill_per_s", "period_ms", "at_once", "open", "reset"];
+
+/// The longest period of a window: a year.
+const PERIOD_MAX_MS: u64 = 366 * 86_400_000;
 
 /// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +34,11 @@ impl fmt::Display for LimitRequest {
                 write!(f, "capacity {}, refill_per_s {}", tokens(capacity), tokens(refill_per_s))
             }
             Self::Set(LimitShape::Cap { at_once }) => write!(f, "at_once {at_once}"),
-            // These cannot be requested.
-            Self::Set(LimitShape::Window { .. } | LimitShape::Gate) => f.write_str("another shape"),
+            Self::Set(LimitShape::Window { limit, period }) => {
+                write!(f, "capacity {}, period_ms {}", tokens(limit), period.as_millis())
+            }
+            // This cannot be requested.
+            Self::Set(LimitShape::Gate) => f.write_str("another shape"),
             Self::Open => f.write_str("open"),
             Self::Reset => f.write_str("as configured"),
         }
@@ -44,24 +51,31 @@ pub(crate) fn parse_limit_request(body: &[u8]) -> Result<LimitRequest> {
     let most = TOKENS_MAX as f64;
     let capacity = problems.check(field(0).figure(1.0..=most));
     let refill = problems.check(field(1).figure(0.000_001..=most));
-    let at_once = problems.check(field(2).integer(1..=u64::from(u32::MAX)));
-    let [open, reset] = [3, 4].map(|place| problems.check(field(place).flag()));
+    let period = problems.check(field(2).integer(0..=PERIOD_MAX_MS)).map(Duration::from_millis);
+    let at_once = problems.check(field(3).integer(1..=u64::from(u32::MAX)));
+    let [open, reset] = [4, 5].map(|place| problems.check(field(place).flag()));
     problems.finish()?;
-    match (capacity, refill, at_once, open, reset) {
-        (Some(capacity), Some(refill), None, None, None) => {
+    match (capacity, refill, period, at_once, open, reset) {
+        (Some(capacity), Some(refill), None, None, None, None) => {
             let (capacity, refill_per_s) = (to_micro(capacity), to_micro(refill));
             let margin = default_margin(capacity, refill_per_s);
             Ok(LimitRequest::Set(LimitShape::Drip { capacity, refill_per_s, margin }))
         }
-        (None, None, Some(at_once), None, None) => {
+        (Some(capacity), None, Some(period), None, None, None) => {
+            Ok(LimitRequest::Set(LimitShape::Window { limit: to_micro(capacity), period }))
+        }
+        (None, None, None, Some(at_once), None, None) => {
             Ok(LimitRequest::Set(LimitShape::Cap { at_once: u32::try_from(at_once).unwrap_or(u32::MAX) }))
         }
-        (None, None, None, Some(true), None) => Ok(LimitRequest::Open),
-        (None, None, None, None, Some(true)) => Ok(LimitRequest::Reset),
-        (Some(_), None, None, None, None) => Err(missing("refill_per_s")),
-        (None, Some(_), None, None, None) => Err(missing("capacity")),
+        (None, None, None, None, Some(true), None) => Ok(LimitRequest::Open),
+        (None, None, None, None, None, Some(true)) => Ok(LimitRequest::Reset),
+        (Some(_), None, None, None, None, None) => Err(missing("refill_per_s")),
+        (None, Some(_), None, None, None, None) | (None, None, Some(_), None, None, None) => {
+            Err(missing("capacity"))
+        }
         _ => {
-            let message = "Send capacity and refill_per_s, or at_once, or open: true, or reset: true.";
+            let message =
+                "Send capacity with refill_per_s or period_ms, or at_once, or open: true, or reset: true.";
             Err(Error::new(ErrorCode::Malformed, message).field("capacity"))
         }
     }
@@ -87,6 +101,11 @@ mod tests {
             parse_limit_request(br#"{"at_once":3}"#),
             Ok(LimitRequest::Set(LimitShape::Cap { at_once: 3 }))
         );
+        let window = LimitShape::Window { limit: 40_000_000, period: Duration::from_secs(9) };
+        assert_eq!(
+            parse_limit_request(br#"{"capacity":40,"period_ms":9000}"#),
+            Ok(LimitRequest::Set(window))
+        );
         assert_eq!(parse_limit_request(br#"{"open":true}"#), Ok(LimitRequest::Open));
         assert_eq!(parse_limit_request(br#"{"reset":true}"#), Ok(LimitRequest::Reset));
         let told = |body: &[u8]| parse_limit_request(body).unwrap().to_string();
@@ -95,6 +114,8 @@ mod tests {
         let table = [
             (&br#"{"capacity":40}"#[..], "refill_per_s"),
             (br#"{"refill_per_s":40}"#, "capacity"),
+            (br#"{"period_ms":40}"#, "capacity"),
+            (br#"{"capacity":4,"refill_per_s":2,"period_ms":40}"#, "capacity"),
             (br#"{"capacity":0,"refill_per_s":2}"#, "capacity"),
             (br#"{"capacity":4,"refill_per_s":-2}"#, "refill_per_s"),
             (br#"{"capacity":1e300,"refill_per_s":2}"#, "capacity"),

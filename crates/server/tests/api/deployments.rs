@@ -166,6 +166,7 @@ async fn page_shows(world: &World, done: &Value) {
         assert!(html.contains(&format!("{kind} {key}</th>")), "{kind} {key}: {html}");
     }
     assert!(!html.contains("Руководитель"), "a template is not shown: {html}");
+    assert!(html.contains("Do not rename managed objects"), "OPS-16: {html}");
     let (status, html) = world.page("/deployments/%3Cb%3E").await;
     assert!(status == 404 && html.contains("TG0029") && !html.contains("<b>"), "{status} {html}");
 }

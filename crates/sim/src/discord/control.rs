@@ -17,8 +17,8 @@ use super::sim_state::DiscordSimState;
 use super::snowflake;
 use crate::server::json as answer;
 
-const KNOWN: &str = "there are GET stats, log, limits, stop and guilds/{id}; POST limits, global, shared, reset, stop, \
-clock and guilds/{id}; DELETE stop; and any route of the API under hand/";
+const KNOWN: &str = "there are GET stats, log, limits, quirks, stop and guilds/{id}; POST limits, quirks, global, \
+shared, reset, stop, clock and guilds/{id}; DELETE stop; and any route of the API under hand/";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +75,7 @@ fn handle(world: &mut DiscordSimState, request: &Request<Bytes>, path: &str, now
     match (request.method(), path) {
         (&Method::GET, "stats") => quiet(json!(world.stats())),
         (&Method::GET, "limits") => quiet(json!(world.limits)),
+        (&Method::GET, "quirks") => quiet(json!(world.quirks)),
         (&Method::GET, "stop") => quiet(json!(world.stop)),
         (&Method::GET, "log") => {
             let after = request.uri().query().and_then(|query| query.strip_prefix("after="));
@@ -84,6 +85,10 @@ fn handle(world: &mut DiscordSimState, request: &Request<Bytes>, path: &str, now
         (&Method::POST, "limits") => {
             world.limits = world.limits.with(&read(request)?).map_err(bad_request)?;
             quiet(json!(world.limits))
+        }
+        (&Method::POST, "quirks") => {
+            world.quirks = read(request)?;
+            quiet(json!(world.quirks))
         }
         (&Method::POST, "global") => {
             let DurationBody { for_ms } = read(request)?;

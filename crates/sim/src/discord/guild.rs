@@ -68,6 +68,8 @@ pub struct Guild {
     pub renames: HashMap<u64, WindowCounter>,
     /// Created roles.
     pub role_creates: WindowCounter,
+    /// Whether it has the community features.
+    pub has_community: bool,
 }
 
 /// The number of objects in a guild.
@@ -96,17 +98,19 @@ impl Guild {
             nonces: Nonces::default(),
             renames: HashMap::new(),
             role_creates: WindowCounter::default(),
+            has_community: true,
         }
     }
 
-    /// Adds a bot with its own role, above all others; once.
-    pub fn join(&mut self, bot: u64, ids: &mut SnowflakeGenerator, now: Time) {
+    /// Adds a bot with its own role, above all others, an administrator unless its permissions are
+    /// given; once.
+    pub fn join(&mut self, bot: u64, ids: &mut SnowflakeGenerator, now: Time, permissions: Option<u64>) {
         if self.bots.contains_key(&bot) {
             return;
         }
         let id = ids.next(now);
         let top = self.roles.values().map(|role| role.position).max().unwrap_or(0) + 1;
-        let mut role = Role::new(id, &bot_name(bot), top, ADMINISTRATOR);
+        let mut role = Role::new(id, &bot_name(bot), top, permissions.unwrap_or(ADMINISTRATOR));
         role.bot = Some(bot);
         self.roles.insert(id, role);
         self.bots.insert(bot, id);
@@ -168,6 +172,7 @@ impl Guild {
     /// Returns it as `GET /guilds/{guild}` shows it.
     #[must_use]
     pub fn json(&self) -> Value {
+        let features: &[&str] = if self.has_community { &["COMMUNITY", "NEWS"] } else { &[] };
         json!({
             "id": self.id.to_string(), "name": format!("Guild {}", self.id), "icon": null, "description": null,
             "splash": null, "discovery_splash": null, "banner": null, "owner_id": SOMEBODY.to_string(),
@@ -180,7 +185,7 @@ impl Guild {
             "premium_subscription_count": 0, "preferred_locale": "en-US", "rules_channel_id": null,
             "safety_alerts_channel_id": null, "public_updates_channel_id": null, "hub_type": null,
             "premium_progress_bar_enabled": false, "nsfw": false, "nsfw_level": 0, "emojis": [],
-            "stickers": [], "features": [], "incidents_data": null,
+            "stickers": [], "features": features, "incidents_data": null,
         })
     }
 

@@ -45,6 +45,8 @@ pub struct RateLimiter {
     globals: HashMap<u64, WindowCounter>,
     closed_until: Time,
     shared: HashMap<&'static str, Time>,
+    /// Routes closed for longer than their windows last.
+    closed_routes: HashMap<(u64, &'static str, u64), Time>,
     invalid: HashMap<IpAddr, WindowCounter>,
     banned: HashMap<IpAddr, Time>,
 }
@@ -79,6 +81,11 @@ impl RateLimiter {
         }
         let window = self.windows.entry((bot, limit, target.major())).or_default();
         let ruling = window.take(limits.of(limit), now);
+        let closed = self.closed_routes.get(&(bot, limit, target.major()));
+        let closed = closed.map_or(Duration::ZERO, |until| until.since(now));
+        if !closed.is_zero() {
+            return Err(LimitExceeded { scope: LimitScope::User, wait: closed, decision: Some(ruling) });
+        }
         let shared = self.shared.get(limit).map_or(Duration::ZERO, |until| until.since(now));
         if !ruling.allowed {
             return Err(LimitExceeded {
@@ -96,6 +103,23 @@ impl RateLimiter {
     /// Refuses all calls until then.
     pub fn close(&mut self, until: Time) {
         self.closed_until = until;
+    }
+
+    /// Closes a route for longer than its window lasts; returns for how long.
+    pub fn close_route(
+        &mut self,
+        bot: u64,
+        target: &RouteTarget,
+        wait: Duration,
+        longer: Duration,
+        now: Time,
+    ) -> Duration {
+        let Some(limit) = target.route.limit.filter(|_| !longer.is_zero()) else { return wait };
+        let until = self.closed_routes.entry((bot, limit, target.major())).or_default();
+        if *until <= now {
+            *until = now.after(wait.saturating_add(longer));
+        }
+        until.since(now)
     }
 
     /// Marks a limit as spent by others until then.

@@ -2,6 +2,7 @@
 //! same seed have the same results.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use super::fault_switch::FaultSwitch;
 use super::guild::{Actor, Guild, GuildCall};
 use super::limits::DiscordLimits;
 use super::log::{GuildWrite, GuildWriteLog};
+use super::quirks::DiscordQuirks;
 use super::rate_limiter::{LimitExceeded, LimitScope, RateLimiter};
 use super::refusal::{CompletedCall, DiscordErrorCode, DiscordRefusal, status_body};
 use super::request::DiscordRequest;
@@ -45,6 +47,8 @@ pub struct DiscordSimState {
     pub limiter: RateLimiter,
     /// The injected fault.
     pub stop: FaultSwitch,
+    /// How it differs from Discord.
+    pub quirks: DiscordQuirks,
     guilds: BTreeMap<u64, Guild>,
     /// The guild of each channel that ever existed.
     places: HashMap<u64, u64>,
@@ -65,6 +69,7 @@ impl DiscordSimState {
             limits: options.limits.clone(),
             limiter: RateLimiter::default(),
             stop: FaultSwitch::default(),
+            quirks: options.quirks.clone(),
             guilds: BTreeMap::new(),
             places: HashMap::new(),
             ids: SnowflakeGenerator::default(),
@@ -108,11 +113,15 @@ impl DiscordSimState {
         let bot = if let Actor::Bot(bot) = actor { bot } else { 0 };
         let ruling = match self.limiter.admit(bot, &target, &self.limits, now) {
             Ok(ruling) => ruling,
-            Err(limited) => {
+            Err(mut limited) => {
+                if limited.scope == LimitScope::User {
+                    let longer = Duration::from_millis(self.quirks.longer_wait_ms);
+                    limited.wait = self.limiter.close_route(bot, &target, limited.wait, longer, now);
+                }
                 let (name, is_shared) = (scope_name(limited.scope), limited.scope == LimitScope::Shared);
                 self.stats.throttle(target.name(), name);
-                let answer =
-                    DiscordResponse::limited(&limited).with_limit_headers(limited.decision, hash, now);
+                let reported = self.quirks.reported(limited.decision);
+                let answer = DiscordResponse::limited(&limited).with_limit_headers(reported, hash, now);
                 return (DiscordSimOutcome::Answer(answer), is_shared);
             }
         };
@@ -136,7 +145,8 @@ impl DiscordSimState {
             self.stats.faults += 1;
             return (DiscordSimOutcome::Cut, false);
         }
-        (DiscordSimOutcome::Answer(answer.with_limit_headers(ruling, hash, now)), false)
+        let reported = self.quirks.reported(ruling);
+        (DiscordSimOutcome::Answer(answer.with_limit_headers(reported, hash, now)), false)
     }
 
     fn stop_here(&mut self) -> DiscordSimOutcome {
@@ -161,9 +171,11 @@ impl DiscordSimState {
         }
         let home = self.guild_of(&target, actor, now)?;
         let (body, query) = (arrival.body()?, &arrival.query);
+        self.quirks.check(&target, actor, body)?;
         let guild = self.guilds.get_mut(&home).ok_or(DiscordErrorCode::UnknownChannel)?;
         let stops = actor != Actor::Operator && self.stop.is_next();
         let before = stops.then(|| guild.clone());
+        let kept = self.quirks.kept_overwrites(actor, guild);
         let (ids, limits) = (&mut self.ids, &self.limits);
         let mut turn = GuildCall { actor, now, target, body, query, ids, limits };
         let done = dispatch(guild, &mut turn)?;
@@ -174,6 +186,11 @@ impl DiscordSimState {
         }
         self.count(&target, actor);
         let Some(id) = done.wrote else { return Ok(Some(done)) };
+        if let (Some(kept), Some(guild)) = (kept, self.guilds.get_mut(&home)) {
+            for (id, channel) in &mut guild.channels {
+                channel.overwrites = kept.get(id).cloned().unwrap_or_default();
+            }
+        }
         self.log_write(arrival, (home, target, id), actor);
         let stopped = actor != Actor::Operator && self.stop.write().is_some();
         Ok((!stopped).then_some(done))
@@ -194,9 +211,11 @@ impl DiscordSimState {
             let full = json!({ "message": format!("there are {GUILDS_MAX} guilds already"), "code": 0 });
             return Err(DiscordRefusal::Plain(StatusCode::SERVICE_UNAVAILABLE, full));
         }
+        let has_community = !self.quirks.no_community;
         let guild = self.guilds.entry(id).or_insert_with(|| Guild::new(id));
+        guild.has_community = has_community;
         if let Actor::Bot(bot) = actor {
-            guild.join(bot, &mut self.ids, now);
+            guild.join(bot, &mut self.ids, now, self.quirks.bot_permissions);
         }
         Ok(id)
     }
@@ -232,6 +251,11 @@ impl DiscordSimState {
             Ok(None) => DiscordResponse::new(StatusCode::NO_CONTENT, None),
             Err(refusal) => refusal_response(refusal),
         }
+    }
+
+    /// Sets how often calls fail without effect, and how often responses are cut after it.
+    pub const fn set_fault_rates(&mut self, fail_rate: f64, cut_rate: f64) {
+        (self.fail_rate, self.cut_rate) = (fail_rate, cut_rate);
     }
 
     /// Sets the permissions and the position of the roles of every bot in a guild.

@@ -106,6 +106,10 @@ impl Model {
                     {
                         bucket.succeed();
                     }
+                    let is_told = |hint: &Hint| hint.limit == limit.name && hint.remaining.is_some();
+                    if !settled.hints.iter().any(is_told) {
+                        bucket.miss_report();
+                    }
                     for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {
                         if let Some(spent) = hint.spent {
                             bucket.settle(*mark, cost.micro, spent, settled.at);

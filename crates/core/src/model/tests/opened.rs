@@ -113,3 +113,58 @@ fn ops_9_what_left_the_configuration_goes() {
     world.limit("gone", drip(3, 1));
     assert_eq!(world.model.limit("gone", world.now).unwrap().shape, drip(3, 1), "it may come back");
 }
+
+/// OPS-9, LIM-12: an operator opens, changes and resets a limit that no one configured, assumed or
+/// learned, also while operations wait for it.
+#[test]
+fn ops_9_an_operator_changes_an_opened_limit() {
+    let mut world = ModelHarness::new();
+    let assumed = LimitShape::Window { limit: 2 * MICRO, period: Duration::from_secs(600) };
+    for group in ["a", "b", "c", "d"] {
+        world.accept(Draft { group: group.into(), ..opening("renames", assumed) });
+    }
+    assert_eq!(world.take(9).len(), 2);
+    assert!(world.take(9).is_empty(), "the rest waits for ten minutes");
+    world.model.thaw(world.now, &named("renames"), &mut world.facts).unwrap();
+    assert_eq!(world.take(9).len(), 2, "it was opened");
+    let wide = LimitShape::Window { limit: 50 * MICRO, period: Duration::from_secs(1) };
+    world.model.set_limit(world.now, &named("renames"), wide, &mut world.facts).unwrap();
+    assert_eq!(world.model.limit("renames", world.now).unwrap().shape, wide);
+    world.model.reset_limit(world.now, &named("renames"), &mut world.facts).unwrap();
+    let seen = world.model.limit("renames", world.now).unwrap();
+    assert_eq!((seen.shape, seen.source), (UNKNOWN, LimitSource::Learned));
+    world.accept(Draft { group: "e".into(), ..opening("renames", assumed) });
+    assert_eq!(world.model.limit("renames", world.now).unwrap().shape, assumed, "assumed again");
+    assert_eq!(world.replayed().limit("renames", world.now).unwrap().shape, assumed);
+}
+
+/// LIM-12: a refused call closes every limit of which it says that nothing is left, not only the one
+/// that it names.
+#[test]
+fn lim_12_a_refusal_closes_all_that_it_names() {
+    let mut world = ModelHarness::new();
+    let both = |group: &str| Draft {
+        opens: vec![("route".into(), UNKNOWN), ("bucket".into(), UNKNOWN)],
+        ..charged(group, &[("route", 1), ("bucket", 1)])
+    };
+    world.accept(both("a"));
+    let claim = world.take(9).pop().unwrap();
+    let until = world.now.after(Duration::from_secs(9));
+    let spent = |limit: &str| Hint {
+        limit: limit.into(),
+        remaining: Some(0),
+        capacity: Some(5 * MICRO),
+        reset_at: Some(until),
+        spent: Some(0),
+        ..Hint::default()
+    };
+    let fault = Fault::new(FaultClass::RateLimited, "x");
+    let after = Some(Duration::from_secs(9));
+    let verdict = Verdict::Throttled { after, scope: Some(named("route")), fault };
+    let hints = [spent("route"), spent("bucket")];
+    world.model.settle(world.now, claim.seq, claim.fence, verdict, &hints, 0, &mut world.facts);
+    for limit in ["route", "bucket"] {
+        let seen = world.model.limit(limit, world.now).unwrap();
+        assert_eq!(seen.frozen_until, Some(until), "{limit}");
+    }
+}

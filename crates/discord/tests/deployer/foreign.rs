@@ -1,0 +1,158 @@
+//! A server that differs from Discord, without a network and on the clock of the test: its rules are
+//! the simulator's, with its quirks.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use tidegate::{Engine, Options};
+use tidegate_core::outcome::AttemptEnd;
+use tidegate_core::{Fault, FaultClass, RetryRule, Time, Verdict, VerdictClass};
+use tidegate_discord::deploy::{
+    DeployReport, DeployRequest, Deployer, NoopListener, PlanPreview, Result, StepExecutor,
+};
+use tidegate_discord::{DiscordDialect, DiscordSettings};
+use tidegate_sim::DiscordSimOptions;
+use tidegate_sim::discord::quirks::DiscordQuirks;
+use tidegate_sim::discord::request::DiscordRequest;
+use tidegate_sim::discord::sim_state::{DiscordSimOutcome, DiscordSimState};
+use tidegate_store::{Clock, Store};
+use tidegate_store_embedded::MemoryStore;
+use tidegate_upstream::http::Dialect;
+use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
+use tidegate_upstream::http::target::BaseUrl;
+use tidegate_upstream::{Call, CallFuture, CallRequirements, Envelope, FieldRefusal, Outcome, Upstream};
+use tokio::time::Instant;
+
+use crate::world::{GUILD, ms, wanted};
+
+const BASE: &str = "http://discord/api/v10";
+
+/// The clock of the test, as a date.
+#[derive(Clone, Copy)]
+pub(crate) struct TestClock {
+    base: Time,
+    start: Instant,
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Time {
+        self.base.after(self.start.elapsed())
+    }
+}
+
+/// The server, as an upstream.
+pub(crate) struct ForeignServer {
+    world: Mutex<DiscordSimState>,
+    dialect: DiscordDialect,
+    pub(crate) clock: TestClock,
+}
+
+impl ForeignServer {
+    pub(crate) fn new(options: &DiscordSimOptions) -> Arc<Self> {
+        let settings = DiscordSettings::default();
+        let clock = TestClock { base: Time::from_millis(1_800_000_000_000), start: Instant::now() };
+        let dialect = DiscordDialect::new("discord", BASE, settings);
+        Arc::new(Self { world: Mutex::new(DiscordSimState::new(options)), dialect, clock })
+    }
+
+    pub(crate) fn with(quirks: DiscordQuirks) -> Arc<Self> {
+        Self::new(&DiscordSimOptions { quirks, ..DiscordSimOptions::default() })
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, DiscordSimState> {
+        self.world.lock().unwrap()
+    }
+
+    /// Returns everything in the guild.
+    pub(crate) fn guild(&self) -> serde_json::Value {
+        self.world().dump(GUILD.0).unwrap()
+    }
+
+    async fn answer(&self, call: Call<'_>) -> Outcome {
+        let mut sent = Envelope::decode(call.payload).unwrap().request;
+        let retry_rule = RetryRule::new(call.on_unknown, self.dialect.server_errors());
+        let reader = self.dialect.prepare_request(&mut sent, call.operation);
+        let base = BaseUrl::parse(BASE).unwrap();
+        let asked = RequestSummary { method: sent.method, upstream: "discord", base: &base, retry_rule };
+        let left = Instant::now();
+        tokio::time::sleep(ms(20)).await;
+        let mut request = Request::builder().method(sent.method.as_str());
+        request = request.uri(format!("/api/v10{}", sent.path)).header("authorization", "Bot hunter2");
+        request = sent.headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request = request.body(sent.body.into_bytes()).unwrap();
+        let fate = self.world().handle(&DiscordRequest::of(&request), self.clock.now());
+        tokio::time::sleep(ms(20)).await;
+        let DiscordSimOutcome::Answer(answer) = fate else {
+            let fault = Fault::new(FaultClass::Transient, format!("{asked} was sent and cut off."));
+            return Outcome::unanswered(match retry_rule.classify(AttemptEnd::NoAnswer) {
+                VerdictClass::Retry => Verdict::Retry { after: None, fault },
+                _ => Verdict::Unknown(fault),
+            });
+        };
+        let (parts, body) = answer.to_response().into_parts();
+        let (status, headers, at) = (parts.status, parts.headers, call.now.after(left.elapsed()));
+        UpstreamResponse { status, headers, content: Content::Whole(body), at }.outcome(&asked, reader)
+    }
+}
+
+impl Upstream for ForeignServer {
+    fn check(
+        &self,
+        payload: &[u8],
+        cost: &BTreeMap<String, u64>,
+    ) -> std::result::Result<CallRequirements, FieldRefusal> {
+        let request = Envelope::decode(payload)?.request;
+        let charges = self.dialect.charges(&request, cost)?;
+        let opens = self.dialect.limits_to_open(&request, &charges);
+        let on_unknown = self.dialect.on_unknown(&request);
+        Ok(CallRequirements { charges, opens, on_unknown, can_reconcile: false })
+    }
+
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
+        Box::pin(self.answer(call))
+    }
+}
+
+/// A process that deploys to it.
+pub(crate) struct ForeignNode {
+    pub(crate) engine: Engine,
+    pub(crate) deployer: Deployer,
+}
+
+pub(crate) fn store(server: &ForeignServer) -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(Arc::new(server.clock)))
+}
+
+impl ForeignNode {
+    pub(crate) async fn open(server: &Arc<ForeignServer>, store: &Arc<dyn Store>) -> Self {
+        let http = Arc::clone(server) as Arc<dyn Upstream>;
+        let engine = Engine::builder(Arc::clone(store))
+            .options(Options::default().with_lease(ms(2_000)))
+            .executors(StepExecutor::executors(http).collect())
+            .limits(server.dialect.limits())
+            .open()
+            .await
+            .unwrap();
+        let deployer = Deployer::new(engine.clone(), Arc::clone(store))
+            .with_patience(Duration::from_secs(60))
+            .with_clock(Arc::new(server.clock));
+        Self { engine, deployer }
+    }
+
+    /// Opens one on a store of its own.
+    pub(crate) async fn alone(server: &Arc<ForeignServer>) -> Self {
+        Self::open(server, &store(server)).await
+    }
+
+    pub(crate) async fn apply(&self, template: &str) -> Result<DeployReport> {
+        self.deployer.apply(&wanted(template), &NoopListener).await
+    }
+
+    pub(crate) async fn plan(&self, template: &str) -> PlanPreview {
+        let wanted: DeployRequest = wanted(template);
+        self.deployer.plan(&wanted, &wanted.read().unwrap(), &NoopListener).await.unwrap()
+    }
+}

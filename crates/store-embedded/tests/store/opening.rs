@@ -32,11 +32,11 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
         let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
         sql.execute("UPDATE meta SET value = ?1, sum = 0 WHERE name = 'format'", [format]).unwrap();
     };
-    set_format(8);
-    let error = place.open().err().expect("format 8 is not known");
+    set_format(9);
+    let error = place.open().err().expect("format 9 is not known");
     assert_eq!(error.kind(), StoreErrorKind::Unreadable);
-    assert!(error.to_string().contains("has format 8; this program reads format 7"), "{error}");
-    set_format(7);
+    assert!(error.to_string().contains("has format 9; this program reads format 8"), "{error}");
+    set_format(8);
     assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
 }
 

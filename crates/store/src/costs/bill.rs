@@ -145,6 +145,7 @@ mod tests {
             shape,
             requested,
             actual,
+            restore_rate: None,
         }
     }
 

@@ -22,7 +22,7 @@ pub use attempts::{
 };
 pub use costs::{
     a_refused_append_keeps_no_costs, costs_are_all_or_nothing, costs_are_kept_with_their_append,
-    costs_go_when_their_time_is_up, limits_are_kept_as_they_stand,
+    costs_go_when_their_time_is_up, limits_are_kept_as_they_stand, limits_that_are_gone_are_removed,
 };
 pub use fence::{
     an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time,

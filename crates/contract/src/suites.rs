@@ -39,7 +39,8 @@ macro_rules! every_suite {
                 costs_are_all_or_nothing,
                 a_refused_append_keeps_no_costs,
                 costs_go_when_their_time_is_up,
-                limits_are_kept_as_they_stand;
+                limits_are_kept_as_they_stand,
+                limits_that_are_gone_are_removed;
             shared:
                 records_answer_as_the_pure_functions,
                 sweeping_records_is_bounded,

@@ -94,6 +94,23 @@ mod tests {
         }
     }
 
+    /// LIM-12: without a time from the upstream the jitter is full: over all chances, the waits are
+    /// spread evenly from nothing to the whole of what has doubled, which ends at 60 s.
+    #[test]
+    fn lim_12_without_a_hint_the_jitter_is_full_and_even() {
+        const DRAWS: u32 = 10_000;
+        for (throttles, whole) in [(1, 1_000), (2, 2_000), (6, 32_000), (7, 60_000), (1_000, 60_000)] {
+            let mut tenths = [0_u32; 10];
+            for draw in 0..=DRAWS {
+                let chance = (u64::from(u32::MAX) * u64::from(draw) / u64::from(DRAWS)) as u32;
+                let wait = throttled_without_hint(throttles, chance).as_micros() as usize;
+                tenths[(wait - 1) * 10 / (whole * 1_000)] += 1;
+            }
+            assert!(tenths.iter().all(|count| count.abs_diff(DRAWS / 10) <= 2), "{throttles}: {tenths:?}");
+        }
+        assert_eq!(throttled_without_hint(1, 0), Duration::from_millis(100), "never at once");
+    }
+
     /// OPS-11: base 500 ms, ceiling 20 s, jitter ±30 %.
     #[test]
     fn ops_11_the_documented_figures() {

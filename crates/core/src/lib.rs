@@ -34,6 +34,8 @@ pub mod placement;
 pub mod rng;
 pub mod shared;
 pub mod state;
+#[cfg(test)]
+mod steps;
 pub mod time;
 pub mod url_path;
 pub mod verdict;

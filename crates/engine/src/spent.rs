@@ -19,6 +19,7 @@ pub(crate) fn costs(spending: Vec<CallCost>, operation: OperationId, claim: Fenc
         shape: cut(spent.shape, SHAPE_LEN_MAX),
         requested: spent.requested,
         actual: spent.actual,
+        restore_rate: spent.restore_rate,
     };
     (0..).zip(spending.into_iter().take(CHARGES_MAX)).map(cost).collect()
 }
@@ -37,7 +38,8 @@ mod tests {
     #[test]
     fn lim_10_what_is_kept_of_a_call_is_bounded() {
         let shape: Arc<str> = format!("x{}", "é".repeat(200)).into();
-        let one = CallCost { limit: "acme/points".into(), shape, requested: 1, actual: None };
+        let one =
+            CallCost { limit: "acme/points".into(), shape, requested: 1, actual: None, restore_rate: None };
         let id = OperationId::new(Time::ZERO, 0, Seq(1));
         let kept = costs(vec![one; CHARGES_MAX + 3], id, Fence(2), Time::ZERO);
         assert_eq!(kept.len(), CHARGES_MAX);

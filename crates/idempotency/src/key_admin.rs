@@ -8,6 +8,7 @@ use tidegate_core::Time;
 use tidegate_core::shared::record::{ForgetOutcome, ForgetTarget, OnLapse, Record, RecordStage};
 use tidegate_store::{Error, Result, StoreErrorKind};
 
+use crate::counters::HitCounts;
 use crate::key::IdempotencyKey;
 use crate::key_store::KeyStore;
 use crate::name::RecordName;
@@ -115,6 +116,13 @@ impl KeyStore {
 }
 
 impl KeyAdmin {
+    /// How many requests with a key got a saved response since this process started, and how many
+    /// ran.
+    #[must_use]
+    pub fn hit_counts(&self) -> HitCounts {
+        self.0.hits().read()
+    }
+
     /// Lists a page of at most `most` matching keys.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use tidegate_encoding::AcceptEncoding;
 use tidegate_store::{SharedState, StoreFuture};
 use tokio_util::task::TaskTracker;
 
-use crate::counters::{self, Event};
+use crate::counters::{self, Event, HitCounter};
 use crate::fingerprint::Differences;
 use crate::local_claims::{LocalClaimState, LocalClaims};
 use crate::name::RecordName;
@@ -39,6 +39,7 @@ struct Inner {
     waiters: KeyWaiters,
     local_claims: LocalClaims,
     tasks: TaskTracker,
+    hits: HitCounter,
 }
 
 /// One request's claim on one key.
@@ -78,11 +79,15 @@ impl KeyStore {
     }
 
     fn with(store: Arc<dyn SharedState>, seal: Option<SealingKeys>) -> Self {
-        let (waiting, tasks) = (KeyWaiters::default(), TaskTracker::new());
-        Self(
-            Arc::new(Inner { store, seal, waiters: waiting, local_claims: LocalClaims::default(), tasks }),
-            BodyBudget::default(),
-        )
+        let inner = Inner {
+            store,
+            seal,
+            waiters: KeyWaiters::default(),
+            local_claims: LocalClaims::default(),
+            tasks: TaskTracker::new(),
+            hits: HitCounter::default(),
+        };
+        Self(Arc::new(inner), BodyBudget::default())
     }
 
     /// Limits the bytes of request bodies that are held at once, over all layers that share this
@@ -107,6 +112,10 @@ impl KeyStore {
 
     pub(crate) fn store(&self) -> &Arc<dyn SharedState> {
         &self.0.store
+    }
+
+    pub(crate) fn hits(&self) -> &HitCounter {
+        &self.0.hits
     }
 
     pub(crate) fn waiters(&self) -> &KeyWaiters {

@@ -48,11 +48,11 @@ impl<E: Send + 'static> KeyedRequest<E> {
     pub(crate) async fn run(mut self) {
         match self.claim_or_wait().await {
             Ok(ClaimOutcome::Yours) => {
-                Event::Miss.count();
+                self.key_store.hits().count_miss();
                 self.execute().await;
             }
             Ok(ClaimOutcome::Answered(Ok(SavedResponse::Buffered(whole)))) => {
-                Event::Hit.count();
+                self.key_store.hits().count_hit();
                 let answer = replay::replay_response(whole, &self.claim.accepts).await;
                 drop(self.client.send(Ok(answer)));
             }

@@ -61,6 +61,7 @@ mod sweeper;
 mod waiters;
 
 pub use body::{BoxError, LayerBody};
+pub use counters::HitCounts;
 // For proxies of Tidegate itself.
 #[doc(hidden)]
 pub use hop_by_hop::strip as strip_hop_by_hop;

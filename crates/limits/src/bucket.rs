@@ -7,15 +7,16 @@ pub(crate) mod params;
 mod wait_queue;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome};
 use tidegate_store::SharedState;
 use tokio::time::Instant;
 
+use crate::fixed_share::is_out_of_reach;
 use crate::tokens::{LEAST, NOTHING, to_tokens};
-use crate::{Error, Grant, Result, Tokens, check_name};
+use crate::{Error, FixedShare, Grant, Result, Tokens, check_name};
 use params::{BucketParams, CurrentParams};
 use wait_queue::WaitQueue;
 
@@ -36,6 +37,17 @@ pub(crate) struct Inner {
     name: String,
     params: CurrentParams,
     queue: WaitQueue,
+    share: OnceLock<FixedShare>,
+}
+
+impl Inner {
+    /// Asks the store, or the share while the store is out of reach.
+    async fn reserve_step(&self, wanted: Vec<ReservationRequest>) -> tidegate_store::Result<ReserveOutcome> {
+        match self.share.get() {
+            Some(share) => share.reserve(&*self.store, wanted).await,
+            None => self.store.reserve(wanted).await,
+        }
+    }
 }
 
 /// The outcome of a take. Having to wait is not an error.
@@ -88,8 +100,21 @@ impl SharedBucket {
         refill_per_s: impl Into<Tokens>,
     ) -> Result<Self> {
         let (name, pair) = check_params(name, capacity.into(), refill_per_s.into())?;
-        let inner = Inner { store, name, params: CurrentParams::fixed(pair), queue: WaitQueue::default() };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self::with_params(store, name, CurrentParams::fixed(pair)))
+    }
+
+    fn with_params(store: Arc<dyn SharedState>, name: String, params: CurrentParams) -> Self {
+        let (queue, share) = (WaitQueue::default(), OnceLock::new());
+        Self { inner: Arc::new(Inner { store, name, params, queue, share }) }
+    }
+
+    /// Uses a fixed share of the limit while the store is out of reach, instead of granting
+    /// nothing. What is granted from it is taken from the bucket when the store is back. A handle
+    /// keeps its first share; buckets that are taken together must have the same one, or none.
+    #[must_use]
+    pub fn with_fixed_share(self, share: &FixedShare) -> Self {
+        let _ = self.inner.share.set(share.clone());
+        self
     }
 
     /// Creates a handle on a bucket whose parameters are [learned](SharedBucket::learn) from the
@@ -105,9 +130,7 @@ impl SharedBucket {
         refill_per_s: impl Into<Tokens>,
     ) -> Result<Self> {
         let (name, pair) = check_params(name, capacity.into(), refill_per_s.into())?;
-        let inner =
-            Inner { store, name, params: CurrentParams::bootstrap(pair), queue: WaitQueue::default() };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self::with_params(store, name, CurrentParams::bootstrap(pair)))
     }
 
     /// The capacity and the refill per second, in tokens, as far as this handle knows.
@@ -140,7 +163,7 @@ impl SharedBucket {
     pub async fn try_take(&self, cost: impl Into<Tokens>) -> Result<TokenTakeOutcome<Grant>> {
         let wanted = self.wanted(cost.into()).await?;
         let cost = wanted.cost;
-        let reserved = self.inner.store.reserve(vec![wanted]).await?;
+        let reserved = self.inner.reserve_step(vec![wanted]).await?;
         self.single(reserved, cost)
     }
 
@@ -187,7 +210,12 @@ impl SharedBucket {
 
     /// Builds the reservation request, if it can ever be granted.
     async fn wanted(&self, cost: Tokens) -> Result<ReservationRequest> {
-        self.inner.params.load_learned(self.store(), self.name()).await?;
+        match self.inner.params.load_learned(self.store(), self.name()).await {
+            // What others have learned is not known; a share of what this handle knows is used.
+            Err(Error::Store(error)) if self.inner.share.get().is_some() && is_out_of_reach(error.kind()) => {
+            }
+            loaded => loaded?,
+        }
         let BucketParams { capacity, refill_per_s } = self.inner.params.now();
         let name = self.inner.name.clone();
         let cost = cost.checked("cost", &name, NOTHING)?;
@@ -210,7 +238,7 @@ impl SharedBucket {
     ) -> Result<ReserveOutcome> {
         let mut not_before = Instant::now();
         if self.inner.queue.is_empty() {
-            match self.inner.store.reserve(wanted.clone()).await? {
+            match self.inner.reserve_step(wanted.clone()).await? {
                 ReserveOutcome::Wait { delay, remaining } => {
                     let told = wait_queue::after(delay);
                     if until.is_some_and(|until| told > until) {

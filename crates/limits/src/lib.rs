@@ -40,6 +40,7 @@
 
 mod bucket;
 mod error;
+mod fixed_share;
 mod grant;
 mod lease;
 mod tokens;
@@ -47,6 +48,7 @@ mod tokens;
 pub use bucket::params::ReportedLevels;
 pub use bucket::{SharedBucket, TokenTakeOutcome, Wait, take_all, take_all_within, try_take_all};
 pub use error::{Error, Result};
+pub use fixed_share::FixedShare;
 pub use grant::Grant;
 pub use lease::guard::LeaseGuard;
 pub use lease::{LeaseAcquisition, NamedLease};

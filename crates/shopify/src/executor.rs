@@ -136,6 +136,7 @@ impl BulkShop {
             shape: shape(job),
             requested: START_POINTS * MICRO,
             actual: Some(client.observed_costs().spent),
+            restore_rate: last.restore_per_s,
         }];
         outcome
     }

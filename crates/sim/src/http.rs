@@ -143,6 +143,8 @@ impl Simulator for Shared {
             return SimReply::Answer(self.control(&request));
         }
         let arrival = HttpSimRequest::of(&request);
+        // Also ended when the caller disconnects, for then this future is dropped.
+        let _in_progress = InProgressGuard::new(self, &arrival);
         let (ruling, fate) = {
             let mut world = self.world();
             // Under the lock, so that the bucket never sees time go back.
@@ -164,6 +166,22 @@ impl Simulator for Shared {
             add_limit_headers(&mut response, ruling);
         }
         SimReply::Answer(response)
+    }
+}
+
+/// A call in progress, from its arrival until its response is ready or its caller is gone.
+struct InProgressGuard<'a>(&'a Shared, &'a str);
+
+impl<'a> InProgressGuard<'a> {
+    fn new(shared: &'a Shared, arrival: &'a HttpSimRequest) -> Self {
+        shared.world().begin(arrival.path());
+        Self(shared, arrival.path())
+    }
+}
+
+impl Drop for InProgressGuard<'_> {
+    fn drop(&mut self) {
+        self.0.world().end(self.1);
     }
 }
 

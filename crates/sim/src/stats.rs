@@ -18,6 +18,10 @@ pub struct Stats {
     /// Effects that had happened before. Only for calls that are not idempotent: a PUT sent twice
     /// is no duplicate.
     pub duplicates: u64,
+    /// Calls that arrived while another one to the same path was in progress. Only the plain HTTP
+    /// API counts them.
+    #[serde(default)]
+    pub overlapping: u64,
     /// What would be billed, in the simulator's own unit.
     pub billed: u64,
     /// What exists now, by kind.

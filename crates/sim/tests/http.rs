@@ -54,6 +54,26 @@ async fn lim_19_the_bucket_is_enforced() {
     sim.shutdown().await;
 }
 
+/// OPS-4: calls to one path at the same time are counted; those to two paths, one after the other,
+/// or behind one whose caller is gone, are not.
+#[tokio::test]
+async fn ops_4_overlapping_calls_are_counted() {
+    let options = HttpSimOptions { latency: Duration::from_millis(300), ..HttpSimOptions::default() };
+    let (sim, url) = start(options).await;
+    let client = client();
+    let call = |path: &str| client.post(format!("{url}/{path}")).send();
+    let (a, b) = tokio::join!(call("a"), call("b"));
+    assert!(a.unwrap().status().is_success() && b.unwrap().status().is_success());
+    assert!(call("a").await.unwrap().status().is_success());
+    assert!(tokio::time::timeout(Duration::from_millis(100), call("gone")).await.is_err());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(call("gone").await.unwrap().status().is_success());
+    assert_eq!((sim.stats().calls, sim.stats().overlapping), (5, 0));
+    let (first, second) = tokio::join!(call("a"), call("a"));
+    assert!(first.unwrap().status().is_success() && second.unwrap().status().is_success());
+    assert_eq!(sim.stats().overlapping, 1);
+}
+
 /// The reported wait is enough: the next call succeeds.
 #[tokio::test]
 async fn the_told_wait_is_enough() {

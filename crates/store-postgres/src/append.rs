@@ -24,12 +24,12 @@ const APPEND: &str = "SELECT verdict, number
 /// An append with costs, which most appends do not have.
 const APPEND_WITH_COSTS: &str = "SELECT verdict, number
     FROM append_with_costs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-        $21, $22, $23, $24, $25, $26, $27, $28)";
+        $21, $22, $23, $24, $25, $26, $27, $28, $29)";
 
 /// An append with attempts, and with costs if there are any.
 const APPEND_WITH_ATTEMPTS: &str = "SELECT verdict, number
     FROM append_with_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-        $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37)";
+        $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38)";
 
 const MAKE_ROOM: &str = "SELECT make_room($1, $2)";
 /// The number of seqs in one range, as in the schema.

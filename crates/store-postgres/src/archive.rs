@@ -5,11 +5,12 @@
 mod costs;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tidegate_core::id::Partition;
-use tidegate_core::{OperationId, State};
+use tidegate_core::{OperationId, State, Time};
 use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
 use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
 use tidegate_store::{Archive, Result, StoreFuture};
@@ -25,7 +26,11 @@ const SCHEMA_DEFAULT: &str = "tidegate_archive";
 const LAYOUT: Layout = Layout {
     name: "archive",
     what: "Tidegate's archive",
-    steps: &[include_str!("sql/archive.sql"), include_str!("sql/archive_costs.sql")],
+    steps: &[
+        include_str!("sql/archive.sql"),
+        include_str!("sql/archive_costs.sql"),
+        include_str!("sql/archive_cost_rates.sql"),
+    ],
 };
 
 /// Stores operations; the latest end counts. An unchanged one is not written again.
@@ -189,6 +194,15 @@ impl Archive for PostgresArchive {
         standings: Vec<LimitSnapshot>,
     ) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.write_limit_snapshots(partition, &standings).await })
+    }
+
+    fn remove_limit_snapshots(
+        &self,
+        partition: Partition,
+        names: Vec<Arc<str>>,
+        before: Time,
+    ) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.delete_limit_snapshots(partition, &names, before).await })
     }
 
     fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {

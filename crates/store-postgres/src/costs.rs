@@ -1,6 +1,8 @@
 //! Costs of calls and the state of limits, as tables for queries in SQL. Costs arrive with appends;
 //! every other step checks the owner itself.
 
+use std::sync::Arc;
+
 use sqlx::postgres::PgRow;
 use tidegate_core::Time;
 use tidegate_core::bounds::COSTS_SCANNED_MAX;
@@ -23,7 +25,8 @@ const BY_SHAPE: &str =
     GROUP BY limit_name, shape ORDER BY cost DESC, limit_name, shape LIMIT $3";
 const SWEEP: &str = "SELECT verdict, number FROM sweep_costs($1, $2, $3, $4)";
 const KEEP: &str = "SELECT verdict, number FROM keep_standings($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-const STANDINGS: &str = "SELECT name, kind, capacity, refill_per_s, level, source, closed_until, updated_at
+const REMOVE: &str = "SELECT verdict, number FROM remove_standings($1, $2, $3, $4)";
+const STANDINGS: &str = "SELECT name, kind, capacity, refill_rate, level, source, closed_until, updated_at
     FROM rate_limit_buckets WHERE partition = $1 ORDER BY name";
 /// The rows that one step removes.
 const SWEPT_AT_ONCE: usize = 2_000;
@@ -40,6 +43,7 @@ pub(crate) fn bind_costs<'q>(append: Statement<'q>, costs: &'q [Cost]) -> Statem
         .bind(column.of(|cost| rows::storable(&cost.shape)))
         .bind(column.of(|cost| micro_to_tokens(cost.requested)))
         .bind(column.of(|cost| cost.actual.map(micro_to_tokens)))
+        .bind(column.of(|cost| cost.restore_rate.map(micro_to_tokens)))
 }
 
 /// Binds the state of limits as columns.
@@ -124,6 +128,15 @@ impl PostgresStore {
         self.check_verdict(owner, &row).map(drop)
     }
 
+    async fn delete_limit_snapshots(&self, owner: Ownership, names: &[Arc<str>], before: Time) -> Result<()> {
+        let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
+        let names = Columns(names).of(|name| rows::storable(name));
+        let bind =
+            |q: Statement<'static>| q.bind(partition).bind(epoch).bind(names.clone()).bind(bind_time(before));
+        let row = self.sessions.row(RetrySafety::Harmless, REMOVE, bind).await?;
+        self.check_verdict(owner, &row).map(drop)
+    }
+
     async fn remove_old_costs(&self, owner: Ownership, retention: Retention) -> Result<usize> {
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
         let (cut, most) = (bind_time(retention.ended_before), rows::count(retention.most.min(SWEPT_AT_ONCE)));
@@ -172,6 +185,15 @@ impl Costs for PostgresStore {
 
     fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.write_limit_snapshots(owner, &standings).await })
+    }
+
+    fn remove_limit_snapshots(
+        &self,
+        owner: Ownership,
+        names: Vec<Arc<str>>,
+        before: Time,
+    ) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.delete_limit_snapshots(owner, &names, before).await })
     }
 
     fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>> {

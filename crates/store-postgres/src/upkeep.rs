@@ -32,6 +32,7 @@ const LAYOUT: Layout = Layout {
         include_str!("sql/record_end.sql"),
         concat!(include_str!("sql/attempts.sql"), include_str!("sql/completions.sql")),
         include_str!("sql/node_records.sql"),
+        include_str!("sql/cost_rates.sql"),
     ],
 };
 /// The number up to which operations are counted; above, the server's own estimate is good enough.

@@ -20,7 +20,8 @@ use crate::{RedisStore, log, reply};
 /// The notes that are read at once: each has as many costs as an append may.
 const NOTES_AT_ONCE: usize = 16;
 
-/// A cost as it is noted: when, operation, claim, place, limit, shape, requested, actual.
+/// A cost as it is noted: when, operation, claim, place, limit, shape, requested, actual, restore
+/// rate. Notes of earlier versions end before the last.
 #[derive(Serialize, Deserialize)]
 struct Row<'a>(
     u64,
@@ -31,17 +32,19 @@ struct Row<'a>(
     #[serde(borrow)] Cow<'a, str>,
     u64,
     Option<u64>,
+    #[serde(default)] Option<u64>,
 );
 
 impl<'a> Row<'a> {
     fn of(cost: &'a Cost) -> Self {
         let (limit, shape) = (Cow::Borrowed(&*cost.limit), Cow::Borrowed(&*cost.shape));
         let (at, operation) = (cost.at.as_micros(), cost.operation.to_string());
-        Self(at, operation, cost.claim.0, cost.nth, limit, shape, cost.requested, cost.actual)
+        let (requested, actual, rate) = (cost.requested, cost.actual, cost.restore_rate);
+        Self(at, operation, cost.claim.0, cost.nth, limit, shape, requested, actual, rate)
     }
 
     fn read(self) -> Option<Cost> {
-        let Self(at, operation, claim, nth, limit, shape, requested, actual) = self;
+        let Self(at, operation, claim, nth, limit, shape, requested, actual, restore_rate) = self;
         Some(Cost {
             at: Time::from_micros(at),
             operation: operation.parse().ok()?,
@@ -51,6 +54,7 @@ impl<'a> Row<'a> {
             shape: (*shape).into(),
             requested,
             actual,
+            restore_rate,
         })
     }
 }
@@ -121,10 +125,15 @@ mod tests {
             shape: "Größe \"quoted\" #1".into(),
             requested: 52_000_000,
             actual: None,
+            restore_rate: None,
         };
-        let costs = vec![cost.clone(), Cost { actual: Some(7), ..cost }];
+        let costs = vec![cost.clone(), Cost { actual: Some(7), restore_rate: Some(50), ..cost.clone() }];
         let note = format!("17{}", cost_note(&costs).unwrap());
         assert_eq!(parse_note(&note).unwrap(), (Lsn(17), costs));
+        let id = cost.operation;
+        let older =
+            format!(r#"3 [[1780000000123457,"{id}",4,1,"acme/points","Größe \"quoted\" #1",52000000,null]]"#);
+        assert_eq!(parse_note(&older).unwrap(), (Lsn(3), vec![cost]), "as an earlier version wrote it");
         for damaged in ["", "17", "17 ", "x []", "17 [[1]]", "17 {}", r#"17 [[1,"op",1,1,"l","s",1,null]]"#] {
             assert!(parse_note(damaged).is_err(), "{damaged:?}");
         }

@@ -1,8 +1,10 @@
 //! The archive: ended operations and call costs, kept for analysis after the store may have removed
 //! them. Nothing that runs waits for it, and nothing in it is ever executed again.
 
-use tidegate_core::OperationId;
+use std::sync::Arc;
+
 use tidegate_core::id::Partition;
+use tidegate_core::{OperationId, Time};
 
 use crate::StoreFuture;
 use crate::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
@@ -32,6 +34,15 @@ pub trait Archive: Send + Sync {
         &self,
         partition: Partition,
         standings: Vec<LimitSnapshot>,
+    ) -> StoreFuture<'_, ()>;
+
+    /// Removes the saved state of a partition's limits that are gone: of those with these names,
+    /// and of all whose state was last saved before `before`.
+    fn remove_limit_snapshots(
+        &self,
+        partition: Partition,
+        names: Vec<Arc<str>>,
+        before: Time,
     ) -> StoreFuture<'_, ()>;
 
     /// Returns call costs by shape.

@@ -35,6 +35,8 @@ pub struct Cost {
     pub requested: u64,
     /// The actual cost, if the response reported it.
     pub actual: Option<u64>,
+    /// What the limit restored per second, if the response reported it.
+    pub restore_rate: Option<u64>,
 }
 
 impl Cost {
@@ -82,6 +84,15 @@ pub trait Costs: Send + Sync {
     /// Saves the state of the partition's limits. Each replaces the saved state of that limit.
     /// `Fenced` when a newer owner exists.
     fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()>;
+
+    /// Removes the saved state of limits that are gone: of those with these names, and of all whose
+    /// state was last saved before `before`. `Fenced` when a newer owner exists.
+    fn remove_limit_snapshots(
+        &self,
+        owner: Ownership,
+        names: Vec<Arc<str>>,
+        before: Time,
+    ) -> StoreFuture<'_, ()>;
 
     /// Returns the last saved state of a partition's limits, by name.
     fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>>;

@@ -1,5 +1,6 @@
 //! docs/requirements.md lists every requirement once, with the tests that prove it or the word
-//! `later`. A test that is named there exists and names the requirement too.
+//! `later`. A test that is named there exists and names the requirement too. What no test shows has
+//! a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,19 @@ fn rows(page: &File) -> Vec<(usize, RequirementId, &str)> {
     page.lines().filter_map(row).collect()
 }
 
+/// What a proof says before what no test shows.
+const NOT_SHOWN: &str = "not shown";
+
+/// What is not shown, and not said why: each has a `because` of its own, up to the next semicolon.
+fn without_reason(proof: &str) -> Vec<&str> {
+    let claims = proof.split(NOT_SHOWN).skip(1).flat_map(|rest| rest.split("; "));
+    let is_bare = |claim: &&str| match claim.split_once("because ") {
+        Some((what, reason)) => !what.contains(", ") || reason.len() < 10,
+        None => true,
+    };
+    claims.filter(is_bare).collect()
+}
+
 /// The problems of one proof.
 fn problems(id: RequirementId, proof: &str, tests: &TestIndex) -> Vec<String> {
     // Every second piece between backticks is a test's name.
@@ -34,7 +48,9 @@ fn problems(id: RequirementId, proof: &str, tests: &TestIndex) -> Vec<String> {
         Some(ids) if !ids.contains(&id) => Some(format!("{id}: {test} does not name it")),
         Some(_) => None,
     };
-    named.iter().filter_map(wrong).collect()
+    let bare = without_reason(proof);
+    let bare = bare.iter().map(|claim| format!("{id}: say why it is not shown (`because …`): {claim}"));
+    named.iter().filter_map(wrong).chain(bare).collect()
 }
 
 fn check(page: &File, tests: &TestIndex) -> Vec<Finding> {
@@ -81,8 +97,14 @@ fn no_test_names_a_requirement_that_is_not_there() {
 #[test]
 fn a_proof_that_is_missing_wrong_or_about_something_else_is_found() {
     let tests = TestIndex::from([("a.rs::t".into(), BTreeSet::from([RequirementId("OPS", 1)]))]);
-    let of = |number, proof| problems(RequirementId("OPS", number), proof, &tests).len();
+    let of = |number, proof: &str| problems(RequirementId("OPS", number), proof, &tests).len();
     assert_eq!((of(1, "`a.rs::t`"), of(1, "later"), of(1, "later; begun in `a.rs::t`")), (0, 0, 0));
+    let not_shown = |what| of(1, &format!("`a.rs::t`; *not shown yet:* {what}"));
+    assert_eq!(
+        (not_shown("x, because only y can show it"), not_shown("x"), not_shown("x, because")),
+        (0, 1, 1)
+    );
+    assert_eq!((not_shown("x, because only y can show it; z"), not_shown("because only y can")), (1, 1));
     assert_eq!((of(1, ""), of(1, "soon"), of(1, "`a.rs::gone`"), of(2, "`a.rs::t`")), (1, 1, 1, 1));
     let page = File::new("p.md", "| OPS-1 | x | later |\n| OPS-1 | x | later |\n");
     let all: u16 = REQUIREMENTS.iter().map(|(_, count)| count).sum();

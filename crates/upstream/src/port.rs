@@ -167,6 +167,8 @@ pub struct CallCost {
     pub requested: u64,
     /// The actual cost, if the response reports it.
     pub actual: Option<u64>,
+    /// What the limit restores per second, if the response reports it.
+    pub restore_rate: Option<u64>,
 }
 
 impl Outcome {

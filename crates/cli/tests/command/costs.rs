@@ -25,6 +25,7 @@ async fn lim_10_costs_are_listed() {
         shape: shape.into(),
         requested: 52 * MICRO,
         actual: Some(actual * MICRO),
+        restore_rate: None,
     };
     let store = EmbeddedStore::open(dir.path(), Options::default()).unwrap();
     let owner = store.acquire_partition(0, "before", Duration::from_secs(1)).await.unwrap();

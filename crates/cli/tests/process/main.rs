@@ -23,6 +23,7 @@ mod described;
 mod door;
 mod kill;
 mod languages;
+mod learned;
 mod logs;
 mod orders;
 mod pace;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_sim::{HttpSim, HttpSimOptions};
+use tidegate_sim::{HttpSim, HttpSimOptions, Stats};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::ALONE;
@@ -46,33 +46,37 @@ pub(crate) async fn span_of(sim: &HttpSim, count: u64) -> (Duration, Duration) {
 async fn lim_14_lim_6_nearly_all_of_a_limit_is_used_and_none_of_it_overstepped() {
     const CAPACITY: u64 = 20;
     const REFILL_PER_S: u32 = 100;
-    const CALLS: usize = 1_000;
+    const CALLS: usize = 600;
     let _alone = ALONE.lock().await;
-    // A machine that stands still for longer than a call is taken to be on its way proves nothing:
-    // then once more.
     for run in 1..=RUNS {
         let (used, stats, gap) = paced(CAPACITY, REFILL_PER_S, CALLS).await;
-        println!("run {run}: {:.2} % used, longest gap {gap:?}; {stats:?}", used * 100.0);
-        let good = stats.throttled == 0 && used >= 0.98;
-        if gap > STILL && !good {
-            // It was never quiet: what can still be said is that no storm arose.
-            assert!(run < RUNS || stats.throttled * 5 < stats.calls, "{stats:?}, longest gap {gap:?}");
-            continue;
+        if is_measured(run, used, (&stats, CALLS), gap) {
+            return;
         }
-        assert_eq!((stats.throttled, stats.calls), (0, CALLS as u64), "{stats:?}, longest gap {gap:?}");
-        assert!(used >= 0.98, "{used:.4} of what is permitted, longest gap {gap:?}");
-        return;
     }
+    panic!("nothing was measured: the machine stood still in each of {RUNS} runs");
+}
+
+/// Whether a run shows that the limit was kept and used. One in which the machine stood still for
+/// longer than a call is taken to be on its way shows nothing when it falls short; any other must
+/// not.
+pub(crate) fn is_measured(run: usize, used: f64, (stats, calls): (&Stats, usize), gap: Duration) -> bool {
+    let what = format!("run {run}: {:.2} % used, longest gap {gap:?}; {stats:?}", used * 100.0);
+    println!("{what}");
+    assert_eq!(stats.calls, calls as u64 + stats.throttled, "{what}");
+    let is_good = stats.throttled == 0 && used >= 0.98;
+    assert!(is_good || gap > STILL, "{what}");
+    is_good
 }
 
 /// How often it is tried to find the machine quiet.
 pub(crate) const RUNS: usize = 5;
 /// No call for this long, though one every 10 ms is allowed: the machine stood still.
-pub(crate) const STILL: Duration = Duration::from_millis(90);
+const STILL: Duration = Duration::from_millis(90);
 
 /// Has `calls` carried under a limit; answers the share of it that was used, what the upstream
 /// counted, and the longest time without a call.
-async fn paced(capacity: u64, refill_per_s: u32, calls: usize) -> (f64, tidegate_sim::Stats, Duration) {
+async fn paced(capacity: u64, refill_per_s: u32, calls: usize) -> (f64, Stats, Duration) {
     let options = HttpSimOptions {
         capacity,
         refill_per_s: Some(f64::from(refill_per_s)),

@@ -33,6 +33,7 @@ fn costs(dice: &mut TestRng, count: usize, at: Time) -> Vec<Cost> {
         shape: name(dice),
         requested: figure(dice),
         actual: maybe(dice, figure),
+        restore_rate: maybe(dice, figure),
     };
     (0..count).map(|nth| one(dice, nth)).collect()
 }
@@ -240,4 +241,33 @@ pub async fn limits_are_kept_as_they_stand(backend: &dyn Backend) {
         found,
         "nothing of it is there"
     );
+}
+
+/// LIM-10: the state of limits that are gone is removed: by name, and all that was last saved
+/// before a time; only by the owner, and nothing else.
+pub async fn limits_that_are_gone_are_removed(backend: &dyn Backend) {
+    let mut dice = TestRng::seeded_or(76);
+    let office = OwnedPartition::open(backend, PARTITION).await;
+    let Some(books) = office.store.costs() else { return };
+    let mut save = async |names: &[&str]| {
+        let now = backend.clock().advance(HOUR);
+        let told = names.iter().map(|name| standing(&mut dice, name, now)).collect();
+        books.save_limit_snapshots(office.owner, told).await.expect_value("keep how limits stand");
+        now
+    };
+    let names = async || {
+        let found = books.limit_snapshots(PARTITION).await.expect_value("look at limits");
+        found.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()
+    };
+    save(&["old", "older", "renewed", "it's \"quoted\""]).await;
+    let newest = save(&["a", "b", "renewed"]).await;
+    let gone: Vec<Arc<str>> = vec!["a".into(), "it's \"quoted\"".into(), "never there".into()];
+    let newer = Ownership { epoch: tidegate_store::log::Epoch(office.owner.epoch.0 + 7), ..office.owner };
+    let refused = books.remove_limit_snapshots(newer, gone.clone(), newest).await;
+    assert_eq!(refused.map_err(|error| error.kind()), Err(StoreErrorKind::Fenced));
+    assert_eq!(names().await.len(), 6, "nothing of it was done");
+    books.remove_limit_snapshots(office.owner, gone, Time::ZERO).await.expect_value("remove by name");
+    assert_eq!(names().await, ["b", "old", "older", "renewed"]);
+    books.remove_limit_snapshots(office.owner, Vec::new(), newest).await.expect_value("remove old ones");
+    assert_eq!(names().await, ["b", "renewed"]);
 }

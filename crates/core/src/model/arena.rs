@@ -65,12 +65,16 @@ impl<T> Index<usize> for Arena<T> {
     type Output = T;
 
     fn index(&self, at: usize) -> &T {
+        #[cfg(test)]
+        crate::steps::count();
         &self.pages[at / PAGE][at % PAGE]
     }
 }
 
 impl<T> IndexMut<usize> for Arena<T> {
     fn index_mut(&mut self, at: usize) -> &mut T {
+        #[cfg(test)]
+        crate::steps::count();
         &mut self.pages[at / PAGE][at % PAGE]
     }
 }

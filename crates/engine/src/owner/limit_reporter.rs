@@ -1,6 +1,6 @@
 //! Writes the state of limits to the store or the archive, for people to read: every few seconds,
-//! only what changed, concurrently with everything else. Nothing waits for it, and what could not
-//! be written is written again later.
+//! only what changed, concurrently with everything else; what is gone is removed. Nothing waits for
+//! it, and what could not be written is written again later.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub(crate) struct LimitReporter {
     pub(super) next_at: Instant,
     from: usize,
     reported: FxHashMap<Arc<str>, LimitSnapshot>,
+    /// When the first report, or the first one after one was lost, began, until all limits have
+    /// been reported: what was last saved before then is gone.
+    all_since: Option<Time>,
     under_way: Arc<AtomicBool>,
     is_lost: Arc<AtomicBool>,
 }
@@ -52,6 +55,23 @@ impl LimitSink {
             Self::Archive(archive) => archive.save_limit_snapshots(owner.partition, standings).await,
         }
     }
+
+    async fn remove(&self, owner: Ownership, gone: GoneLimits) -> tidegate_store::Result<()> {
+        let GoneLimits { names, before } = gone;
+        match self {
+            Self::Store(store) => match store.costs() {
+                Some(costs) => costs.remove_limit_snapshots(owner, names, before).await,
+                None => Ok(()),
+            },
+            Self::Archive(archive) => archive.remove_limit_snapshots(owner.partition, names, before).await,
+        }
+    }
+}
+
+/// Limits whose saved state is removed: by name, and all that was last saved before a time.
+struct GoneLimits {
+    names: Vec<Arc<str>>,
+    before: Time,
 }
 
 impl LimitReporter {
@@ -66,8 +86,10 @@ impl LimitReporter {
             next_at: Instant::now() + FIRST,
             from: 0,
             reported: FxHashMap::default(),
+            all_since: None,
             under_way: Arc::default(),
-            is_lost: Arc::default(),
+            // What earlier owners reported is not known.
+            is_lost: Arc::new(AtomicBool::new(true)),
         })
     }
 
@@ -84,12 +106,31 @@ impl LimitReporter {
         news
     }
 
-    fn save_in_background(&self, owner: Ownership, news: Vec<LimitSnapshot>) {
+    /// Forgets the limits that are gone, and returns what to remove of them, once all limits were
+    /// reported.
+    fn forget_gone(&mut self, is_there: impl Fn(&str) -> bool) -> Option<GoneLimits> {
+        let gone = self.reported.extract_if(|name, _| !is_there(name));
+        let names: Vec<Arc<str>> = gone.map(|(name, _)| name).collect();
+        let all_since = self.all_since.take();
+        let is_any = all_since.is_some() || !names.is_empty();
+        is_any.then(|| GoneLimits { names, before: all_since.unwrap_or(Time::ZERO) })
+    }
+
+    fn save_in_background(&self, owner: Ownership, news: Vec<LimitSnapshot>, gone: Option<GoneLimits>) {
         let (keeper, under_way, is_lost) =
             (self.sink.clone(), Arc::clone(&self.under_way), Arc::clone(&self.is_lost));
         under_way.store(true, Ordering::Release);
         tokio::spawn(async move {
-            if let Err(error) = keeper.save(owner, news).await {
+            let save = async {
+                if !news.is_empty() {
+                    keeper.save(owner, news).await?;
+                }
+                match gone {
+                    Some(gone) => keeper.remove(owner, gone).await,
+                    None => Ok(()),
+                }
+            };
+            if let Err(error) = save.await {
                 tracing::debug!(%error, "the state of limits was not saved; it is reported again");
                 is_lost.store(true, Ordering::Release);
             }
@@ -111,10 +152,11 @@ impl Owner {
         if books.under_way.load(Ordering::Acquire) {
             return;
         }
+        let now = self.clock.now();
         if books.is_lost.swap(false, Ordering::AcqRel) {
             books.reported.clear();
+            (books.from, books.all_since) = (0, Some(now));
         }
-        let now = self.clock.now();
         let looked: Vec<LimitSnapshot> = self
             .model
             .limits(now)
@@ -123,13 +165,12 @@ impl Owner {
             .map(|view| limit_snapshot(&view, now))
             .collect();
         books.from = if looked.len() < LIMITS_PER_REPORT { 0 } else { books.from + LIMITS_PER_REPORT };
-        if books.from == 0 {
-            // A limit that is gone is forgotten; its last report stands.
-            books.reported.retain(|name, _| self.model.limit(name, now).is_some());
-        }
         let news = books.changed_snapshots(looked);
-        if !news.is_empty() {
-            books.save_in_background(owner, news);
+        let is_pass_over = books.from == 0;
+        let gone = is_pass_over.then(|| books.forget_gone(|name| self.model.limit(name, now).is_some()));
+        let gone = gone.flatten();
+        if !news.is_empty() || gone.is_some() {
+            books.save_in_background(owner, news, gone);
         }
     }
 }

@@ -221,6 +221,15 @@ impl Archive for SilentArchive {
         self.inner.save_limit_snapshots(partition, standings)
     }
 
+    fn remove_limit_snapshots(
+        &self,
+        partition: u16,
+        names: Vec<Arc<str>>,
+        before: Time,
+    ) -> StoreFuture<'_, ()> {
+        self.inner.remove_limit_snapshots(partition, names, before)
+    }
+
     fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {
         self.inner.cost_report(question)
     }

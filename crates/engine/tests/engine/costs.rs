@@ -41,6 +41,7 @@ impl Upstream for Spender {
             shape: shape.into(),
             requested: 10 * MICRO,
             actual,
+            restore_rate: Some(100 * MICRO),
         };
         let spending = match call.payload {
             b"silent" => Vec::new(),

@@ -5,6 +5,7 @@ mod archive;
 mod awaiting;
 mod backlog;
 mod bad_days;
+mod busy;
 mod costs;
 mod in_flight;
 mod opened;

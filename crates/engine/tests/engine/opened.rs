@@ -11,7 +11,7 @@ use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, Fault, FaultClass, State, Verdict};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 
-use super::scripted_upstream::{memory, operation};
+use super::scripted_upstream::{drip, memory, operation};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -49,4 +49,42 @@ async fn ops_9_a_rerun_opens_its_limits() {
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Failed);
     engine.rerun(id).await.unwrap();
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+}
+
+/// LIM-10: the saved state of a limit goes with the limit: of one that an operation opened, soon
+/// after it was closed, and of one that the configuration no longer has, after the next start.
+#[tokio::test(start_paused = true)]
+async fn lim_10_what_is_saved_of_limits_that_are_gone_is_removed() {
+    let store = memory();
+    let open = async |configured: &[&str]| {
+        let upstream = Arc::new(RenamingUpstream::default()) as Arc<dyn Upstream>;
+        let executors = Executors::from([("test".into(), upstream)]);
+        let limits = configured.iter().map(|name| (Arc::from(*name), drip(5, 5)));
+        Engine::builder(Arc::clone(&store)).executors(executors).limits(limits).open().await.unwrap()
+    };
+    let saved = async || {
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        let found = store.costs().unwrap().limit_snapshots(0).await.unwrap();
+        found.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()
+    };
+    let engine = open(&["kept", "unlisted"]).await;
+    let there = async |engine: &Engine| {
+        let limits = engine.limits().await.unwrap();
+        limits.iter().map(|view| view.name.to_string()).collect::<Vec<_>>()
+    };
+    let mut ever = std::collections::BTreeSet::new();
+    for _ in 0..6 {
+        let id = engine.submit(operation("g", "call")).await.unwrap().id;
+        engine.wait(id, LONG).await.unwrap();
+        let saved = saved().await;
+        assert_eq!(saved, there(&engine).await);
+        ever.extend(saved);
+    }
+    assert!(ever.len() > there(&engine).await.len(), "some are gone: {ever:?}");
+    engine.drain().await;
+    drop(engine);
+    let engine = open(&["kept"]).await;
+    let saved = saved().await;
+    assert_eq!(saved, there(&engine).await);
+    assert!(!saved.contains(&"unlisted".to_owned()), "{saved:?}");
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::{Engine, Options, SharedArchive};
-use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
+use tidegate_core::{OperationId, Time};
 use tidegate_fixture::redis::RedisServer;
 use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
 use tidegate_store::log::StoredEntry;
@@ -51,6 +51,10 @@ impl Archive for UnavailableArchive {
     }
 
     fn save_limit_snapshots(&self, _: Partition, _: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn remove_limit_snapshots(&self, _: Partition, _: Vec<Arc<str>>, _: Time) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 

@@ -1,11 +1,8 @@
 //! Metrics, and what is never logged.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use tidegate_idempotency::Policy;
-use tracing_subscriber::fmt::MakeWriter;
 
+use crate::log_lines::LogLines;
 use crate::recorder::counting;
 use crate::world::{Handler, World, ms};
 
@@ -28,35 +25,11 @@ async fn what_happens_to_keys_is_counted() {
     assert!(counted.of("idempotency_store_error") >= 2);
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
 /// IDM-10, IDM-22: no log line contains a body or a whole key; a manual change names who made it.
 #[tokio::test(start_paused = true)]
 async fn logs_hold_no_body_and_no_key() {
-    let lines = Lines::default();
-    let subscriber =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(lines.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let lines = LogLines::default();
+    let _logged = lines.collect();
     let panicking = Handler::new(|_| async { panic!("the handler's own panic") });
     let world = World::new(panicking, Policy::default());
     world.post("secret-key-4711", "secret-body").await;
@@ -65,7 +38,7 @@ async fn logs_hold_no_body_and_no_key() {
     world.store.set_down(false);
     let name = tidegate_idempotency::RecordName::parse("acme POST /api/v1/items secret-key-4711").unwrap();
     world.gate.keys().release(&name, "night-shift").await.unwrap();
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = lines.text();
     assert!(text.contains("panicked") && text.contains("could not claim a key"), "{text}");
     assert!(text.contains("night-shift") && text.contains("audit"), "{text}");
     assert!(!text.contains("4711") && !text.contains("secret-body"), "{text}");

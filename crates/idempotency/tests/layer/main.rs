@@ -7,6 +7,8 @@ mod counts;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod log_lines;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod owners;

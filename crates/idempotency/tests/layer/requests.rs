@@ -102,8 +102,8 @@ async fn callers_never_see_each_others_answers() {
     assert_eq!(world.handler.runs(), 2);
 }
 
-/// IDM-16: `"abc"` is the key `abc`; an invalid key is rejected before its body is read, and
-/// reported as it was sent.
+/// IDM-16, IDM-20: `"abc"` is the key `abc`, and `Abc` is another one; an invalid key is rejected
+/// before its body is read, and reported as it was sent.
 #[tokio::test(start_paused = true)]
 async fn keys_are_read_as_they_should_be() {
     let world = World::new(Handler::creating(), Policy::default());

@@ -11,6 +11,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, StreamBody};
 use tidegate_idempotency::{BoxError, LayerBody, Policy};
 
+use crate::recorder::counting;
 use crate::world::{Handler, World, post};
 
 type Piece = Result<Frame<Bytes>, BoxError>;
@@ -32,7 +33,8 @@ fn request(pieces: Vec<Piece>) -> Request<LayerBody> {
     post("k", "").map(|_| streamed(pieces))
 }
 
-/// The pieces in which a body arrives do not count.
+/// IDM-11, IDM-2: a streamed request is handled and compared as a whole: the pieces in which it
+/// arrives do not count.
 #[tokio::test(start_paused = true)]
 async fn a_body_in_pieces_is_the_same_body() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -71,10 +73,11 @@ fn answering(body: impl Fn() -> LayerBody + Send + Sync + 'static) -> Handler {
     })
 }
 
-/// IDM-11: a response above the limit reaches its client whole; a retry learns that it was sent,
-/// and nothing runs again.
+/// IDM-11: a response above the limit reaches its client whole and is counted; a retry learns that
+/// it was sent, and nothing runs again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_too_large_is_given_once_and_not_run_again() {
+    let counted = counting();
     let known = || Full::from("123456789").map_err(|never| match never {}).boxed_unsync();
     let unknown = || streamed(vec![data("12345"), data("6"), data("789")]);
     for handler in [answering(known), answering(unknown)] {
@@ -83,6 +86,24 @@ async fn an_answer_too_large_is_given_once_and_not_run_again() {
         assert_eq!((first.status, first.text()), (200, "123456789"));
         let again = world.post("k", "a").await;
         assert_eq!((again.status, again.code()), (409, "IDEMPOTENCY_ANSWER_NOT_REPLAYABLE"));
+        assert_eq!(world.handler.runs(), 1);
+    }
+    assert_eq!(counted.of("idempotency_not_replayable"), 2);
+}
+
+/// IDM-11: a response of any size is saved where the limit allows it, whether its length is known
+/// or not.
+#[tokio::test(start_paused = true)]
+async fn a_large_answer_is_kept() {
+    const PIECE: &str = "0123456789abcdef";
+    const PIECES: usize = 512 << 10;
+    let known = || Full::from(PIECE.repeat(PIECES)).map_err(|never| match never {}).boxed_unsync();
+    let unknown = || StreamBody::new(stream::iter((0..PIECES).map(|_| data(PIECE)))).boxed_unsync();
+    for handler in [answering(known), answering(unknown)] {
+        let world = World::new(handler, Policy::default().with_answer_max(8 << 20));
+        let (first, again) = (world.post("k", "a").await, world.post("k", "a").await);
+        assert!(!first.is_replay() && again.is_replay());
+        assert!(first.text().len() == 8 << 20 && first.text() == again.text());
         assert_eq!(world.handler.runs(), 1);
     }
 }

@@ -15,10 +15,11 @@ use crate::{Error, Grant, Result, Tokens};
 ///
 /// # Errors
 /// `Invalid` for no bucket or more than 8, for a bucket that is named twice, or for buckets of
-/// different stores; `TooCostly`; or the store's error. Nothing is granted then.
+/// different stores or with different fixed shares; `TooCostly`; or the store's error. Nothing is
+/// granted then.
 pub async fn try_take_all(wanted: &[(&SharedBucket, Tokens)]) -> Result<TokenTakeOutcome<Vec<Grant>>> {
     let (first, wants) = combine(wanted).await?;
-    let reserved = first.inner.store.reserve(wants.clone()).await?;
+    let reserved = first.inner.reserve_step(wants.clone()).await?;
     combined_outcome(reserved, wanted, &wants)
 }
 
@@ -70,6 +71,15 @@ async fn combine<'a>(
         }
         if wants.iter().any(|want| want.name == bucket.name()) {
             return Err(Error::Invalid(format!("The bucket {:?} is named twice.", bucket.name())));
+        }
+        let is_same_share = match (first.inner.share.get(), bucket.inner.share.get()) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if !is_same_share {
+            let (one, other) = (first.name(), bucket.name());
+            let message = format!("The buckets {one:?} and {other:?} have different fixed shares.");
+            return Err(Error::Invalid(message));
         }
         wants.push(bucket.wanted(*cost).await?);
     }

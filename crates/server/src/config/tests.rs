@@ -211,7 +211,8 @@ fn lim_29_a_shop_has_its_header_and_its_places() {
     assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nat_once = 2"), @r#"tidegate.toml:4:11: upstream[0].at_once: Only the dialects "shopify" and "discord" have this key: put an [[upstream.limit]] with it below."#);
 }
 
-/// OPS-21: a bot needs a name and a token; Discord's address and limits are known.
+/// OPS-21, OPS-5: a bot needs a name and a token; Discord's address and limits are known, and three
+/// groups run at once unless it says otherwise.
 #[test]
 fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     let bot = "[[upstream]]\nname = \"discord\"\ndialect = \"discord\"\ntoken_env = \"ECHO_TOKEN\"\n";

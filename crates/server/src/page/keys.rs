@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::Time;
-use tidegate_idempotency::{KeyAdmin, KeyFilter, KeyPage, KeySummary};
+use tidegate_idempotency::{HitCounts, KeyAdmin, KeyFilter, KeyPage, KeySummary};
 use tidegate_store::{Clock, WallClock};
 
-use super::parts::{ago, state, within};
+use super::parts::{ago, count, state, within};
 use super::{document, error_page};
 use crate::error::Error;
 use crate::wire::key::state as word;
@@ -20,17 +20,20 @@ const ROWS: usize = 200;
 
 pub(crate) async fn show(State(keys): State<KeyAdmin>) -> Response {
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
-        Ok(page) => document("Keys", false, &content(page, WallClock.now())).into_response(),
+        Ok(page) => {
+            document("Keys", false, &content(page, keys.hit_counts(), WallClock.now())).into_response()
+        }
         Err(error) => error_page(&Error::from(error)),
     }
 }
 
-fn content(page: KeyPage, now: Time) -> Markup {
+fn content(page: KeyPage, hits: HitCounts, now: Time) -> Markup {
     let (unknown, others): (Vec<_>, Vec<_>) =
         page.keys.into_iter().partition(|key| word(key.state, now) == "unknown");
     let is_more = page.next.is_some() || unknown.len() > ROWS || others.len() > ROWS;
     html! {
         h1 { "Idempotency keys" }
+        (hit_rate(hits))
         @if !unknown.is_empty() {
             section {
                 h2 { "Outcome unknown" }
@@ -43,6 +46,25 @@ fn content(page: KeyPage, now: Time) -> Markup {
             @if others.is_empty() { p.quiet { "There are none." } } @else { (table(&others, now, false)) }
         }
         @if is_more { p { "There are more: " code { "tidegate key list" } " shows all of them." } }
+    }
+}
+
+/// The hit rate of this process, with what it means.
+fn hit_rate(counts: HitCounts) -> Markup {
+    let Some(percent) = counts.percent() else {
+        return html! { p.quiet { "No request with a key has come to this node since it started." } };
+    };
+    let total = counts.hits.saturating_add(counts.misses);
+    let verdict = match percent {
+        81.. => "good",
+        50..=80 => "usual",
+        _ => "worth a look: clients may make a new key for each try",
+    };
+    html! {
+        p {
+            "Hit rate: " b { (percent) " %" } ", " (verdict) ". "
+            (count(counts.hits)) " of " (count(total)) " requests with a key got a stored response, at this node since it started."
+        }
     }
 }
 
@@ -89,6 +111,24 @@ mod tests {
 
     use super::*;
 
+    /// IDM-9: the hit rate is on the page, and what it means: good above 80 %, worth a look below
+    /// 50 %.
+    #[test]
+    fn idm_9_the_hit_rate_is_told_with_its_meaning() {
+        let shown = |hits, misses| hit_rate(HitCounts { hits, misses }).into_string();
+        for (hits, misses, percent, verdict) in [
+            (9, 1, "90 %", "good"),
+            (8, 2, "80 %", "usual"),
+            (1, 1, "50 %", "usual"),
+            (49, 51, "49 %", "look"),
+        ] {
+            let html = shown(hits, misses);
+            assert!(html.contains(percent) && html.contains(verdict), "{html}");
+        }
+        assert!(shown(1_234, 0).contains("1,234 of 1,234"), "{}", shown(1_234, 0));
+        assert!(shown(0, 0).contains("No request with a key"), "{}", shown(0, 0));
+    }
+
     /// IDM-22: keys that wait for an operator come first, with what to do about them; a key is
     /// text, not markup.
     #[test]
@@ -104,7 +144,7 @@ mod tests {
             key("acme POST /pay done", KeyState::Completed(7)),
             key("acme POST /pay %3cb%3e%27", KeyState::Processing { until: then, on_lapse: OnLapse::Hold }),
         ];
-        let html = content(KeyPage { keys, next: None }, now).into_string();
+        let html = content(KeyPage { keys, next: None }, HitCounts::default(), now).into_string();
         let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
         assert!(at("&lt;b&gt;'") < at(">done<"), "{html}");
         at("tidegate key complete '&lt;b&gt;'\\'''");

@@ -28,6 +28,7 @@ fn cost(at: Time, limit: &str, shape: &str, requested: u64, actual: Option<u64>)
         shape: shape.into(),
         requested: requested * MICRO,
         actual: actual.map(|actual| actual * MICRO),
+        restore_rate: None,
     }
 }
 

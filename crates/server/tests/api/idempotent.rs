@@ -159,6 +159,8 @@ async fn idm_9_keys_are_counted() {
             let figure = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
             assert!(figure.is_some_and(|figure| figure.parse::<u64>().unwrap() >= 1), "{name} in {text}");
         }
+        let page = world.request(Method::GET, "/keys").send().await.unwrap().text().await.unwrap();
+        assert!(page.contains("1 of 2 requests with a key") && page.contains("50 %"), "{page}");
         // Counters that are still zero are there too.
         for name in ["idempotency_store_error", "idempotency_damaged", "idempotency_cleanup_count"] {
             assert!(text.contains(&format!("\n{name} ")), "{name} in {text}");

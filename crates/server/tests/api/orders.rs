@@ -104,21 +104,36 @@ async fn ops_23_a_canceled_operation_keeps_its_fault() {
 /// OPS-25: the configuration decides which groups wait for an operator after a failure.
 #[tokio::test]
 async fn ops_25_the_configuration_holds_groups() {
-    within(async {
-        let rule = "[[on_failure]]\ngroup = \"shop:*\"\nthen = \"hold\"\n";
-        let world = World::with(rule, HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
-        for group in ["shop:acme", "guild:1"] {
-            let mut failing = operation(group);
-            failing["max_attempts"] = 1.into();
-            let id = world.submit(failing).await;
-            assert_eq!(world.wait_until_ended(&id).await["state"], "failed");
-        }
-        let passed =
-            world.request(reqwest::Method::POST, "/proxy/echo/x").header("x-tidegate-group", "shop:passed");
-        assert_eq!(passed.send().await.unwrap().status(), 500, "a client is told, and holds nobody up");
-        let held = world.get("/v1/groups?state=held").await.json;
-        let names: Vec<_> = held["groups"].as_array().unwrap().iter().map(|one| &one["group"]).collect();
-        assert_eq!(names, ["shop:acme"], "{held}");
-    })
-    .await;
+    let by_group = "[[on_failure]]\ngroup = \"shop:*\"\nthen = \"hold\"\n";
+    let by_kind = "[[on_failure]]\nkind = \"shopify.bulk\"\nthen = \"skip\"\n\
+                   [[on_failure]]\nkind = \"http\"\nthen = \"hold\"\n";
+    let by_both = "[[on_failure]]\ngroup = \"shop:*\"\nkind = \"shopify.bulk\"\nthen = \"hold\"\n\
+                   [[on_failure]]\ngroup = \"guild:1\"\nkind = \"http\"\nthen = \"hold\"\n";
+    let rules = [
+        ("", &[] as &[&str]),
+        (by_group, &["shop:acme"]),
+        (by_kind, &["guild:1", "shop:acme"]),
+        (by_both, &["guild:1"]),
+    ];
+    for (rules, held) in rules {
+        within(check_held(rules, held)).await;
+    }
+}
+
+/// With these rules, of the groups `shop:acme` and `guild:1`, whose calls fail for good, those are
+/// held.
+async fn check_held(rules: &str, expected: &[&str]) {
+    let world = World::with(rules, HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+    for group in ["shop:acme", "guild:1"] {
+        let mut failing = operation(group);
+        failing["max_attempts"] = 1.into();
+        let id = world.submit(failing).await;
+        assert_eq!(world.wait_until_ended(&id).await["state"], "failed");
+    }
+    let passed =
+        world.request(reqwest::Method::POST, "/proxy/echo/x").header("x-tidegate-group", "shop:passed");
+    assert_eq!(passed.send().await.unwrap().status(), 500, "a client is told, and holds nobody up");
+    let held = world.get("/v1/groups?state=held").await.json;
+    let names: Vec<_> = held["groups"].as_array().unwrap().iter().map(|one| &one["group"]).collect();
+    assert_eq!(names, expected, "{rules}: {held}");
 }

@@ -8,7 +8,7 @@ mod links;
 mod nodes;
 mod requests;
 mod streams;
-mod upstream;
+pub(crate) mod upstream;
 
 use std::collections::BTreeMap;
 

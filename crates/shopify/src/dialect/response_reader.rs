@@ -98,6 +98,7 @@ impl ResponseReader<'_> {
             shape: Arc::from(shape.label.as_str()),
             requested: cost.requested.unwrap_or(estimated),
             actual: spent,
+            restore_rate: cost.restore_per_s,
         });
         Meaning { verdict, hints: vec![hint], spending: spending.into_iter().collect() }
     }
@@ -118,6 +119,7 @@ impl ResponseReader<'_> {
             shape: Arc::from(shape),
             requested: MICRO,
             actual: Some(spent.unwrap_or(MICRO)),
+            restore_rate: calls.map(CallLimit::refill_per_s),
         };
         Meaning { verdict, hints: vec![hint], spending: vec![spending] }
     }

@@ -1,6 +1,6 @@
 //! Maps a route to its function, once a call was admitted. It decides nothing else.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::guild::{Actor, Guild, GuildCall, user};
 use super::refusal::{CallResult, CompletedCall};
@@ -11,11 +11,25 @@ pub(super) fn api_info(call: DiscordEndpoint, actor: Actor) -> CompletedCall {
     let url = "wss://gateway.invalid";
     CompletedCall::read(match (call, actor) {
         (DiscordEndpoint::Me, Actor::Bot(bot)) => user(bot),
+        (DiscordEndpoint::Application, Actor::Bot(bot)) => application(bot),
         (DiscordEndpoint::GatewayBot, _) => {
             let limit = json!({ "total": 1_000, "remaining": 1_000, "reset_after": 0, "max_concurrency": 1 });
             json!({ "url": url, "shards": 1, "session_start_limit": limit })
         }
         _ => json!({ "url": url }),
+    })
+}
+
+/// The application of a bot, as libraries ask for it when they log in.
+fn application(bot: u64) -> Value {
+    let owner = user(bot);
+    json!({
+        "id": bot.to_string(), "name": owner["username"], "description": "", "icon": null, "cover_image": null,
+        "bot_public": false, "bot_require_code_grant": false, "verify_key": "00".repeat(32), "flags": 0,
+        "rpc_origins": [], "tags": [], "team": null, "summary": "", "hook": true, "redirect_uris": [],
+        "interactions_endpoint_url": null, "role_connections_verification_url": null,
+        "approximate_guild_count": 1, "approximate_user_install_count": 0,
+        "integration_types_config": {}, "owner": owner,
     })
 }
 
@@ -25,7 +39,8 @@ pub(super) fn dispatch(guild: &mut Guild, turn: &mut GuildCall<'_>) -> CallResul
         DiscordEndpoint::Guild
         | DiscordEndpoint::Gateway
         | DiscordEndpoint::GatewayBot
-        | DiscordEndpoint::Me => Ok(CompletedCall::read(guild.json())),
+        | DiscordEndpoint::Me
+        | DiscordEndpoint::Application => Ok(CompletedCall::read(guild.json())),
         DiscordEndpoint::Member => guild.member(turn.target.inner),
         DiscordEndpoint::Roles => Ok(CompletedCall::read(guild.roles_json())),
         DiscordEndpoint::Role => Ok(CompletedCall::read(guild.role(turn.target.inner)?.json())),

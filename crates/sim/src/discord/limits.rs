@@ -18,12 +18,13 @@ pub const ROLE_CREATES: &str = "role-creates";
 pub const INVALID: &str = "invalid";
 
 /// Every limit by name: calls, and the window in milliseconds.
-const FIGURES: [(&str, u64, u64); 23] = [
+const FIGURES: [(&str, u64, u64); 24] = [
     (GLOBAL, 50, 1_000),
     (RENAMES, 2, 600_000),
     (ROLE_CREATES, 250, 48 * 3_600_000),
     (INVALID, 10_000, 600_000),
     ("me", 10, 10_000),
+    ("application", 10, 10_000),
     ("gateway-bot", 2, 5_000),
     ("guild", 10, 10_000),
     ("member", 10, 10_000),

@@ -14,6 +14,7 @@ pub enum DiscordEndpoint {
     Gateway,
     GatewayBot,
     Me,
+    Application,
     Guild,
     Member,
     Roles,
@@ -64,7 +65,7 @@ const fn route(
 
 /// All routes. The two lists show one hash and count separately; overwrites, and a role's edits and
 /// removal, show one hash and count together.
-static ROUTES: [EndpointRoute; 24] = {
+static ROUTES: [EndpointRoute; 26] = {
     use Method as M;
     [
         EndpointRoute {
@@ -76,6 +77,8 @@ static ROUTES: [EndpointRoute; 24] = {
         },
         route(M::GET, "/gateway/bot", DiscordEndpoint::GatewayBot, "gateway-bot", "gateway-bot"),
         route(M::GET, "/users/@me", DiscordEndpoint::Me, "me", "me"),
+        route(M::GET, "/oauth2/applications/@me", DiscordEndpoint::Application, "application", "oauth2"),
+        route(M::GET, "/applications/@me", DiscordEndpoint::Application, "application", "application"),
         route(M::GET, "/guilds/{guild}", DiscordEndpoint::Guild, "guild", "guild"),
         route(M::GET, "/guilds/{guild}/members/{user}", DiscordEndpoint::Member, "member", "member"),
         route(M::GET, "/guilds/{guild}/roles", DiscordEndpoint::Roles, "roles-list", "lists"),

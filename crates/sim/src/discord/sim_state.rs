@@ -164,7 +164,10 @@ impl DiscordSimState {
     ) -> Result<Option<CompletedCall>, DiscordRefusal> {
         if matches!(
             target.route.call,
-            DiscordEndpoint::Gateway | DiscordEndpoint::GatewayBot | DiscordEndpoint::Me
+            DiscordEndpoint::Gateway
+                | DiscordEndpoint::GatewayBot
+                | DiscordEndpoint::Me
+                | DiscordEndpoint::Application
         ) {
             self.count(&target, actor);
             return Ok(Some(api_info(target.route.call, actor)));

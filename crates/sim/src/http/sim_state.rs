@@ -1,6 +1,8 @@
 //! Applies calls to the simulated API: a plain state machine. The same calls at the same times from
 //! the same seed have the same results.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use hyper::{Method, Request};
 use serde::{Deserialize, Serialize};
@@ -68,6 +70,12 @@ impl HttpSimRequest {
         EchoBody { call, method, path, id: self.key.as_deref(), body: self.body.as_deref() }
     }
 
+    /// The path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     fn is_write(&self) -> bool {
         [Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(&self.method)
     }
@@ -95,6 +103,8 @@ pub struct HttpSimState {
     stats: Stats,
     log: WriteLog,
     history: EffectHistory,
+    /// The number of calls in progress, by path.
+    in_progress: BTreeMap<String, u32>,
     bucket: Option<TokenBucket>,
     rng: SeededRng,
     fail_rate: f64,
@@ -109,10 +119,29 @@ impl HttpSimState {
             stats: Stats::default(),
             log: WriteLog::default(),
             history: EffectHistory::default(),
+            in_progress: BTreeMap::new(),
             bucket: options.refill_per_s.map(|refill| TokenBucket::new(options.capacity, refill)),
             rng: SeededRng::new(options.seed),
             fail_rate: options.fail_rate,
             cut_rate: options.cut_rate,
+        }
+    }
+
+    /// Starts a call, and counts it if it overlaps another one to the same path. It must be
+    /// [ended](Self::end).
+    pub fn begin(&mut self, path: &str) {
+        let in_progress = self.in_progress.entry(path.to_owned()).or_default();
+        self.stats.overlapping += u64::from(*in_progress > 0);
+        *in_progress += 1;
+    }
+
+    /// Ends a call that was started.
+    pub fn end(&mut self, path: &str) {
+        if let Some(in_progress) = self.in_progress.get_mut(path) {
+            *in_progress -= 1;
+            if *in_progress == 0 {
+                self.in_progress.remove(path);
+            }
         }
     }
 

@@ -19,7 +19,8 @@ use super::rows;
 use super::writer::{StepContext, StepResult};
 
 const INSERT: &str = "INSERT INTO api_cost_tracking
-    (at, operation, claim, nth, upstream, limit_name, shape, requested, actual) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    (at, operation, claim, nth, upstream, limit_name, shape, requested, actual, restore_rate)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 /// Finds the newest row beyond the number of rows that may be scanned.
 const TOO_MUCH: &str = "SELECT at FROM api_cost_tracking WHERE at >= ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2";
 const BY_SHAPE: &str =
@@ -30,9 +31,11 @@ const BY_SHAPE: &str =
 const SWEEP: &str = "DELETE FROM api_cost_tracking WHERE rowid IN
     (SELECT rowid FROM api_cost_tracking WHERE at < ?1 ORDER BY at LIMIT ?2)";
 const KEEP: &str = "INSERT OR REPLACE INTO rate_limit_buckets
-    (name, upstream, kind, capacity, refill_per_s, level, source, closed_until, updated_at)
+    (name, upstream, kind, capacity, refill_rate, level, source, closed_until, updated_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-const STANDINGS: &str = "SELECT name, kind, capacity, refill_per_s, level, source, closed_until, updated_at
+const REMOVE: &str = "DELETE FROM rate_limit_buckets WHERE name = ?1";
+const REMOVE_OLD: &str = "DELETE FROM rate_limit_buckets WHERE updated_at < ?1";
+const STANDINGS: &str = "SELECT name, kind, capacity, refill_rate, level, source, closed_until, updated_at
     FROM rate_limit_buckets ORDER BY name";
 /// The rows that one transaction removes.
 const SWEPT_AT_ONCE: u32 = 1_000;
@@ -51,6 +54,7 @@ pub(super) fn insert(sql: &Connection, costs: &[Cost]) -> rusqlite::Result<()> {
             &*cost.shape,
             micro_to_tokens(cost.requested),
             cost.actual.map(micro_to_tokens),
+            cost.restore_rate.map(micro_to_tokens),
         ))?;
     }
     Ok(())
@@ -117,6 +121,23 @@ fn write_limit_snapshots(
     Ok(Ok(()))
 }
 
+fn remove_limit_snapshots(
+    desk: &mut StepContext<'_>,
+    owner: Ownership,
+    names: &[Arc<str>],
+    before: Time,
+) -> StepResult<()> {
+    if let Err(refused) = desk.meta.lease.check(owner) {
+        return Ok(Err(refused));
+    }
+    let mut remove = desk.sql.prepare_cached(REMOVE)?;
+    for name in names {
+        remove.execute([&**name])?;
+    }
+    desk.sql.prepare_cached(REMOVE_OLD)?.execute([bound(before)])?;
+    Ok(Ok(()))
+}
+
 fn standing(row: &Row<'_>) -> rusqlite::Result<LimitSnapshot> {
     let figure = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<f64>>(column)?.map(tokens_to_micro));
     Ok(LimitSnapshot {
@@ -162,6 +183,22 @@ impl Costs for EmbeddedStore {
             let standings: Arc<[LimitSnapshot]> = standings.into();
             file.write_without_sync(standings.len(), move |desk| {
                 write_limit_snapshots(desk, owner, &standings)
+            })
+            .await
+        })
+    }
+
+    fn remove_limit_snapshots(
+        &self,
+        owner: Ownership,
+        names: Vec<Arc<str>>,
+        before: Time,
+    ) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let file = self.partition(owner.partition).await?;
+            let names: Arc<[Arc<str>]> = names.into();
+            file.write_without_sync(names.len() + 1, move |desk| {
+                remove_limit_snapshots(desk, owner, &names, before)
             })
             .await
         })

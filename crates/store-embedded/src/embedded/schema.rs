@@ -13,7 +13,7 @@ use super::permissions;
 use super::row_checksum::{self, RowChecksum};
 
 /// The format that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 7;
+pub(super) const FORMAT: i64 = 8;
 /// Files up to this size are checked completely when they are opened; larger ones only as they are
 /// read.
 const LOOKED_THROUGH_LEN_MAX: u64 = 256 * 1024 * 1024;
@@ -55,14 +55,20 @@ CREATE INDEX records_ending ON records (expires) WHERE expires >= 0;
 /// microseconds since 1970.
 const COST_TABLES: &str = "
 CREATE TABLE rate_limit_buckets (
-    name TEXT PRIMARY KEY, upstream TEXT NOT NULL, kind TEXT NOT NULL, capacity REAL, refill_per_s REAL DEFAULT 2.0,
+    name TEXT PRIMARY KEY, upstream TEXT NOT NULL, kind TEXT NOT NULL, capacity REAL, refill_rate REAL DEFAULT 2.0,
     level REAL, source TEXT NOT NULL, closed_until INTEGER, updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE api_cost_tracking (
     at INTEGER NOT NULL, operation TEXT NOT NULL, claim INTEGER NOT NULL, nth INTEGER NOT NULL, upstream TEXT NOT NULL,
-    limit_name TEXT NOT NULL, shape TEXT NOT NULL, requested REAL NOT NULL, actual REAL
+    limit_name TEXT NOT NULL, shape TEXT NOT NULL, requested REAL NOT NULL, actual REAL, restore_rate REAL
 );
 CREATE INDEX api_cost_tracking_at ON api_cost_tracking (at);
+";
+
+/// What formats 4 to 7 had otherwise in the tables of costs.
+const COST_RATES: &str = "
+ALTER TABLE rate_limit_buckets RENAME COLUMN refill_per_s TO refill_rate;
+ALTER TABLE api_cost_tracking ADD COLUMN restore_rate REAL;
 ";
 
 /// The journal of deployments.
@@ -268,8 +274,12 @@ fn format_of(sql: &Connection) -> rusqlite::Result<Option<i64>> {
 
 /// Returns whether the rows of a table have checksums.
 fn has_sums(sql: &Connection, table: &str) -> rusqlite::Result<bool> {
-    let has_sums = "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = 'sum')";
-    sql.query_row(has_sums, [table], |row| row.get(0))
+    has_column(sql, table, "sum")
+}
+
+fn has_column(sql: &Connection, table: &str, column: &str) -> rusqlite::Result<bool> {
+    let has_column = "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2)";
+    sql.query_row(has_column, [table, column], |row| row.get(0))
 }
 
 fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
@@ -288,8 +298,9 @@ fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Migrates an older file. Format 2 had another table of idempotency records and never filled it;
-/// format 3 had no costs, format 4 no journal, format 5 no checksums (its rows stay without), and
-/// format 6 no attempts, and a 0 in rows without a checksum.
+/// format 3 had no costs, format 4 no journal, format 5 no checksums (its rows stay without),
+/// format 6 no attempts, and format 7 a 0 in rows without a checksum, other names and no restore
+/// rates in the tables of costs.
 fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
@@ -302,7 +313,12 @@ fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     if older <= 4 {
         whole.execute_batch(JOURNAL)?;
     }
-    whole.execute_batch(ATTEMPTS)?;
+    if older <= 6 {
+        whole.execute_batch(ATTEMPTS)?;
+    }
+    if has_column(&whole, "rate_limit_buckets", "refill_per_s")? {
+        whole.execute_batch(COST_RATES)?;
+    }
     for table in CHECKED {
         let none = row_checksum::NONE;
         let change = if has_sums(&whole, table)? {

@@ -1,5 +1,9 @@
 //! Costs of calls and the state of limits, in plain lists that end with the process.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::costs::{CostQuery, CostReport, LimitSnapshot, sum_costs};
 use tidegate_store::log::{Ownership, Retention};
@@ -33,6 +37,22 @@ impl Costs for MemoryStore {
             let kept = partitions.entry(owner.partition).or_default();
             kept.lease.check(owner)?;
             kept.standings.extend(standings.into_iter().map(|standing| (standing.name.clone(), standing)));
+            Ok(())
+        })
+    }
+
+    fn remove_limit_snapshots(
+        &self,
+        owner: Ownership,
+        names: Vec<Arc<str>>,
+        before: Time,
+    ) -> StoreFuture<'_, ()> {
+        ready(move || {
+            let mut partitions = self.partitions();
+            let kept = partitions.entry(owner.partition).or_default();
+            kept.lease.check(owner)?;
+            let names: BTreeSet<_> = names.into_iter().collect();
+            kept.standings.retain(|name, standing| !names.contains(name) && standing.updated_at >= before);
             Ok(())
         })
     }

@@ -15,7 +15,9 @@ use tidegate_store::{Costs, Journal, Log};
 
 use crate::sample::{PARTITION, TestDir, accepts, replayed, strip_checksums};
 
-/// What differs in formats 2, 3 and 4.
+/// What differs in format 7, and in formats 2, 3 and 4.
+const FORMAT_7: &str = "ALTER TABLE rate_limit_buckets RENAME COLUMN refill_rate TO refill_per_s;
+    ALTER TABLE api_cost_tracking DROP COLUMN restore_rate";
 const FORMAT_4: &str = "DROP TABLE deployments; DROP TABLE deployment_steps; DROP TABLE deployment_objects;
     UPDATE meta SET value = 4 WHERE name = 'format'";
 const FORMAT_3: &str = "DROP TABLE rate_limit_buckets; DROP TABLE api_cost_tracking;
@@ -34,6 +36,7 @@ fn cost(at: Time) -> Cost {
         shape: "GetOrders#1f0c9a2b".into(),
         requested: 52 * MICRO,
         actual: Some(MICRO / 2),
+        restore_rate: Some(50 * MICRO),
     }
 }
 
@@ -80,16 +83,16 @@ async fn lim_10_the_tables_are_there_for_people() {
     // A report first applies what is in the write-ahead log.
     store.cost_report(CostQuery { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
     let sql = sql(&place);
-    let spent = "SELECT operation || ' ' || upstream || ' ' || limit_name || ' ' || shape || ' ' || requested || ' ' || actual
+    let spent = "SELECT operation || ' ' || upstream || ' ' || limit_name || ' ' || shape || ' ' || requested || ' ' || actual || ' ' || restore_rate
         FROM api_cost_tracking WHERE at = 1780000000000000 AND claim = 3 AND nth = 0";
     let row: String = sql.query_row(spent, [], |row| row.get(0)).unwrap();
     let id = OperationId::new(at, PARTITION, Seq(7));
-    assert_eq!(row, format!("{id} acme acme/points GetOrders#1f0c9a2b 52.0 0.5"));
-    let stood = "SELECT upstream || ' ' || kind || ' ' || capacity || ' ' || refill_per_s || ' ' || level || ' ' || source
+    assert_eq!(row, format!("{id} acme acme/points GetOrders#1f0c9a2b 52.0 0.5 50.0"));
+    let stood = "SELECT upstream || ' ' || kind || ' ' || capacity || ' ' || refill_rate || ' ' || level || ' ' || source
         FROM rate_limit_buckets WHERE name = 'acme/points' AND closed_until IS NULL AND updated_at = 1780000000000000";
     let row: String = sql.query_row(stood, [], |row| row.get(0)).unwrap();
     assert_eq!(row, "acme drip 2000.0 100.0 1948.0 learned");
-    let usual = "SELECT dflt_value FROM pragma_table_info('rate_limit_buckets') WHERE name = 'refill_per_s'";
+    let usual = "SELECT dflt_value FROM pragma_table_info('rate_limit_buckets') WHERE name = 'refill_rate'";
     assert_eq!(sql.query_row(usual, [], |row| row.get::<_, String>(0)).unwrap(), "2.0");
 }
 
@@ -127,7 +130,10 @@ async fn ops_17_the_journal_is_there_for_people() {
 /// costs and the journal are stored from then on.
 #[tokio::test]
 async fn lim_10_ops_17_a_folder_of_an_older_format_is_brought_up_to_date() {
-    for older in [vec![FORMAT_4], vec![FORMAT_4, FORMAT_3], vec![FORMAT_4, FORMAT_3, FORMAT_2]] {
+    let format_4 = vec![FORMAT_7, FORMAT_4];
+    let format_3 = [format_4.clone(), vec![FORMAT_3]].concat();
+    let format_2 = [format_3.clone(), vec![FORMAT_2]].concat();
+    for older in [vec![FORMAT_7], format_4, format_3, format_2] {
         let place = TestDir::new();
         let (store, owner) = place.enter().await;
         store.append(owner, accepts(1..4, place.now())).await.unwrap();

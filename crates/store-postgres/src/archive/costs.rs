@@ -1,33 +1,41 @@
 //! Costs of calls and the state of limits, in the archive: each cost once, however often it is
 //! reported.
 
+use std::sync::Arc;
+
+use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
 use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
 
 use super::PostgresArchive;
-use crate::costs::{CostQueries, bind_costs, bind_limit_snapshots, bind_time, sum_costs};
-use crate::session::RetrySafety;
+use crate::costs::{Columns, CostQueries, bind_costs, bind_limit_snapshots, bind_time, sum_costs};
+use crate::rows;
+use crate::session::{RetrySafety, Statement};
 
 const KEEP: &str = "
-INSERT INTO api_cost_tracking (at, operation, claim, nth, upstream, limit_name, shape, requested, actual)
+INSERT INTO api_cost_tracking (at, operation, claim, nth, upstream, limit_name, shape, requested, actual,
+    restore_rate)
 SELECT 'epoch'::timestamptz + at * interval '1 microsecond', operation, claim, nth, split_part(limit_name, '/', 1),
-    limit_name, shape, requested, actual
-FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::float8[], $8::float8[])
-    AS e (at, operation, claim, nth, limit_name, shape, requested, actual)
+    limit_name, shape, requested, actual, rate
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::float8[], $8::float8[],
+    $9::float8[]) AS e (at, operation, claim, nth, limit_name, shape, requested, actual, rate)
 ON CONFLICT DO NOTHING";
 
 const KEEP_STANDINGS: &str = "
 INSERT INTO rate_limit_buckets AS known
-    (name, partition, upstream, kind, capacity, refill_per_s, level, source, closed_until, updated_at)
+    (name, partition, upstream, kind, capacity, refill_rate, level, source, closed_until, updated_at)
 SELECT name, $1, split_part(name, '/', 1), kind, capacity, rate, level, source,
     'epoch'::timestamptz + closed * interval '1 microsecond', 'epoch'::timestamptz + updated * interval '1 microsecond'
 FROM unnest($2::text[], $3::text[], $4::float8[], $5::float8[], $6::float8[], $7::text[], $8::bigint[], $9::bigint[])
     AS e (name, kind, capacity, rate, level, source, closed, updated)
 ON CONFLICT (name, partition) DO UPDATE SET kind = excluded.kind, capacity = excluded.capacity,
-    refill_per_s = excluded.refill_per_s, level = excluded.level, source = excluded.source,
+    refill_rate = excluded.refill_rate, level = excluded.level, source = excluded.source,
     closed_until = excluded.closed_until, updated_at = excluded.updated_at
 WHERE known.updated_at <= excluded.updated_at";
+
+const REMOVE: &str = "DELETE FROM rate_limit_buckets WHERE partition = $1
+    AND (name = ANY ($2) OR updated_at < 'epoch'::timestamptz + $3 * interval '1 microsecond')";
 
 const BILL: CostQueries = CostQueries { too_much: TOO_MUCH, by_shape: BY_SHAPE };
 const TOO_MUCH: &str = "SELECT (extract(epoch FROM at) * 1000000)::bigint FROM api_cost_tracking
@@ -58,6 +66,18 @@ impl PostgresArchive {
     ) -> Result<()> {
         let bind = |q| bind_limit_snapshots(sqlx::query::Query::bind(q, i32::from(partition)), standings);
         self.sessions.rows(RetrySafety::Harmless, KEEP_STANDINGS, bind).await.map(drop)
+    }
+
+    pub(super) async fn delete_limit_snapshots(
+        &self,
+        partition: Partition,
+        names: &[Arc<str>],
+        before: Time,
+    ) -> Result<()> {
+        let names = Columns(names).of(|name| rows::storable(name));
+        let before = bind_time(before).min(LATEST);
+        let bind = |q: Statement<'static>| q.bind(i32::from(partition)).bind(names.clone()).bind(before);
+        self.sessions.rows(RetrySafety::Harmless, REMOVE, bind).await.map(drop)
     }
 
     pub(super) async fn sum_costs(&self, question: &CostQuery) -> Result<CostReport> {

@@ -47,6 +47,7 @@ fn cost(seq: u64, actual: Option<u64>) -> Cost {
         shape: "GetOrders#1f0c9a2b".into(),
         requested: 52 * MICRO,
         actual,
+        restore_rate: actual.map(|_| 50 * MICRO),
     }
 }
 
@@ -89,23 +90,23 @@ fn lim_10_the_tables_are_there_for_people() {
         let mut sql = behind(&server).await;
         let row = told(
             &mut sql,
-            "SELECT concat_ws(' ', operation, claim, nth, upstream, limit_name, shape, requested, actual, to_timestamp(at / 1e6) AT TIME ZONE 'UTC')
+            "SELECT concat_ws(' ', operation, claim, nth, upstream, limit_name, shape, requested, actual, restore_rate, to_timestamp(at / 1e6) AT TIME ZONE 'UTC')
             FROM api_cost_tracking WHERE actual IS NOT NULL",
         );
         let id = OperationId::new(NOW, PARTITION, Seq(7));
         let wanted =
-            format!("{id} 3 0 acme acme/points GetOrders#1f0c9a2b 52 0.5 2026-05-28 20:26:40.123457");
+            format!("{id} 3 0 acme acme/points GetOrders#1f0c9a2b 52 0.5 50 2026-05-28 20:26:40.123457");
         assert_eq!(row.await, wanted);
         let odd = told(&mut sql, "SELECT shape FROM api_cost_tracking WHERE actual IS NULL").await;
         assert_eq!(odd, "a\u{fffd}b");
         let row = told(
             &mut sql,
-            "SELECT concat_ws(' ', partition, upstream, kind, capacity, coalesce(refill_per_s, -1), level, source)
+            "SELECT concat_ws(' ', partition, upstream, kind, capacity, coalesce(refill_rate, -1), level, source)
             FROM rate_limit_buckets WHERE name = 'acme/points' AND closed_until = 1780000000123457",
         );
         assert_eq!(row.await, "3 acme drip 2000 -1 1948 learned");
         let usual = "SELECT column_default::text FROM information_schema.columns
-            WHERE table_schema = 'tidegate' AND table_name = 'rate_limit_buckets' AND column_name = 'refill_per_s'";
+            WHERE table_schema = 'tidegate' AND table_name = 'rate_limit_buckets' AND column_name = 'refill_rate'";
         assert_eq!(told(&mut sql, usual).await, "2.0");
     });
 }
@@ -137,7 +138,7 @@ fn lim_10_a_store_of_format_2_is_brought_up_to_date() {
         assert_eq!(store.cost_report(all()).await.expect("bill").lines[0].calls, 1);
         store.save_limit_snapshots(owner, vec![standing(7)]).await.expect("keep");
         assert_eq!(store.limit_snapshots(PARTITION).await.expect("look"), [standing(7)]);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "8");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "9");
         PostgresStore::connect(&server.url()).await.expect("connect").migrate().await.expect("again");
     });
 }
@@ -174,5 +175,17 @@ fn lim_10_an_archive_keeps_each_cost_once() {
             "9",
             "the latest stands"
         );
+        let rates = "SELECT count(*)::text FROM api_cost_tracking WHERE restore_rate = 50";
+        assert_eq!(told(&mut sql, rates).await, "59");
+        archive.remove_limit_snapshots(PARTITION + 1, vec!["acme/points".into()], NOW).await.expect("remove");
+        let left = "SELECT count(*)::text FROM rate_limit_buckets";
+        assert_eq!(told(&mut sql, left).await, "1", "that was another partition");
+        archive.remove_limit_snapshots(PARTITION, vec!["acme".into()], NOW).await.expect("remove");
+        assert_eq!(told(&mut sql, left).await, "1", "it is neither named nor that old");
+        archive
+            .remove_limit_snapshots(PARTITION, vec!["acme/points".into()], Time::ZERO)
+            .await
+            .expect("remove");
+        assert_eq!(told(&mut sql, left).await, "0");
     });
 }

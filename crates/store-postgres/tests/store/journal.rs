@@ -12,7 +12,7 @@ use tidegate_core::journal::{
 use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::{Journal, StoreErrorKind, Upkeep};
 
-use crate::sample::{behind, execute, run, store};
+use crate::sample::{FORMAT_7, behind, execute, run, store};
 
 /// Removes what format 3 did not have yet.
 const FORMAT_3: &str =
@@ -86,6 +86,7 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
         let server = PostgresServer::start();
         let store = store(&server).await;
         let mut sql = behind(&server).await;
+        execute(&mut sql, FORMAT_7).await;
         execute(&mut sql, FORMAT_3).await;
         let error = store.save_deployment(deployment("dep_1")).await.expect_err("there is no journal");
         assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{error}");
@@ -94,7 +95,7 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
         assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "8");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "9");
     });
 }
 

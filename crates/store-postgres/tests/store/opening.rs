@@ -9,7 +9,7 @@ use tidegate_store::nodes::NodeRecord;
 use tidegate_store::{Log, Nodes, SharedState, StoreErrorKind, Upkeep};
 use tidegate_store_postgres::PostgresStore;
 
-use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, run, store};
+use crate::sample::{FORMAT_7, PARTITION, TTL, accepts, behind, execute, kept, run, store};
 
 /// What differs in format 1.
 const FORMAT_1: &str = r#"DROP TABLE records;
@@ -67,10 +67,10 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         let store = store(&server).await;
         let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
-        execute(&mut sql, "UPDATE meta SET value = 9 WHERE name = 'format'").await;
+        execute(&mut sql, "UPDATE meta SET value = 10 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), StoreErrorKind::Unreadable);
-        assert!(error.to_string().ends_with("has format 9; this program reads format 8"), "{error}");
+        assert!(error.to_string().ends_with("has format 10; this program reads format 9"), "{error}");
         // An existing owner notices too.
         assert_eq!(
             store.renew(owner, TTL).await.expect_err("it is newer").kind(),
@@ -99,6 +99,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
         let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         store.append(owner, accepts(1..4, Time::ZERO, 10)).await.expect("append");
         let mut sql = behind(&server).await;
+        execute(&mut sql, FORMAT_7).await;
         execute(&mut sql, FORMAT_2).await;
         execute(&mut sql, "DROP FUNCTION claim_record, forget_record, is_live").await;
         execute(&mut sql, FORMAT_1).await;
@@ -121,7 +122,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 8);
+        assert_eq!(format, 9);
         let record = NodeRecord {
             leaving: true,
             unreadable: [3, 12].into(),

@@ -14,6 +14,18 @@ use tidegate_store::{Log, Upkeep};
 use tidegate_store_postgres::PostgresStore;
 use tokio::time::timeout;
 
+/// Removes what format 7 did not have yet.
+pub(crate) const FORMAT_7: &str = "DO $$ DECLARE found regprocedure; BEGIN
+        FOR found IN SELECT p.oid::regprocedure FROM pg_proc AS p
+            WHERE p.pronamespace = 'tidegate'::regnamespace AND (p.proname = 'remove_standings'
+                OR p.proname = 'append_with_costs' AND p.pronargs = 29
+                OR p.proname = 'append_with_attempts' AND p.pronargs = 38)
+        LOOP EXECUTE format('DROP FUNCTION %s', found); END LOOP;
+    END $$;
+    ALTER TABLE rate_limit_buckets RENAME COLUMN refill_rate TO refill_per_s;
+    ALTER TABLE api_cost_tracking DROP COLUMN restore_rate;
+    UPDATE meta SET value = 7 WHERE name = 'format'";
+
 pub(crate) const PARTITION: Partition = 3;
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 /// The timeout of every test.

@@ -81,6 +81,91 @@ async fn only_windows_go_by_themselves() {
     assert_eq!(eye.ask::<i64>(&["PTTL", "tg:{bucket:}:b"]).await, -1);
 }
 
+/// LIM-5: a server that forgets its scripts between two requests, or during one, grants and refuses
+/// as before: each is sent again whole, and counts once.
+#[tokio::test]
+async fn lim_5_a_server_that_forgets_its_scripts_grants_the_same() {
+    let server = tidegate_fixture::redis::RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
+    let want = |name: &str| ReservationRequest {
+        name: name.into(),
+        cost: MICRO,
+        capacity: 20 * MICRO,
+        // Nothing that counts comes back during the test.
+        refill_per_s: 1,
+    };
+    for round in 1..=20 {
+        let flush = eye.ask::<String>(&["SCRIPT", "FLUSH"]);
+        // One bucket and several take different ways.
+        let wanted = if round % 4 < 2 { vec![want("a/1")] } else { vec![want("a/1"), want("a/2")] };
+        let reserve = store.reserve(wanted);
+        let reserved =
+            if round % 2 == 0 { tokio::join!(flush, reserve).1 } else { (flush.await, reserve.await).1 };
+        let ReserveOutcome::Granted { remaining } = reserved.unwrap() else {
+            panic!("refused in round {round}")
+        };
+        assert_eq!(remaining[0].div_euclid(MICRO), 20 - round, "{remaining:?}");
+    }
+    eye.ask::<String>(&["SCRIPT", "FLUSH"]).await;
+    let refused = store.reserve(vec![want("a/1")]).await.unwrap();
+    assert!(matches!(refused, ReserveOutcome::Wait { .. }), "{refused:?}");
+    let settled = Settlement { reserved: 2 * MICRO, actual: MICRO };
+    eye.ask::<String>(&["SCRIPT", "FLUSH"]).await;
+    assert!(
+        store.settle_bucket("a/2", settled).await.unwrap().is_some_and(|level| level.tokens >= 11 * MICRO)
+    );
+    eye.ask::<String>(&["SCRIPT", "FLUSH"]).await;
+    assert!(store.observe_bucket("a/2").await.unwrap().is_some_and(|level| level.tokens >= 11 * MICRO));
+}
+
+/// LIM-5: the scripts of a bucket keep the contract of `docs/redis-keys.md`, for programs that call
+/// them without this library; both take from one bucket.
+#[tokio::test]
+async fn lim_5_the_scripts_of_a_bucket_keep_their_contract() {
+    const KEY: &str = "tg:{bucket:shop}:shop/requests";
+    const RESERVE: &str = concat!(
+        include_str!("../../src/scripts/bucket_quick.lua"),
+        include_str!("../../src/scripts/clock.lua"),
+        include_str!("../../src/scripts/drip.lua"),
+        include_str!("../../src/scripts/bucket_reserve.lua")
+    );
+    const SETTLE: &str = concat!(
+        include_str!("../../src/scripts/clock.lua"),
+        include_str!("../../src/scripts/drip.lua"),
+        include_str!("../../src/scripts/bucket_settle.lua")
+    );
+    let server = tidegate_fixture::redis::RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
+    let reserve = ["EVAL", RESERVE, "1", KEY, "", "1000000", "2000000", "1"];
+    let first: String = eye.ask(&reserve).await;
+    let (time, before) = first.split_once(" 1;").expect("granted");
+    let (seconds, micros) = time.split_once(' ').expect("two numbers");
+    let at: u64 = seconds.parse::<u64>().unwrap() * 1_000_000 + micros.parse::<u64>().unwrap();
+    assert_eq!(before, "", "there was none before");
+    assert_eq!(eye.ask::<String>(&["GET", KEY]).await, format!("1000000 0 {at} 2000000 1"));
+    let want = ReservationRequest {
+        name: "shop/requests".into(),
+        cost: MICRO,
+        capacity: 2 * MICRO,
+        refill_per_s: 1,
+    };
+    assert!(matches!(store.reserve(vec![want]).await.unwrap(), ReserveOutcome::Granted { .. }));
+    let refused: String = eye.ask(&reserve).await;
+    let (_, before) = refused.split_once(" 0;").expect("refused");
+    let figures: Vec<u64> = before.split(' ').map(|figure| figure.parse().unwrap()).collect();
+    assert!(figures.len() == 5 && figures[0] < 100 && figures[3..] == [2_000_000, 1], "{before}");
+    let settle = ["EVAL", SETTLE, "1", KEY, "", "500000", "1"];
+    let (_, before): (String, Option<String>) = eye.ask(&settle).await;
+    assert!(before.is_some());
+    let level = store.observe_bucket("shop/requests").await.unwrap().unwrap();
+    assert!((500_000..500_100).contains(&level.tokens), "{level:?}");
+    let (_, none): (String, Option<String>) =
+        eye.ask(&["EVAL", SETTLE, "1", "tg:{bucket:}:no", "", "1", "1"]).await;
+    assert_eq!(none, None);
+}
+
 /// LIM-5: the delay of a refusal is exact; LIM-7: it takes from neither.
 #[tokio::test]
 async fn lim_5_lim_7_a_refusal_says_when_and_takes_nothing() {

@@ -155,6 +155,7 @@ fn cost(seq: u64, at: Time) -> Cost {
         shape: "Get \"orders\"#1".into(),
         requested: 52,
         actual: Some(seq),
+        restore_rate: Some(seq * 10),
     }
 }
 

@@ -148,6 +148,7 @@ mod tests {
             shape,
             requested,
             actual,
+            restore_rate: None,
         }
     }
 

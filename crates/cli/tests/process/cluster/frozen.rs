@@ -50,7 +50,7 @@ pub(super) async fn frozen_past_its_lease(store: Store) {
     let groups = load.end().await;
     // It may wake with a call in its hand, which then comes late: at most the one it had for each
     // group.
-    load::check(&nodes, &groups, |partition| usize::from(owned.contains(&partition))).await;
+    load::check_order(&nodes, &groups, |partition| usize::from(owned.contains(&partition))).await;
     for before in ended {
         let after = nodes.doors.wait_until_ended(before["id"].as_str().unwrap()).await;
         assert_eq!(before, after, "it was settled once");

@@ -121,10 +121,19 @@ impl Load {
     }
 }
 
-/// Everything that was acknowledged reached its upstream, in order; no call was beyond the limit. A
-/// group's operations were repeated at most as often as `repeats` says. Answers how many repeats
-/// there were.
+/// Everything that was acknowledged reached its upstream, in order, and one at a time in each
+/// group; no call was beyond the limit. A group's operations were repeated at most as often as
+/// `repeats` says. Answers how many repeats there were.
 pub(super) async fn check(nodes: &Nodes, groups: &[GroupLog], repeats: impl Fn(u16) -> usize) -> usize {
+    for upstream in [&nodes.limited, &nodes.wide] {
+        let stats = upstream.stats();
+        assert_eq!(stats.overlapping, 0, "two calls of one group at once: {stats:?}");
+    }
+    check_order(nodes, groups, repeats).await
+}
+
+/// The same for calls that may overlap: those of a node that wakes with one in its hand.
+pub(super) async fn check_order(nodes: &Nodes, groups: &[GroupLog], repeats: impl Fn(u16) -> usize) -> usize {
     let mut arrived = arrivals(&nodes.limited).await;
     arrived.extend(arrivals(&nodes.wide).await);
     let (mut accepted, mut repeated) = (0, 0);

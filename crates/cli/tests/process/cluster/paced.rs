@@ -5,7 +5,7 @@ use tokio::time::timeout;
 use super::nodes::{CAPACITY, Nodes, REFILL_PER_S};
 use super::store::Store;
 use crate::ALONE;
-use crate::pace::{RUNS, SOON, STILL, batch, span_of};
+use crate::pace::{RUNS, SOON, batch, is_measured, span_of};
 
 /// Calls that are handed in at each node.
 const EACH: usize = 100;
@@ -16,7 +16,6 @@ const NODES: usize = 4;
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_14_lim_6_nodes_use_nearly_all_of_a_limit_together() {
     let _alone = ALONE.lock().await;
-    // A machine that stalls proves nothing: then it runs again.
     for run in 1..=RUNS {
         let nodes = Nodes::start(NODES, Store::redis()).await;
         let calls = EACH * NODES;
@@ -28,13 +27,9 @@ async fn lim_14_lim_6_nodes_use_nearly_all_of_a_limit_together() {
         let (_, span) = tokio::join!(handed_in, counted);
         let (span, gap) = span.unwrap_or_else(|_| panic!("{:?} within {SOON:?}", nodes.limited.stats()));
         let used = calls as f64 / (CAPACITY as f64 + REFILL_PER_S * span.as_secs_f64());
-        let stats = nodes.limited.stats();
-        println!("run {run}: {:.2} % used, longest gap {gap:?}; {stats:?}", used * 100.0);
-        if gap > STILL && run < RUNS && (stats.throttled > 0 || used < 0.98) {
-            continue;
+        if is_measured(run, used, (&nodes.limited.stats(), calls), gap) {
+            return;
         }
-        assert_eq!((stats.throttled, stats.calls), (0, calls as u64), "{stats:?}, longest gap {gap:?}");
-        assert!(used >= 0.98, "{used:.4} of what is permitted, longest gap {gap:?}");
-        return;
     }
+    panic!("nothing was measured: the machine stood still in each of {RUNS} runs");
 }

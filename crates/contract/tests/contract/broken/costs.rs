@@ -1,5 +1,7 @@
 //! Broken costs and limits.
 
+use std::sync::Arc;
+
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::costs::{CostQuery, CostReport, LimitSnapshot};
@@ -46,6 +48,19 @@ impl Costs for BrokenStore {
             standings.retain(|standing| !self.is(Quirk::StandingsStay) || !is_known(standing));
             self.inner_costs().save_limit_snapshots(owner, standings).await
         })
+    }
+
+    fn remove_limit_snapshots(
+        &self,
+        owner: Ownership,
+        names: Vec<Arc<str>>,
+        before: Time,
+    ) -> StoreFuture<'_, ()> {
+        let (mut names, mut before) = (names, before);
+        if self.is(Quirk::GoneStandingsStay) {
+            (names, before) = (Vec::new(), Time::ZERO);
+        }
+        self.inner_costs().remove_limit_snapshots(owner, names, before)
     }
 
     fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::operation::DedupeEntry;
+use crate::steps;
 
 /// OPS-4: one at a time, in the order of acceptance, also while the head waits for its next
 /// attempt.
@@ -104,6 +105,60 @@ fn ops_9_a_delay_holds_its_group_until_then() {
     assert_eq!(world.model.next_change(true), Some(then));
     world.wait_ms(1);
     assert_eq!(world.take_seqs(9), [1]);
+}
+
+/// A partition with this many groups that may run, as many that wait for an empty limit, as many
+/// that sleep, and one that is stuck: claimed and never settled.
+fn crowded(groups: usize, now: Time) -> Model {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let (mut model, mut facts) = (Model::new(), Vec::new());
+    model.configure(now, &named("empty"), drip(1, 1), &mut facts).unwrap();
+    let accept = |model: &mut Model, draft| {
+        assert!(matches!(model.accept(now, draft, &mut Vec::new()), AcceptOutcome::New(_)));
+    };
+    accept(&mut model, draft("stuck"));
+    accept(&mut model, draft("stuck"));
+    // The first one leaves nothing to the others.
+    for n in 0..=groups {
+        accept(&mut model, charged(&format!("waiting-{n}"), &[("empty", 1)]));
+    }
+    assert_eq!(model.take(now, usize::MAX, HOUR, 0, &mut facts).claims.len(), 2);
+    for n in 0..groups {
+        accept(&mut model, Draft { not_before: Some(now.after(HOUR)), ..draft(&format!("asleep-{n}")) });
+        accept(&mut model, draft(&format!("ready-{n}")));
+    }
+    model
+}
+
+/// How many steps a take of one operation takes at the most, and then one that finds nothing to
+/// take.
+fn steps_of_takes(groups: usize) -> (u64, u64) {
+    let now = Time::from_millis(1_000_000);
+    let (mut model, mut facts, mut most) = (crowded(groups, now), Vec::new(), 0);
+    for _ in 0..10 {
+        let (taken, steps) = steps::of(|| model.take(now, 1, LEASE, 0, &mut facts).claims);
+        assert_eq!(taken.len(), 1);
+        most = most.max(steps);
+    }
+    let others = model.take(now, usize::MAX, LEASE, 0, &mut facts).claims;
+    assert_eq!(others.len(), groups - 10);
+    let (idle, steps) = steps::of(|| {
+        let taken = model.take(now, 1, LEASE, 0, &mut facts).claims.len();
+        (taken, model.next_change(true))
+    });
+    assert_eq!(idle, (0, Some(now.after(LEASE))), "it rests until a claim expires");
+    (most, steps)
+}
+
+/// OPS-27: a take costs the same among ten groups as among a hundred thousand, whatever the others
+/// do: run, wait for a limit, sleep, or be stuck. Counted in steps, of which a scan would take at
+/// least one for each group.
+#[test]
+fn ops_27_a_take_does_not_scan() {
+    let (few, many) = (steps_of_takes(10), steps_of_takes(100_000));
+    println!("steps: {few:?} among 10 groups, {many:?} among 100,000");
+    // The trees are a few levels higher.
+    assert!(many.0 <= few.0 + 200 && many.1 <= few.1 + 200, "{few:?}, {many:?}");
 }
 
 /// OPS-27: a hundred thousand groups that wait for one limit cost nothing: a take moves only as

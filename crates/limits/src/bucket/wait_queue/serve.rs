@@ -40,7 +40,7 @@ pub(super) async fn serve(server: QueueServer) {
         let (count, mut wanted) = bucket.queue.batch(&left);
         bucket.params.renew(&bucket.name, &mut wanted);
         left.clear();
-        match bucket.store.reserve(wanted).await {
+        match bucket.reserve_step(wanted).await {
             Ok(ReserveOutcome::Granted { remaining }) => {
                 for place in bucket.queue.take_first(count) {
                     grant(bucket, place, remaining.clone()).await;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// A request as it was received.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct RecordedRequest {
     /// The first line and the headers.
     pub head: String,
     pub body: Vec<u8>,
+    /// When its last byte was there.
+    pub at: Instant,
 }
 
 impl RecordedRequest {
@@ -140,12 +143,13 @@ async fn read(stream: &mut TcpStream) -> Option<RecordedRequest> {
     };
     let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
     let mut body = bytes[end..].to_vec();
-    let len = RecordedRequest { head: head.clone(), body: Vec::new() };
-    let len = len.all("content-length").first().map_or(0, |len| len.parse().unwrap());
+    let mut request = RecordedRequest { head, body: Vec::new(), at: Instant::now() };
+    let len = request.all("content-length").first().map_or(0, |len| len.parse().unwrap());
     while body.len() < len {
         if stream.read_buf(&mut body).await.ok()? == 0 {
             return None;
         }
     }
-    Some(RecordedRequest { head, body })
+    (request.body, request.at) = (body, Instant::now());
+    Some(request)
 }

@@ -50,16 +50,23 @@ pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
     for seq in &batch.reopened {
         out.put_u64_le(seq.0);
     }
+    let has_rates = batch.costs.iter().any(|cost| cost.restore_rate.is_some());
     if !batch.costs.is_empty() || !batch.attempts.is_empty() {
         put_costs(&mut out, &batch.costs);
     }
-    if !batch.attempts.is_empty() {
+    if !batch.attempts.is_empty() || has_rates {
         put_attempts(&mut out, &batch.attempts);
+    }
+    if has_rates {
+        for cost in &batch.costs {
+            put_number(&mut out, cost.restore_rate);
+        }
     }
     out
 }
 
-/// Encodes attempts, after the costs. Few appends have any; those of earlier versions had none.
+/// Encodes attempts, after the costs. Few appends have any; those of earlier versions had none. The
+/// restore rates of the costs, if any is known, come last: earlier versions knew none.
 fn put_attempts(out: &mut Vec<u8>, attempts: &[StoredAttempt]) {
     put_len(out, attempts.len());
     for one in attempts {
@@ -82,7 +89,7 @@ fn put_costs(out: &mut Vec<u8>, costs: &[Cost]) {
         put_bytes(out, one.limit.as_bytes());
         put_bytes(out, one.shape.as_bytes());
         out.put_u64_le(one.requested);
-        put_option(out, one.actual.map(u64::to_le_bytes).as_ref().map(|actual| &actual[..]));
+        put_number(out, one.actual);
     }
 }
 
@@ -140,9 +147,14 @@ fn take_batch(body: &mut Bytes) -> Option<Batch> {
         .map(|_| body.try_get_u64_le().ok().map(Seq))
         .collect::<Option<_>>()?;
     let costs = if body.is_empty() { 0 } else { body.try_get_u32_le().ok()? };
-    let costs = (0..costs).map(|_| take_cost(body)).collect::<Option<_>>()?;
+    let mut costs = (0..costs).map(|_| take_cost(body)).collect::<Option<Vec<_>>>()?;
     let attempts = if body.is_empty() { 0 } else { body.try_get_u32_le().ok()? };
     let attempts = (0..attempts).map(|_| take_attempt(body)).collect::<Option<_>>()?;
+    if !body.is_empty() {
+        for cost in &mut costs {
+            cost.restore_rate = take_number(body)?;
+        }
+    }
     Some(Batch { operations, results, reopened, costs, attempts, ..Batch::default() })
 }
 
@@ -164,7 +176,8 @@ fn take_cost(body: &mut Bytes) -> Option<Cost> {
         limit: take_text(body)?,
         shape: take_text(body)?,
         requested: body.try_get_u64_le().ok()?,
-        actual: take_option(body, |body| take_bytes(body)?.try_get_u64_le().ok())?,
+        actual: take_number(body)?,
+        restore_rate: None,
     })
 }
 
@@ -215,6 +228,14 @@ fn put_option(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     if let Some(bytes) = bytes {
         put_bytes(out, bytes);
     }
+}
+
+fn put_number(out: &mut Vec<u8>, number: Option<u64>) {
+    put_option(out, number.map(u64::to_le_bytes).as_ref().map(|number| &number[..]));
+}
+
+fn take_number(body: &mut Bytes) -> Option<Option<u64>> {
+    take_option(body, |body| take_bytes(body)?.try_get_u64_le().ok())
 }
 
 fn take_bytes(body: &mut Bytes) -> Option<Bytes> {
@@ -290,6 +311,7 @@ mod tests {
             shape: "Größe#1".into(),
             requested: 9,
             actual,
+            restore_rate: actual.map(|actual| actual * 10),
         }
     }
 
@@ -304,6 +326,22 @@ mod tests {
         seal(&mut with_costs, Lsn(1), Lsn(0));
         let read = |frame: Vec<u8>| decode(&Bytes::from(frame)).map(|(pending, _)| pending.batch);
         assert_eq!((read(frame), read(with_costs)), (Some(before), Some(batch())));
+    }
+
+    /// LIM-10: an append of a version without restore rates is read as it was.
+    #[test]
+    fn lim_10_an_append_of_before_there_were_restore_rates_is_read() {
+        for attempts in [Vec::new(), vec![attempt()]] {
+            let unknown = Cost { restore_rate: None, ..cost(Some(7)) };
+            let before = Batch { costs: vec![unknown, cost(None)], attempts, ..batch() };
+            let now = Batch { costs: batch().costs, ..before.clone() };
+            let (mut older, mut newer) = (encode(b"facts", &before), encode(b"facts", &now));
+            assert!(newer.starts_with(&older[..]), "nothing but what comes after it is new");
+            seal(&mut older, Lsn(1), Lsn(0));
+            seal(&mut newer, Lsn(1), Lsn(0));
+            let read = |frame: Vec<u8>| decode(&Bytes::from(frame)).map(|(pending, _)| pending.batch);
+            assert_eq!((read(older), read(newer)), (Some(before), Some(now)));
+        }
     }
 
     /// OPS-8: an append of a version without attempts is read as it was, and one may have no costs.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Request;
 use tidegate::{Engine, Options};
 use tidegate_core::outcome::AttemptEnd;

@@ -70,7 +70,9 @@ async fn lim_10_what_is_saved_of_limits_that_are_gone_is_removed() {
     let engine = open(&["kept", "unlisted"]).await;
     let there = async |engine: &Engine| {
         let limits = engine.limits().await.unwrap();
-        limits.iter().map(|view| view.name.to_string()).collect::<Vec<_>>()
+        let mut names: Vec<_> = limits.iter().map(|view| view.name.to_string()).collect();
+        names.sort_unstable();
+        names
     };
     let mut ever = std::collections::BTreeSet::new();
     for _ in 0..6 {

@@ -1,8 +1,8 @@
 //! Submits one operation, or a batch of which exactly the valid ones are accepted.
 
 use axum::extract::State;
-use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::http::StatusCode;
+use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate::Receipt;
@@ -74,16 +74,16 @@ async fn wait_for_outcome(
     };
     let operation = OperationOut::whole(&view);
     let body = Json(AwaitedOperationOut { operation, deduplicated });
-    let status = waited_status(view.state, deduplicated);
+    let status = waited_status(view.state);
     let mut response = (status, location(id), body).into_response();
     wait.mark_applied(&mut response);
     Ok(response)
 }
 
-/// The status after a wait: 202 if the operation has no outcome yet.
-pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> StatusCode {
+/// The status after a wait: 202 if the operation has no outcome yet, whoever submitted it first.
+pub(crate) fn waited_status(state: OperationState) -> StatusCode {
     let is_over = state.is_ended() || state == OperationState::Unknown;
-    if is_over || deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED }
+    if is_over { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
 pub(super) async fn submit_batch(

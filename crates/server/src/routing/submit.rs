@@ -80,7 +80,7 @@ async fn wait_for_outcome(
     let Ok(Value::Object(mut operation)) = serde_json::from_slice(&body) else { return None };
     let state = operation.get("state").and_then(Value::as_str).and_then(State::parse);
     operation.insert("deduplicated".into(), deduplicated.into());
-    let status = waited_status(state.unwrap_or(State::Queued), deduplicated);
+    let status = waited_status(state.unwrap_or(State::Queued));
     let mut response = (status, Json(Value::Object(operation))).into_response();
     wait.mark_applied(&mut response);
     Some(response)

@@ -99,7 +99,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
             let run = deployer::run(&stage, scratch.url(), &sim);
             (with_progress(&[("tidegate", &sim)], run).await?, Vec::new())
         }
-        Some(peers) => run_all(&stage, scratch.url(), peers).await?,
+        Some(peers) => Box::pin(run_all(&stage, scratch.url(), peers)).await?,
     };
     Ok(Report {
         bench: "discord",
@@ -132,7 +132,7 @@ async fn run_all(
             second.run(stage, &sims[2])
         )
     };
-    let (ours, first, second) = with_progress(&everybody, run).await?;
+    let (ours, first, second) = Box::pin(with_progress(&everybody, run)).await?;
     Ok((ours, vec![first, second]))
 }
 

@@ -47,7 +47,7 @@ pub use id::{Fence, OperationId, Seq, Turn};
 pub use limit_name::LimitName;
 pub use model::Model;
 pub use operation::{Charge, Draft, OnFailure, OnUnknown};
-pub use outcome::{AttemptEnd, OutcomeClass, RetryRule, ServerErrors, VerdictClass};
+pub use outcome::{AttemptEnd, KeyUse, OutcomeClass, RetryRule, ServerErrors, VerdictClass};
 pub use placement::Placement;
 pub use state::{EndState, State};
 pub use time::Time;

@@ -131,6 +131,9 @@ pub struct Draft {
     pub on_failure: OnFailure,
     /// The caller's dedupe key, if any.
     pub dedupe: Option<DedupeEntry>,
+    /// An operation whose key is forgotten before this time does not count as the same: its key was
+    /// used for another one since.
+    pub dedupe_from: Time,
 }
 
 impl Draft {
@@ -150,6 +153,7 @@ impl Draft {
             on_unknown: OnUnknown::default(),
             on_failure: OnFailure::default(),
             dedupe: None,
+            dedupe_from: Time::ZERO,
         }
     }
 

@@ -20,7 +20,21 @@ pub enum AttemptEnd {
         status: u16,
         /// Whether the response was complete.
         is_complete: bool,
+        /// Whether it says how long to wait before the next attempt.
+        asks_to_wait: bool,
     },
+}
+
+/// The idempotency key of a request, by which its receiver recognizes a repeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyUse {
+    /// It carries none.
+    #[default]
+    Absent,
+    /// This is the first attempt with it.
+    First,
+    /// An earlier attempt was sent with it, and may still be in progress.
+    Again,
 }
 
 /// What a server error of an upstream means for a request that must not take effect twice.
@@ -68,6 +82,8 @@ pub struct RetryRule {
     pub is_repeatable: bool,
     /// What a server error means otherwise.
     pub server_errors: ServerErrors,
+    /// Its idempotency key.
+    pub key: KeyUse,
 }
 
 impl RetryRule {
@@ -75,20 +91,29 @@ impl RetryRule {
     /// then may always be.
     #[must_use]
     pub const fn new(on_unknown: OnUnknown, server_errors: ServerErrors) -> Self {
-        Self { is_repeatable: matches!(on_unknown, OnUnknown::Repeat), server_errors }
+        let is_repeatable = matches!(on_unknown, OnUnknown::Repeat);
+        Self { is_repeatable, server_errors, key: KeyUse::Absent }
+    }
+
+    /// Sets the idempotency key that the request carries.
+    #[must_use]
+    pub const fn with_key(mut self, key: KeyUse) -> Self {
+        self.key = key;
+        self
     }
 
     /// Decides what may follow an attempt.
     #[must_use]
     pub const fn classify(self, end: AttemptEnd) -> VerdictClass {
-        let (status, is_complete) = match end {
+        let (status, is_complete, asks_to_wait) = match end {
             AttemptEnd::NotSent => return VerdictClass::Retry,
             AttemptEnd::NoAnswer => return self.in_doubt(),
-            AttemptEnd::Answered { status, is_complete } => (status, is_complete),
+            AttemptEnd::Answered { status, is_complete, asks_to_wait } => (status, is_complete, asks_to_wait),
         };
-        match StatusClass::of(status) {
+        match StatusClass::of(status, asks_to_wait) {
             StatusClass::Success if is_complete => VerdictClass::Done,
             StatusClass::Success => self.in_doubt(),
+            StatusClass::Refusal if status == 409 && self.has_key_in_use(asks_to_wait) => VerdictClass::Retry,
             StatusClass::Refusal => VerdictClass::Rejected,
             StatusClass::RateLimit => VerdictClass::Throttled,
             StatusClass::NotProcessed => VerdictClass::Retry,
@@ -96,6 +121,15 @@ impl RetryRule {
                 ServerErrors::Retry => VerdictClass::Retry,
                 ServerErrors::Unknown => self.in_doubt(),
             },
+        }
+    }
+
+    /// Whether a 409 says that the receiver still works on an earlier request with the same key.
+    const fn has_key_in_use(self, asks_to_wait: bool) -> bool {
+        match self.key {
+            KeyUse::Absent => false,
+            KeyUse::First => asks_to_wait,
+            KeyUse::Again => true,
         }
     }
 
@@ -125,9 +159,9 @@ impl OutcomeClass {
         let (status, is_complete) = match end {
             AttemptEnd::NotSent => return Self::NotStarted,
             AttemptEnd::NoAnswer => return Self::Unknown,
-            AttemptEnd::Answered { status, is_complete } => (status, is_complete),
+            AttemptEnd::Answered { status, is_complete, .. } => (status, is_complete),
         };
-        match StatusClass::of(status) {
+        match StatusClass::of(status, false) {
             StatusClass::GatewayError => Self::Unknown,
             StatusClass::Success if !is_complete => Self::Unknown,
             _ => Self::Answered,
@@ -155,8 +189,10 @@ enum StatusClass {
 }
 
 impl StatusClass {
-    const fn of(status: u16) -> Self {
+    /// A 403 that says how long to wait is a rate limit, as some services send it.
+    const fn of(status: u16, asks_to_wait: bool) -> Self {
         match FaultClass::of_status(status) {
+            Some(_) if status == 403 && asks_to_wait => Self::RateLimit,
             None if matches!(status, 200..=299) => Self::Success,
             None => Self::Refusal,
             Some(class) if !class.is_repeatable() => Self::Refusal,
@@ -175,11 +211,15 @@ mod tests {
     use super::*;
 
     const fn answered(status: u16) -> AttemptEnd {
-        AttemptEnd::Answered { status, is_complete: true }
+        AttemptEnd::Answered { status, is_complete: true, asks_to_wait: false }
+    }
+
+    const fn waiting(status: u16) -> AttemptEnd {
+        AttemptEnd::Answered { status, is_complete: true, asks_to_wait: true }
     }
 
     const fn half(status: u16) -> AttemptEnd {
-        AttemptEnd::Answered { status, is_complete: false }
+        AttemptEnd::Answered { status, is_complete: false, asks_to_wait: false }
     }
 
     /// OPS-10, OPS-23: every row of the table in `docs/failed-calls.md`: what follows for a request
@@ -188,11 +228,11 @@ mod tests {
     #[test]
     fn ops_23_what_follows_each_end_of_a_call() {
         use VerdictClass::{Done, Rejected, Retry, Throttled, Unknown};
-        let table: [(&[AttemptEnd], [VerdictClass; 3]); 8] = [
+        let table: [(&[AttemptEnd], [VerdictClass; 3]); 9] = [
             (&[AttemptEnd::NotSent], [Retry; 3]),
             (&[AttemptEnd::NoAnswer, half(200), half(204)], [Retry, Unknown, Unknown]),
             (&[answered(200), answered(201), answered(299)], [Done; 3]),
-            (&[answered(429), half(429)], [Throttled; 3]),
+            (&[answered(429), half(429), waiting(429), waiting(403)], [Throttled; 3]),
             (
                 &[answered(408), answered(425), answered(503), answered(521), answered(523), half(503)],
                 [Retry; 3],
@@ -218,6 +258,7 @@ mod tests {
                 &[answered(301), half(302), answered(400), answered(404), answered(409), half(422)],
                 [Rejected; 3],
             ),
+            (&[answered(403), waiting(409), waiting(401), waiting(422)], [Rejected; 3]),
         ];
         for (ends, expected) in table {
             for end in ends {
@@ -229,6 +270,24 @@ mod tests {
                 .map(|(on_unknown, errors)| RetryRule::new(on_unknown, errors).classify(*end));
                 assert_eq!(follows, expected, "{end:?}");
             }
+        }
+    }
+
+    /// OPS-23: a 409 to a request with a key is no conflict while an earlier request with that key
+    /// may be in progress: when one was sent, or when the receiver says how long to wait.
+    #[test]
+    fn ops_23_a_key_in_use_is_waited_for() {
+        use VerdictClass::{Rejected, Retry};
+        let rule = RetryRule::new(OnUnknown::Repeat, ServerErrors::Retry);
+        let table = [
+            (KeyUse::Absent, [Rejected, Rejected]),
+            (KeyUse::First, [Rejected, Retry]),
+            (KeyUse::Again, [Retry, Retry]),
+        ];
+        for (key, expected) in table {
+            let rule = rule.with_key(key);
+            assert_eq!([answered(409), waiting(409)].map(|end| rule.classify(end)), expected, "{key:?}");
+            assert_eq!([412, 423].map(|status| rule.classify(waiting(status))), [Rejected; 2], "{key:?}");
         }
     }
 

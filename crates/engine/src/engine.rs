@@ -145,9 +145,9 @@ impl Engine {
             }
             AcceptDecision::Conflict(seq) => {
                 let view = self.view(seq).await?;
-                let message =
-                    format!("its dedupe_key was used before with another {difference}, by {}", view.id);
-                Err(Error::new(ErrorKind::KeyConflict, message).field("dedupe_key").operation(view.id))
+                let (key, id) = (request.key_field, view.id);
+                let message = format!("its {key} was used before with another {difference}, by {id}");
+                Err(Error::new(ErrorKind::KeyConflict, message).field(key).operation(id))
             }
         }
     }
@@ -344,12 +344,15 @@ struct Request {
     group: Arc<str>,
     kind: Arc<str>,
     payload: bytes::Bytes,
+    /// Where its key was given.
+    key_field: &'static str,
 }
 
 impl Request {
     fn of(prepared: &PreparedSubmission) -> Self {
         let (group, kind) = (Arc::clone(&prepared.draft.group), Arc::clone(&prepared.draft.kind));
-        Self { group, kind, payload: prepared.payload.clone() }
+        let key_field = if prepared.key.is_some() { "dedupe_key" } else { "Idempotency-Key" };
+        Self { group, kind, payload: prepared.payload.clone(), key_field }
     }
 }
 

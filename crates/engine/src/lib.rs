@@ -66,7 +66,7 @@ pub use engine::{Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Change, Event, OperationLabels, Subscription};
 pub use options::Options;
-pub use submission::{Receipt, Submission};
+pub use submission::{Receipt, RequestKey, Submission};
 pub use tidegate_core::ErrorCode;
 pub use view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
 

@@ -13,6 +13,7 @@ mod read_ahead;
 mod recover;
 mod run;
 mod send;
+mod unconfigured;
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use crate::engine::Executors;
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
-use crate::submission::Submission;
+use crate::submission::{RequestKey, Submission};
 
 /// A submission that is ready for the owner's decision.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) fn prepare(
     options: &Options,
     now: Time,
 ) -> Result<PreparedSubmission> {
-    let Submission { kind, group, payload, dedupe_key, .. } = &submission;
+    let Submission { kind, group, payload, .. } = &submission;
     check_sizes(&submission)?;
     let deadline = deadline(&submission, now)?;
     let required = requirements(executors, kind, payload, &submission.cost)?;
@@ -45,11 +45,7 @@ pub(crate) fn prepare(
         let message = format!("kind {kind:?} cannot check whether a call took effect; use repeat or ask");
         return Err(Error::new(ErrorKind::Invalid, message).field("on_unknown"));
     }
-    let dedupe = dedupe_key.as_ref().map(|key| DedupeEntry {
-        key: key_hash(key),
-        fingerprint: fingerprint(group, kind, payload),
-        expires: now.after(options.dedupe_window),
-    });
+    let (dedupe, dedupe_from) = dedupe_entry(&submission, options, now);
     let envelope = Envelope {
         cost: submission.cost.clone(),
         max_attempts: submission.max_attempts,
@@ -66,6 +62,7 @@ pub(crate) fn prepare(
         start_by: submission.start_within.map(|within| now.after(within)),
         not_before: submission.delay.filter(|delay| !delay.is_zero()).map(|delay| now.after(delay)),
         dedupe,
+        dedupe_from,
         ..draft(group, kind, required, &envelope, options)
     };
     let deadline_field = if submission.deadline_at.is_some() { "deadline_at" } else { "deadline_ms" };
@@ -130,6 +127,27 @@ fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
             wrong(ErrorKind::Invalid, "deadline_at must not be more than a year away")
         }
         (within, at) => Ok(within.map(|within| now.after(within)).or(at)),
+    }
+}
+
+/// What identifies a submission: its dedupe key, or else the key of its request; and the earliest
+/// time until which that of an earlier one must be remembered for both to be the same.
+fn dedupe_entry(submission: &Submission, options: &Options, now: Time) -> (Option<DedupeEntry>, Time) {
+    let Submission { kind, group, payload, dedupe_key, request_key, .. } = submission;
+    let entry = |key, window| DedupeEntry {
+        key,
+        fingerprint: fingerprint(group, kind, payload),
+        expires: now.after(window),
+    };
+    match (dedupe_key, request_key) {
+        (Some(key), _) => (Some(entry(key_hash(key), options.dedupe_window)), Time::ZERO),
+        (None, Some(RequestKey { name, window, new_since })) => {
+            let window = options.dedupe_window.min(*window);
+            let key = Fingerprint::of("request key").part(name.as_bytes()).short();
+            let from = new_since.map_or(Time::ZERO, |ago| now.before(ago).after(window));
+            (Some(entry(key, window)), from)
+        }
+        (None, None) => (None, Time::ZERO),
     }
 }
 

@@ -281,7 +281,8 @@ fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
         let head_view = owner.model.active(head)?;
         Some(owner.id_of(head, head_view.at))
     });
-    Some(wait_reason(why, behind, now))
+    let missing = owner.unconfigured_upstream(&why.cause).map(str::to_owned);
+    Some(wait_reason(why, behind, missing.as_deref(), now))
 }
 
 fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {

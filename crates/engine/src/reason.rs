@@ -8,9 +8,22 @@ use tidegate_core::{Fault, OperationId, Time};
 use crate::owner::format_tokens;
 use crate::view::Reason;
 
-/// Builds the reason for `why`; `behind` is the id of the operation ahead of it.
-pub(crate) fn wait_reason(why: WaitStatus, behind: Option<OperationId>, now: Time) -> Reason {
-    let (waiting_for, name, sentence) = describe(&why, now);
+/// Builds the reason for `why`; `behind` is the id of the operation ahead of it, and `missing` the
+/// upstream that is waited for because it is not configured.
+pub(crate) fn wait_reason(
+    mut why: WaitStatus,
+    behind: Option<OperationId>,
+    missing: Option<&str>,
+    now: Time,
+) -> Reason {
+    let (waiting_for, name, sentence) = match missing {
+        Some(upstream) => {
+            // It is tried again now and then, and nothing comes of that until someone acts.
+            (why.until, why.starts_at) = (None, None);
+            ("person", Some(upstream.into()), missing_sentence(upstream))
+        }
+        None => describe(&why, now),
+    };
     let (waiting_for, until, because) = match (&why.behind, behind) {
         (Some((_, before)), Some(id)) => {
             let starts = why.starts_at.map_or_else(String::new, |at| {
@@ -80,6 +93,12 @@ fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc
         }
         Cause::Held(held) => ("person", None, held_sentence(held, now)),
     }
+}
+
+fn missing_sentence(upstream: &str) -> String {
+    format!(
+        "Waiting because the upstream {upstream} is not configured — put it back into the configuration and start again, or cancel the operation."
+    )
 }
 
 fn held_sentence(held: &GroupHold, now: Time) -> String {

@@ -27,6 +27,8 @@ pub struct Submission {
     pub cost: BTreeMap<String, u64>,
     /// The dedupe key: two submissions with one key are one operation.
     pub dedupe_key: Option<Arc<str>>,
+    /// The key of the request that submits it; it counts only without a dedupe key.
+    pub request_key: Option<RequestKey>,
     /// The maximum number of attempts; the default is 8.
     pub max_attempts: Option<u16>,
     /// The time within which it must start.
@@ -50,6 +52,19 @@ pub struct Submission {
     pub deployment_id: Option<Arc<str>>,
 }
 
+/// The key of the request by which an operation is submitted, such as an `Idempotency-Key`: the
+/// same request again finds the operation. It is remembered as a hash, and shown nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestKey {
+    /// The key, with everything that makes it unique, such as its caller.
+    pub name: Arc<str>,
+    /// How long it is remembered, at most as long as a dedupe key.
+    pub window: Duration,
+    /// How long ago the key was new: what was accepted under it before that does not count. `None`
+    /// when the request is a repeat, so that everything counts.
+    pub new_since: Option<Duration>,
+}
+
 impl Submission {
     /// Creates a submission with every default.
     #[must_use]
@@ -61,6 +76,7 @@ impl Submission {
             upstream: None,
             cost: BTreeMap::new(),
             dedupe_key: None,
+            request_key: None,
             max_attempts: None,
             deadline: None,
             deadline_at: None,
@@ -103,6 +119,13 @@ impl Submission {
     #[must_use]
     pub fn with_dedupe_key(mut self, dedupe_key: impl Into<Arc<str>>) -> Self {
         self.dedupe_key = Some(dedupe_key.into());
+        self
+    }
+
+    /// Sets the key of the request that submits it.
+    #[must_use]
+    pub fn with_request_key(mut self, request_key: impl Into<Option<RequestKey>>) -> Self {
+        self.request_key = request_key.into();
         self
     }
 

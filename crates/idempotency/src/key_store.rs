@@ -55,7 +55,10 @@ pub(crate) struct KeyClaim {
 
 /// The store's response to a claim.
 pub(crate) enum ClaimOutcome {
-    Yours,
+    Yours {
+        /// Whether another request held it before, and may have done its work.
+        taken_over: bool,
+    },
     Answered(Result<SavedResponse, ResponseDecodeError>),
     Processing,
     Unknown,
@@ -157,7 +160,7 @@ impl KeyStore {
                 if taken_over {
                     Event::TakenOver.count();
                 }
-                ClaimOutcome::Yours
+                ClaimOutcome::Yours { taken_over }
             }
             RecordClaimOutcome::Completed(bytes) => {
                 ClaimOutcome::Answered(self.decode_response(ticket, bytes))

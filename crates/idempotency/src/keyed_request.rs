@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Request, Response};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::body::LayerBody;
 use crate::counters::Event;
+use crate::held_key::HeldKey;
 use crate::key_store::{ClaimOutcome, KeyClaim, KeySettleAction, KeyStore, StoreUnavailable};
 use crate::policy::{InFlightPolicy, StoreUnavailablePolicy};
 use crate::refusal::Refusal;
@@ -46,9 +48,15 @@ pub(crate) struct KeyedRequest<E> {
 impl<E: Send + 'static> KeyedRequest<E> {
     /// Claims the key and does what the claim allows.
     pub(crate) async fn run(mut self) {
+        let started = Instant::now();
         match self.claim_or_wait().await {
-            Ok(ClaimOutcome::Yours) => {
+            Ok(ClaimOutcome::Yours { taken_over }) => {
                 self.key_store.hits().count_miss();
+                self.request.extensions_mut().insert(HeldKey {
+                    name: self.claim.record_key.as_str().into(),
+                    ttl: self.claim.policy.ttl,
+                    since: (!taken_over).then_some(started),
+                });
                 self.execute().await;
             }
             Ok(ClaimOutcome::Answered(Ok(SavedResponse::Buffered(whole)))) => {

@@ -43,6 +43,7 @@
 mod body;
 mod counters;
 mod fingerprint;
+mod held_key;
 mod hop_by_hop;
 mod key;
 mod key_admin;
@@ -64,6 +65,7 @@ pub use body::{BoxError, LayerBody};
 pub use counters::HitCounts;
 // For proxies of Tidegate itself.
 #[doc(hidden)]
+pub use held_key::HeldKey;
 pub use hop_by_hop::strip as strip_hop_by_hop;
 pub use key::{HEADER, IdempotencyKey, KeyAlphabet};
 pub use key_admin::{

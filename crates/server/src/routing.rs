@@ -8,6 +8,7 @@ mod cursor;
 mod drainer;
 mod fan_out;
 pub(crate) mod handshake;
+mod held_key;
 mod local_partitions;
 pub(crate) mod node_routes;
 mod operations;
@@ -29,6 +30,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use tidegate_cluster::Cluster;
+use tidegate_idempotency::HeldKey;
 use tidegate_upstream::http::stream::StreamedBody;
 
 pub(crate) use drainer::wake_drainers;
@@ -44,7 +46,7 @@ use crate::edge::auth::Caller;
 use crate::edge::completion_token;
 use crate::edge::content::{self, BodyBound, IncomingBody};
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
-use crate::edge::repeated_submission::RepeatedOperation;
+use crate::edge::repeated_submission::SubmittedOperation;
 use crate::edge::request_id::RequestId;
 use crate::error::{Error, ErrorCode};
 use crate::pacing::body::stream_body;
@@ -79,6 +81,8 @@ pub(crate) struct RoutedCall {
     pub idempotence: Idempotence,
     pub caller: Arc<str>,
     pub request_id: Arc<str>,
+    /// The idempotency key that it holds.
+    pub key: Option<HeldKey>,
     /// For a proxied call, the client's own headers.
     pub proxy: Option<Arc<ProxyContext>>,
     /// A body that is too large to be buffered, until it is sent.
@@ -161,11 +165,11 @@ async fn route_call(
         return failure.into_response();
     }
     let headers = if rule == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
-    let repeated = request.extensions().get::<RepeatedOperation>().copied();
+    let submitted = request.extensions().get::<SubmittedOperation>().copied();
     match read_call(&front, spec, rule, request).await {
         Ok(call) => match rule {
             RoutingRule::Operation | RoutingRule::Completion => relay::by_id(&front, call).await,
-            RoutingRule::Submission => submit::route_submission(&front, call, &headers, repeated).await,
+            RoutingRule::Submission => submit::route_submission(&front, call, &headers, submitted).await,
             RoutingRule::Batch => batch::route_batch(&front, call).await,
             RoutingRule::Deployment => relay::by_guild(&front, call).await,
             RoutingRule::Operations => operations::list(&front, call).await,
@@ -215,6 +219,7 @@ async fn read_call(
         parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
+    let key = parts.extensions.get::<HeldKey>().cloned();
     let passing =
         (rule == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&front.server, parts.headers));
     Ok(RoutedCall {
@@ -225,6 +230,7 @@ async fn read_call(
         idempotence: spec.idempotence,
         caller,
         request_id,
+        key,
         proxy: passing,
         streamed,
     })

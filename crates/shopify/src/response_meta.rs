@@ -30,9 +30,11 @@ pub const DEPRECATED: &str = "x-shopify-api-deprecated-reason";
 const REASON_LEN_MAX: usize = 300;
 
 /// [`GraphqlOutcome::Broken`], as the status that says the same.
-pub(crate) const INTERNAL_ERROR: AttemptEnd = AttemptEnd::Answered { status: 500, is_complete: true };
+pub(crate) const INTERNAL_ERROR: AttemptEnd =
+    AttemptEnd::Answered { status: 500, is_complete: true, asks_to_wait: false };
 /// [`GraphqlOutcome::Unreadable`] is like a response that is incomplete.
-pub(crate) const UNREADABLE: AttemptEnd = AttemptEnd::Answered { status: 200, is_complete: false };
+pub(crate) const UNREADABLE: AttemptEnd =
+    AttemptEnd::Answered { status: 200, is_complete: false, asks_to_wait: false };
 
 /// Everything that a response reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -158,7 +158,7 @@ impl HttpRequest {
     /// The default for what follows an unknown outcome: only what may be sent twice is retried.
     #[must_use]
     pub fn on_unknown(&self) -> OnUnknown {
-        if self.method.is_idempotent() || self.header("idempotency-key").is_some() {
+        if self.method.is_idempotent() || self.header(header::IDEMPOTENCY_KEY).is_some() {
             OnUnknown::Repeat
         } else {
             OnUnknown::Ask

@@ -8,6 +8,10 @@ use tidegate_core::bounds::RETRY_AFTER_MAX;
 
 /// Longer headers are ignored.
 const HEADER_LEN_MAX: usize = 128;
+/// A longer time of a reset is ignored: it is in other units than seconds.
+const RESET_LEN_MAX: usize = 24;
+/// Less than this, in the year 2001, is a time to wait or a count, and no time since the epoch.
+const EARLIEST_RESET: Duration = Duration::from_secs(1_000_000_000);
 
 /// Parses a `Retry-After` header into the time to wait from `now`. A date in the past means no
 /// wait.
@@ -23,6 +27,17 @@ pub fn parse(header: &str, now: Time) -> Option<Duration> {
     parse_http_date(text).map(|at| at.since(now).min(RETRY_AFTER_MAX))
 }
 
+/// Parses the time at which a rate limit is reset, in seconds since the epoch, into the time to
+/// wait from `now`. A number that is too small to be such a time, or too large to be waited for, is
+/// in another unit and means nothing.
+#[must_use]
+pub fn parse_reset(header: &str, now: Time) -> Option<Duration> {
+    let text = header.trim_matches([' ', '\t']);
+    let since_epoch = Some(text).filter(|text| text.len() <= RESET_LEN_MAX).and_then(exact_seconds)?;
+    let wait = Time::ZERO.after(since_epoch).since(now);
+    (since_epoch >= EARLIEST_RESET && wait <= RETRY_AFTER_MAX).then_some(wait)
+}
+
 /// Parses an HTTP date.
 #[must_use]
 pub fn parse_http_date(text: &str) -> Option<Time> {
@@ -30,8 +45,12 @@ pub fn parse_http_date(text: &str) -> Option<Time> {
     at.duration_since(UNIX_EPOCH).ok().map(|since| Time::ZERO.after(since))
 }
 
-/// Parses seconds, exact to the microsecond and rounded up: no caller returns too early.
 fn seconds(text: &str) -> Option<Duration> {
+    exact_seconds(text).map(|wait| wait.min(RETRY_AFTER_MAX))
+}
+
+/// Parses seconds, exact to the microsecond and rounded up: no caller returns too early.
+fn exact_seconds(text: &str) -> Option<Duration> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
@@ -50,8 +69,7 @@ fn seconds(text: &str) -> Option<Duration> {
     }
     // More digits than a number can hold mean a very long wait, not an invalid one.
     let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().unwrap_or(u64::MAX) };
-    let wait = Duration::from_secs(whole).saturating_add(Duration::from_micros(micros));
-    Some(wait.min(RETRY_AFTER_MAX))
+    Some(Duration::from_secs(whole).saturating_add(Duration::from_micros(micros)))
 }
 
 #[cfg(test)]
@@ -94,6 +112,27 @@ mod tests {
             assert_eq!(parse(header, SUNDAY), None, "{header}");
         }
         assert_eq!(parse(&"9".repeat(129), SUNDAY), None);
+    }
+
+    /// LIM-20: the reset of a rate limit is a time since the epoch, within bounds; anything else
+    /// means nothing.
+    #[test]
+    fn lim_20_a_reset_is_a_time() {
+        let now = Time::from_millis(1_700_000_000_000);
+        let table = [
+            ("1700000007", Some(Duration::from_secs(7))),
+            (" 1700000000.25 ", Some(Duration::from_millis(250))),
+            ("1699999999", Some(Duration::ZERO)),
+            ("1700604800", Some(RETRY_AFTER_MAX)),
+            ("1700000000000", None),
+            ("60", None),
+            ("", None),
+            ("-1700000007", None),
+            ("soon", None),
+        ];
+        for (header, wait) in table {
+            assert_eq!(parse_reset(header, now), wait, "{header}");
+        }
     }
 
     proptest! {

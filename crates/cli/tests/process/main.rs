@@ -29,6 +29,7 @@ mod orders;
 mod pace;
 mod private;
 mod proxy;
+mod repeated;
 mod runbook;
 mod sdk;
 mod storm;

@@ -61,3 +61,31 @@ async fn ops_24_why_is_the_same_sentence_everywhere() {
     }
     assert_eq!(sim.stats().calls, 0);
 }
+
+/// OPS-24: operations for an upstream that is gone from the configuration are named in the log of
+/// the start.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_24_upstreams_that_are_gone_are_named_at_the_start() {
+    let _alone = ALONE.lock().await;
+    let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let both = upstream("echo", &sim, None) + &upstream("gone", &sim, None);
+    let mut logs = Vec::new();
+    for upstreams in [both, upstream("echo", &sim, None)] {
+        configure(dir.path(), 8, &upstreams);
+        let server = tokio::task::block_in_place(|| RunningServer::start(dir.path(), "warn", None));
+        let caller = Caller::of(&server.address);
+        for name in ["gone", "echo", "gone"].into_iter().filter(|_| logs.is_empty()) {
+            let request = json!({ "method": "GET", "path": "/x" });
+            let later = json!({ "upstream": name, "group": name, "delay_ms": 60_000, "request": request });
+            caller.submit(&later).await;
+        }
+        logs.push(tokio::task::block_in_place(|| server.kill()));
+    }
+    assert!(!logs[0].contains("not configured"), "{}", logs[0]);
+    assert!(
+        logs[1].contains("upstreams that are not configured") && logs[1].contains("gone (2)"),
+        "{}",
+        logs[1]
+    );
+}

@@ -72,7 +72,9 @@ impl Model {
             return AcceptOutcome::Refused(DraftRefusal::Invalid(invalid));
         }
         if let Some(dedupe) = &draft.dedupe
-            && let Some(known) = self.keys.get(&dedupe.key).filter(|known| known.expires > now)
+            && let Some(known) = self.keys.get(&dedupe.key)
+            && known.expires > now
+            && known.expires >= draft.dedupe_from
         {
             let same = known.fingerprint == dedupe.fingerprint;
             return if same {

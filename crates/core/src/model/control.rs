@@ -74,6 +74,21 @@ impl Model {
         }
     }
 
+    /// Cancels an operation that no one waits for any more. A call in flight completes, and no
+    /// further attempt follows it; `None` in that case, and when the operation is not active. One
+    /// that awaits its completion is left alone.
+    pub fn abandon(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) -> Option<EndedOperation> {
+        let entry = self.entry_of(seq)?;
+        let is_news = !entry.cancel_requested && self.awaiting_since(entry).is_none();
+        if self.active(seq)?.state != State::Running {
+            return self.withdraw(now, seq, facts);
+        }
+        if is_news {
+            self.decide(facts, Fact::CancelRequested { seq });
+        }
+        None
+    }
+
     /// Resolves an operation whose outcome is unknown.
     ///
     /// # Errors

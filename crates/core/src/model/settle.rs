@@ -161,7 +161,7 @@ impl Model {
     }
 
     /// When the job of an operation's claim was accepted.
-    fn awaiting_since(&self, entry: &Entry) -> Option<Time> {
+    pub(super) fn awaiting_since(&self, entry: &Entry) -> Option<Time> {
         let run = self.groups[entry.group.at()].run.as_ref()?;
         Some(run.awaiting.as_ref()?.since)
     }

@@ -104,6 +104,8 @@ pub struct LimitView {
     pub in_flight: u32,
     /// Groups that wait for it.
     pub waiting: usize,
+    /// Operations that charge it and have not ended.
+    pub users: u32,
     /// The time until which the upstream closed it.
     pub frozen_until: Option<Time>,
     /// When it is full again, for a window.
@@ -285,6 +287,7 @@ fn limit_view(limit: &Limit, now: Time) -> LimitView {
         level,
         in_flight,
         waiting: limit.waiting.len(),
+        users: limit.users,
         frozen_until: (frozen_until > now).then_some(frozen_until),
         reset_at: (reset_at > now).then_some(reset_at),
     }

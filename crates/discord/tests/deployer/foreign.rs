@@ -107,7 +107,7 @@ impl Upstream for ForeignServer {
         let charges = self.dialect.charges(&request, cost)?;
         let opens = self.dialect.limits_to_open(&request, &charges);
         let on_unknown = self.dialect.on_unknown(&request);
-        Ok(CallRequirements { charges, opens, on_unknown, can_reconcile: false })
+        Ok(CallRequirements::new(charges).with_opens(opens).with_on_unknown(on_unknown))
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {

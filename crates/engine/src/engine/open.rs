@@ -90,6 +90,7 @@ impl Engine {
         let pending = counts.queued + counts.waiting + counts.unknown;
         let took = started.elapsed();
         tracing::info!(store = %store.describe(), facts_read, pending, ?took, "opened");
+        owner.warn_of_unconfigured_upstreams();
         engine.start_archiver(&owner, tenures.clone(), backlog);
         tokio::spawn(owner.work());
         tokio::spawn(sweep(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidegate::{ErrorKind, Options};
+use tidegate_core::fact::LimitShape;
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
 use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
@@ -49,6 +50,30 @@ async fn ops_9_pause_and_resume_and_ops_24_why() {
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(second, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(engine.resume("g").await.unwrap_err().kind, ErrorKind::NoGroup);
+}
+
+/// OPS-24: an operation whose upstream is gone from the configuration waits for a person, and no
+/// start is promised; nor to what is behind it.
+#[tokio::test(start_paused = true)]
+async fn ops_24_an_upstream_that_is_not_configured_needs_a_person() {
+    let gone = Verdict::Throttled { after: Some(Duration::from_secs(15)), scope: None, fault: fault("gone") };
+    let (store, upstream) = (memory(), ScriptedUpstream::new(move |_, _| (Duration::ZERO, gone.clone())));
+    let limits = [("gh", LimitShape::Gate), ("echo", LimitShape::Gate)];
+    let engine = open_with(&store, &upstream, Options::default(), &limits).await;
+    let first = engine.submit(operation("g", "gh|1")).await.unwrap().id;
+    let second = engine.submit(operation("g", "gh|2")).await.unwrap().id;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let why = engine.why(first).await.unwrap();
+    assert_eq!((why.waiting_for, why.starts_at.is_some()), ("bucket", true), "{why:?}");
+    engine.drain().await;
+    let engine = open_with(&store, &upstream, Options::default(), &limits[1..]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let why = engine.why(first).await.unwrap();
+    assert_eq!((why.waiting_for, why.name.as_deref()), ("person", Some("gh")), "{why:?}");
+    assert_eq!((why.until, why.starts_at), (None, None));
+    assert!(why.because.starts_with("Waiting because the upstream gh is not configured"), "{why:?}");
+    let behind = engine.why(second).await.unwrap();
+    assert_eq!((behind.waiting_for, behind.starts_at), ("turn", None), "{behind:?}");
 }
 
 /// OPS-23: an unknown outcome that must not be repeated waits for an operator.

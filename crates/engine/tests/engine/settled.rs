@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{ErrorKind, Options};
+use tidegate::{ErrorKind, Options, RequestKey};
 use tidegate_core::{Fault, FaultClass, OnUnknown, State, Verdict};
 use tokio::time::Instant;
 
@@ -211,4 +211,33 @@ async fn ops_7_a_request_is_compared_by_its_value() {
     }
     engine.wait(first.id, LONG).await.unwrap();
     assert_eq!(upstream.payloads().len(), 1);
+}
+
+/// IDM-12: a request that is repeated under its key finds the operation that it submitted, for as
+/// long as the key is remembered and only if it is not new since; the key is shown nowhere.
+#[tokio::test(start_paused = true)]
+async fn idm_12_a_repeated_request_finds_its_operation() {
+    let (store, upstream) = (memory(), all_done(10));
+    let engine = open(&store, &upstream).await;
+    let window = Duration::from_secs(3_600);
+    let keyed = |payload: &str, new_since: Option<u64>| {
+        let new_since = new_since.map(Duration::from_secs);
+        operation("g", payload).with_request_key(RequestKey { name: "app k".into(), window, new_since })
+    };
+    let first = engine.submit(keyed("|1", Some(0))).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let again = engine.submit(keyed("|1", None)).await.unwrap();
+    assert_eq!((again.id, again.deduplicated), (first.id, true), "taken over from a dead process");
+    let stalled = engine.submit(keyed("|1", Some(61))).await.unwrap();
+    assert_eq!(stalled.id, first.id, "accepted by another while this one stalled");
+    assert_eq!(engine.get(first.id).await.unwrap().dedupe_key, None);
+    let own = engine.submit(keyed("|1", None).with_dedupe_key("app k")).await.unwrap();
+    assert!(!own.deduplicated, "a dedupe key is another thing");
+    let other = engine.submit(keyed("|2", None)).await.unwrap_err();
+    assert_eq!((other.kind, other.field.as_deref()), (ErrorKind::KeyConflict, Some("Idempotency-Key")));
+    let fresh = engine.submit(keyed("|1", Some(1))).await.unwrap();
+    assert_ne!(fresh.id, first.id, "an operator made the key new");
+    assert_eq!(engine.submit(keyed("|1", None)).await.unwrap().id, fresh.id);
+    tokio::time::sleep(window).await;
+    assert!(!engine.submit(keyed("|2", None)).await.unwrap().deduplicated, "the key is forgotten");
 }

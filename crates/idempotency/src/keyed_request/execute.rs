@@ -89,8 +89,8 @@ impl ClaimSettler {
     ) {
         let said = response.extensions_mut().remove::<OutcomeClass>();
         let status = response.status();
-        let by_status =
-            || OutcomeClass::of(AttemptEnd::Answered { status: status.as_u16(), is_complete: true });
+        let end = AttemptEnd::Answered { status: status.as_u16(), is_complete: true, asks_to_wait: false };
+        let by_status = || OutcomeClass::of(end);
         let is_kept = self.claim.policy.is_kept(status);
         match said.unwrap_or_else(by_status) {
             // Where failures are saved, a gateway's own failure is saved like any other, and not

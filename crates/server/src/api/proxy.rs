@@ -1,5 +1,6 @@
 //! `/proxy/{upstream}/…`: submits a client's request, waits for its end and returns the upstream's
-//! response. A client that disconnects leaves nothing in the queue; a call in flight continues.
+//! response. A client that disconnects leaves nothing in the queue; a call in flight completes, and
+//! no further attempt follows it.
 
 use std::time::Duration;
 
@@ -105,7 +106,7 @@ async fn submit_and_wait(
             let waiting = PendingResponse { app: &app, method, id: receipt.id, expected, started };
             tokio::select! {
                 response = waiting.wait_for_response(unaware) => response,
-                () = tell.closed() => return withdraw_abandoned(&app, receipt.id).await,
+                () = tell.closed() => return abandon(&app, receipt.id).await,
             }
         }
         Err(error) => {
@@ -124,8 +125,8 @@ async fn submit_and_wait(
 }
 
 /// Cancels an operation whose client has disconnected.
-async fn withdraw_abandoned(app: &SharedPartition, id: OperationId) {
-    match app.engine.withdraw(id).await {
+async fn abandon(app: &SharedPartition, id: OperationId) {
+    match app.engine.abandon(id).await {
         Ok(view) => tracing::debug!(operation_id = %id, state = %view.state, "the client disconnected"),
         // Its deadline ends it.
         Err(error) => {
@@ -169,7 +170,7 @@ impl PendingResponse<'_> {
                     return response::streamed_response(&self.method, id, streaming);
                 }
                 () = stops, if unaware.is_some() => {
-                    let found = self.app.engine.withdraw(id).await;
+                    let found = self.call_off().await;
                     unaware = None;
                     match &found {
                         Ok(view) if view.state != OperationState::Canceled => {}
@@ -186,6 +187,15 @@ impl PendingResponse<'_> {
                 Ok(_) => return self.timeout_response(wait.as_secs()).await,
                 Err(error) => return self.lost_response(&error),
             }
+        }
+    }
+
+    /// Cancels the operation because the server stops. Another node continues it, if there may be
+    /// one; otherwise this process gives the last answer, and nothing is sent after that.
+    async fn call_off(&self) -> tidegate::Result<OperationView> {
+        match self.app.server.store.is_shared() {
+            true => self.app.engine.withdraw(self.id).await,
+            false => self.app.engine.abandon(self.id).await,
         }
     }
 
@@ -206,11 +216,11 @@ impl PendingResponse<'_> {
         Some(gate.frozen_until?.since(self.app.server.clock.now()))
     }
 
-    /// The response when the time to wait is over. It withdraws the operation.
+    /// The response when the time to wait is over: nothing more is sent after it.
     async fn timeout_response(&self, waited_s: u64) -> Response {
         let reason = self.app.engine.why(self.id).await.ok().filter(|why| why.waiting_for == "bucket");
         let starts_at = reason.and_then(|why| why.starts_at.or(why.until));
-        match self.app.engine.withdraw(self.id).await {
+        match self.app.engine.abandon(self.id).await {
             Ok(view) if view.state == OperationState::Canceled => match starts_at {
                 Some(at) => {
                     let after = at.since(self.app.server.clock.now());

@@ -5,16 +5,17 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use tidegate::Receipt;
+use tidegate::{Receipt, RequestKey};
 use tidegate_core::bounds::BATCH_ACCEPT_MAX;
 use tidegate_core::{OperationId, State as OperationState};
+use tidegate_idempotency::HeldKey;
 use tokio::time::Instant;
 
 use super::HandlerResult;
 use crate::edge::content::{self, RequestBody};
 use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
-use crate::edge::repeated_submission::RepeatedOperation;
+use crate::edge::repeated_submission::SubmittedOperation;
 use crate::edge::request_id::RequestId;
 use crate::error::{Error, Result};
 use crate::state::SharedPartition;
@@ -26,7 +27,7 @@ use crate::wire::{request, submission};
 pub(super) async fn submit_one(
     State(app): State<SharedPartition>,
     Extension(RequestId(request_id)): Extension<RequestId>,
-    repeated: Option<Extension<RepeatedOperation>>,
+    (submitted, key): (Option<Extension<SubmittedOperation>>, Option<Extension<HeldKey>>),
     headers: HeaderMap,
     mut query: Query,
     body: RequestBody,
@@ -34,13 +35,14 @@ pub(super) async fn submit_one(
     let started = Instant::now();
     let wait = WaitPreference::read(&mut query, &headers);
     query.finish()?;
-    if let (Some(Extension(RepeatedOperation { id, deduplicated })), Some(wait)) = (repeated, wait) {
+    if let (Some(Extension(SubmittedOperation { id, deduplicated })), Some(wait)) = (submitted, wait) {
         return wait_for_outcome(&app, id, deduplicated, wait).await;
     }
     let body = body.read().await?;
     let submission = submission::parse_one(&body, &request_id)
         .map_err(|error| content::explain_format(error, &headers))
-        .inspect_err(telemetry::record_refused)?;
+        .inspect_err(telemetry::record_refused)?
+        .with_request_key(key.map(|Extension(key)| request_key(key)));
     drop(body);
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
     let receipt =
@@ -53,6 +55,12 @@ pub(super) async fn submit_one(
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
     let location = location(receipt.id);
     Ok((status, location, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
+}
+
+/// The key of a request, for the operation that it submits. When its process dies before the key is
+/// settled, the request that takes the key over finds the operation.
+fn request_key(HeldKey { name, ttl, since }: HeldKey) -> RequestKey {
+    RequestKey { name, window: ttl, new_since: since.map(|since| since.elapsed()) }
 }
 
 /// Where the state of the operation is found.
@@ -74,16 +82,16 @@ async fn wait_for_outcome(
     };
     let operation = OperationOut::whole(&view);
     let body = Json(AwaitedOperationOut { operation, deduplicated });
-    let status = waited_status(view.state, deduplicated);
+    let status = waited_status(view.state);
     let mut response = (status, location(id), body).into_response();
     wait.mark_applied(&mut response);
     Ok(response)
 }
 
-/// The status after a wait: 202 if the operation has no outcome yet.
-pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> StatusCode {
+/// The status after a wait: 202 if the operation has no outcome yet, whoever submitted it first.
+pub(crate) fn waited_status(state: OperationState) -> StatusCode {
     let is_over = state.is_ended() || state == OperationState::Unknown;
-    if is_over || deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED }
+    if is_over { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
 pub(super) async fn submit_batch(

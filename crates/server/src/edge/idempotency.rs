@@ -15,7 +15,7 @@ use tower::{Layer, Service};
 use crate::config::Config;
 use crate::edge::auth::Caller;
 use crate::edge::content;
-use crate::edge::repeated_submission::RepeatableSubmission;
+use crate::edge::repeated_submission::WaitingSubmission;
 use crate::error::{Error, ErrorCode, Result};
 use crate::path_map::PathMap;
 use crate::state::ServerState;
@@ -53,13 +53,16 @@ pub(crate) async fn run(house: &ServerState, body_max: usize, request: Request, 
         Err(error) => return ApiError(error).into_response(),
     };
     let once = house.idempotency.get(parts.uri.path());
-    let submission = RepeatableSubmission::split(&mut parts);
+    let waiting = match WaitingSubmission::split(&mut parts) {
+        Ok(waiting) => waiting,
+        Err(error) => return ApiError(error).into_response(),
+    };
     let response = match call_layer(once, Request::from_parts(parts, Body::from(body)), next.clone()).await {
         Ok(response) => response.into_response(),
         Err(never) => match never {},
     };
-    match submission {
-        Some(submission) => submission.respond(response, next).await,
+    match waiting {
+        Some(waiting) => waiting.respond(response, next).await,
         None => response,
     }
 }
@@ -70,9 +73,7 @@ type LayerResponse = axum::http::Response<tidegate_idempotency::LayerBody>;
 fn call_layer(once: &IdempotencyLayer, request: Request, next: Next) -> LayerFuture {
     let handler = move |request: axum::http::Request<tidegate_idempotency::LayerBody>| {
         let next = next.clone();
-        let (mut parts, body) = request.into_parts();
-        RepeatableSubmission::restore(&mut parts);
-        async move { Ok::<_, Infallible>(next.run(Request::from_parts(parts, Body::new(body))).await) }
+        async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
     };
     // A service made of a function is always ready.
     once.layer(tower::service_fn(handler)).call(request)

@@ -10,7 +10,7 @@ use axum::response::Response;
 use super::query::Query;
 use tidegate_core::bounds::WAIT_MS_MAX;
 
-const PREFER: HeaderName = HeaderName::from_static("prefer");
+pub(super) const PREFER: HeaderName = HeaderName::from_static("prefer");
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// A requested wait.

@@ -64,6 +64,10 @@ pub(crate) fn no_answer_response(
     fault: Option<&Fault>,
 ) -> Response {
     let error = match fault {
+        // What it was canceled after may have had an effect.
+        Some(fault) if state == State::Canceled && attempt > 0 => {
+            Error::new(ErrorCode::NoAnswer, format!("{id} was canceled after this: {}", fault.message))
+        }
         _ if state == State::Canceled => Error::new(ErrorCode::NoAnswer, format!("{id} was canceled.")),
         // It was never sent, or only throttled for longer than it may wait.
         Some(fault) if attempt == 0 || fault.class == FaultClass::RateLimited => {
@@ -212,7 +216,7 @@ pub(crate) fn timeout_response(id: OperationId, is_called_off: bool, waited_s: u
     let rest = if is_called_off {
         "It was canceled and will not be sent."
     } else {
-        "It may be in flight; look up its outcome by its id."
+        "It may be in flight, and is not sent again; look up its outcome by its id."
     };
     failure_response(
         Error::new(ErrorCode::NotInTime, format!("There was no response within {waited_s} s. {rest}")),

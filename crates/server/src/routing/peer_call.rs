@@ -10,7 +10,7 @@ use tidegate_core::id::Partition;
 
 use super::peer_client::{CALLER, ForwardOutcome};
 use super::proxy_call::ProxyContext;
-use super::{RoutedCall, RoutingState, content_type, read_proxied_body, relay};
+use super::{RoutedCall, RoutingState, content_type, held_key, read_proxied_body, relay};
 use crate::api::route::Idempotence;
 use crate::edge::content::{self, BodyBound};
 use crate::edge::request_id::RequestId;
@@ -28,6 +28,7 @@ pub(crate) async fn handle_peer_call(
     let caller = parts.headers.get(&CALLER).and_then(|caller| caller.to_str().ok()).unwrap_or("node").into();
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
+    let key = parts.headers.get(&held_key::HEADER).and_then(held_key::read);
     let passing = ProxyContext::unpack_headers(&front.server, &target, &parts.headers);
     let read = match &passing {
         Some(_) => read_proxied_body(&front.server, body).await,
@@ -48,6 +49,7 @@ pub(crate) async fn handle_peer_call(
         idempotence: Idempotence::Never,
         caller,
         request_id,
+        key,
         proxy: passing,
         streamed,
     };

@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 
-use super::RoutedCall;
+use super::{RoutedCall, held_key};
 use crate::edge::node_secret::NodeSecret;
 use crate::pacing::response::OPERATION;
 
@@ -91,6 +91,9 @@ impl PeerClient {
             request = request.header(CONTENT_TYPE, kind.clone());
         }
         request = request.header(CALLER, &*call.caller).header(REQUEST_ID, &*call.request_id);
+        if let Some(key) = &call.key {
+            request = request.header(&held_key::HEADER, held_key::write(key));
+        }
         let Ok(mut request) = request.body(call.take_body()) else { return ForwardOutcome::NotSent };
         let (client, within) = match &call.proxy {
             Some(passing) => {

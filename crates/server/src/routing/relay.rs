@@ -135,6 +135,9 @@ pub(super) async fn call_local(
     }
     request.extensions_mut().insert(Caller(Arc::clone(&call.caller)));
     request.extensions_mut().insert(RequestId(Arc::clone(&call.request_id)));
+    if let Some(key) = &call.key {
+        request.extensions_mut().insert(key.clone());
+    }
     match router.oneshot(request).await {
         // Whether a response has no body is only known here, where it leaves the router.
         Ok(response) if call.proxy.is_some() => {

@@ -16,14 +16,14 @@ use crate::api::route::Idempotence;
 use crate::api::submit::waited_status;
 use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
-use crate::edge::repeated_submission::RepeatedOperation;
+use crate::edge::repeated_submission::SubmittedOperation;
 use crate::wire::error::ApiError;
 
 pub(super) async fn route_submission(
     front: &RoutingState,
     call: RoutedCall,
     headers: &axum::http::HeaderMap,
-    repeated: Option<RepeatedOperation>,
+    submitted: Option<SubmittedOperation>,
 ) -> Response {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
     let mut query = Query::parse(query);
@@ -32,7 +32,7 @@ pub(super) async fn route_submission(
         Ok(None) => relay::by_placement(front, call).await,
         Ok(Some(wait)) => {
             let call = call.with_target(path.to_owned());
-            match repeated {
+            match submitted {
                 Some(accepted) => wait_for_outcome(front, call, accepted, wait).await.unwrap_or_else(lost),
                 None => submit_and_wait(front, call, wait).await,
             }
@@ -48,10 +48,8 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
     }
     let (head, body) = accepted.into_parts();
     let body = to_bytes(body, PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
-    let receipt: Value = serde_json::from_slice(&body).unwrap_or_default();
     let accepted = || Response::from_parts(head.clone(), body.clone().into());
-    let Some(id) = receipt["id"].as_str().and_then(|id| id.parse().ok()) else { return accepted() };
-    let operation = RepeatedOperation { id, deduplicated: receipt["deduplicated"] == true };
+    let Some(operation) = SubmittedOperation::parse(&body) else { return accepted() };
     // It was accepted, whatever became of the poll.
     wait_for_outcome(front, call, operation, wait).await.unwrap_or_else(accepted)
 }
@@ -60,7 +58,7 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
 async fn wait_for_outcome(
     front: &RoutingState,
     call: RoutedCall,
-    RepeatedOperation { id, deduplicated }: RepeatedOperation,
+    SubmittedOperation { id, deduplicated }: SubmittedOperation,
     wait: WaitPreference,
 ) -> Option<Response> {
     let target = format!("/v1/operations/{id}?wait_ms={}", wait.most.as_millis());
@@ -80,7 +78,7 @@ async fn wait_for_outcome(
     let Ok(Value::Object(mut operation)) = serde_json::from_slice(&body) else { return None };
     let state = operation.get("state").and_then(Value::as_str).and_then(State::parse);
     operation.insert("deduplicated".into(), deduplicated.into());
-    let status = waited_status(state.unwrap_or(State::Queued), deduplicated);
+    let status = waited_status(state.unwrap_or(State::Queued));
     let mut response = (status, Json(Value::Object(operation))).into_response();
     wait.mark_applied(&mut response);
     Some(response)

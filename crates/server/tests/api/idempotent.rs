@@ -1,9 +1,11 @@
 //! `Idempotency-Key` on the server's own POST routes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use reqwest::{Method, Response};
 use serde_json::Value;
+use tidegate_core::shared::record::{ForgetTarget, HolderToken, OnLapse, RecordClaim};
 use tidegate_server::Server;
 use tidegate_server::config::SealKeys;
 use tidegate_sim::{HttpSim, HttpSimOptions};
@@ -86,6 +88,93 @@ async fn idm_12_a_repeat_that_waits_gets_the_present_state() {
         assert_eq!(world.count().await, 1);
     })
     .await;
+}
+
+/// IDM-12: a repeat that comes while the first request waits, or after its client has gone, finds
+/// the operation and waits for it too.
+#[tokio::test]
+async fn idm_12_a_repeat_waits_along_with_the_first() {
+    within(async {
+        let world = World::new().await;
+        world.post("/v1/groups/g/pause", r#"{"create":true}"#).await;
+        let long = world.request(Method::POST, "/v1/operations?wait_ms=50000").header("idempotency-key", "k");
+        let long = tokio::spawn(long.body(operation("g").to_string()).send());
+        while world.count().await == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let again = loop {
+            let again = send(&world, "/v1/operations?wait_ms=20", "k", &operation("g")).await;
+            // The first response may still be on its way into the store.
+            if again.status() != 409 {
+                break again;
+            }
+        };
+        assert!(again.status() == 202 && is_replayed(&again), "{again:?}");
+        let again = read(again).await;
+        assert_eq!(again.text("state"), "waiting");
+        long.abort();
+        let preferred = world.request(Method::POST, "/v1/operations").header("idempotency-key", "k");
+        let preferred = preferred.header("prefer", "wait=50").body(operation("g").to_string()).send();
+        let (ended, ()) = tokio::join!(preferred, async {
+            world.post("/v1/groups/g/resume", "").await;
+        });
+        let ended = ended.unwrap();
+        assert!(ended.status() == 200 && ended.headers().contains_key("preference-applied"), "{ended:?}");
+        let ended = read(ended).await;
+        assert_eq!((ended.text("id"), ended.text("state")), (again.text("id"), "succeeded".into()));
+        let wrong = read(send(&world, "/v1/operations?wait_ms=x", "other", &operation("g")).await).await;
+        wrong.refused(400, "TG0001", Some("wait_ms"));
+        assert_eq!(world.count().await, 1);
+    })
+    .await;
+}
+
+/// IDM-12, OPS-3: when the process died between the acceptance and the key's completion, the
+/// request that takes the key over finds the operation.
+#[tokio::test]
+async fn idm_12_a_key_left_by_a_dead_process_finds_its_operation() {
+    within(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = format!("file:{}", dir.path().join("data").display());
+        let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+        let mut answers = Vec::new();
+        for _ in 0..2 {
+            // The folder is free when the last task of the one before has ended.
+            let server = loop {
+                match Server::start(config_on(&store, &sim, "")).await {
+                    Ok(server) => break server,
+                    Err(error) => assert_eq!(error.code.to_string(), "TG0022", "{error}"),
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            };
+            let request = reqwest::Client::new().post(format!("http://{}/v1/operations", server.addr));
+            let request = request.header("idempotency-key", "k").body(operation("g").to_string());
+            answers.push(answer(request).await);
+            server.shutdown().await;
+            leave_unsettled(&store, "- POST /v1/operations k").await;
+        }
+        assert_eq!(answers[0].text("id"), answers[1].text("id"), "{answers:?}");
+        let again = &answers[1].json;
+        assert_eq!((&again["deduplicated"], again.get("dedupe_key")), (&true.into(), None), "{again}");
+    })
+    .await;
+}
+
+/// Leaves a key as a process does that dies before its response is kept.
+async fn leave_unsettled(store: &str, name: &str) {
+    let store = loop {
+        if let Ok(store) = tidegate_server::backend::open(store).await {
+            break store;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let fingerprint = store.get_record(name).await.unwrap().unwrap().fingerprint;
+    store.forget_record(name, ForgetTarget::Answer).await.unwrap();
+    let (token, on_lapse) = (HolderToken([2; 16]), OnLapse::TakeOver);
+    let (lease, ttl) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    let claim = RecordClaim { fingerprint, token, lease, ttl, on_lapse };
+    store.claim_record(name, claim).await.unwrap();
+    store.renew_record(name, token, Duration::ZERO).await.unwrap();
 }
 
 /// IDM-12, IDM-4: an invalid key is refused, to the letter, and nothing is accepted.

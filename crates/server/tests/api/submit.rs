@@ -277,6 +277,14 @@ async fn ops_6_a_submission_waits_for_its_end() {
         world.post("/v1/groups/g/pause", "").await;
         let waiting = world.post("/v1/operations?wait_ms=30", operation("g")).await;
         assert_eq!((waiting.status, waiting.text("state")), (202, "waiting".into()), "{waiting:?}");
+        for deduplicated in [false, true] {
+            let waiting = world.post("/v1/operations?wait_ms=1", with("dedupe_key", "later")).await;
+            assert_eq!(
+                (waiting.status, &waiting.json["deduplicated"]),
+                (202, &deduplicated.into()),
+                "{waiting:?}"
+            );
+        }
         let accepted = world.post("/v1/operations", operation("g")).await;
         assert_eq!((accepted.status, accepted.text("state")), (202, "queued".into()));
         let count = world.count().await;

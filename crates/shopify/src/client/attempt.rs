@@ -107,7 +107,9 @@ pub(crate) fn interpret(answer: UpstreamResponse, speech: ApiKind, rule: RetryRu
         ApiKind::Graphql => ResponseMeta::from_graphql(&headers, &body),
         ApiKind::Rest => ResponseMeta::from_headers(&headers),
     };
-    let end = AttemptEnd::Answered { status: status.as_u16(), is_complete: cut.is_none() };
+    // Shopify says 429 or THROTTLED, and means nothing else by a 403.
+    let (is_complete, asks_to_wait) = (cut.is_none(), false);
+    let end = AttemptEnd::Answered { status: status.as_u16(), is_complete, asks_to_wait };
     let what = match rule.classify(end) {
         VerdictClass::Throttled => AttemptOutcome::Throttled { after: retry_after_429(&headers, &body, at) },
         VerdictClass::Done if speech == ApiKind::Graphql => {

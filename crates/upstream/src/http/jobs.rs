@@ -52,7 +52,7 @@ impl HttpUpstreams {
                 return Outcome::unanswered(Verdict::Rejected(fault));
             }
         }
-        let asked = upstream.sender.summarize(request.method, call.on_unknown);
+        let asked = upstream.sender.summarize(&request, &call);
         let answer = match upstream.sender.exchange(request, call).await {
             Ok(answer) => answer,
             Err(missed) => return missed.into_outcome(asked.retry_rule),
@@ -85,7 +85,7 @@ impl HttpUpstreams {
         }
         let reader = upstream.dialect.prepare_request(&mut request, call.operation);
         // A poll only reads.
-        let asked = upstream.sender.summarize(request.method, OnUnknown::Repeat);
+        let asked = upstream.sender.summarize(&request, &call.with_on_unknown(OnUnknown::Repeat));
         let answer = match upstream.sender.exchange(request, call).await {
             Ok(answer) => answer,
             Err(missed) => {

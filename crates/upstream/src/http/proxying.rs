@@ -45,7 +45,7 @@ impl HttpUpstreams {
             body => body.flatten(),
         };
         self.response_relay.put(ticket, None);
-        let asked = sender.summarize(request.method, call.on_unknown);
+        let asked = sender.summarize(&request, &call);
         let accept = request.header("accept-encoding").map(str::to_owned);
         let mut incoming = match sender.send_for_head(request, body, call).await {
             Ok(incoming) => incoming,

@@ -1,5 +1,5 @@
 //! Interprets a response: its status and whether it is complete decide by the request's rule, and
-//! its `Retry-After` says when.
+//! its `Retry-After`, or the reset of its rate limit, says when.
 
 use std::fmt;
 
@@ -17,6 +17,10 @@ use super::target::BaseUrl;
 use crate::port::Outcome;
 use crate::request::Method;
 use crate::retry_after;
+
+/// What is left of a rate limit, and when it is reset, as GitHub and others send it.
+const LIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const LIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// What the interpretation of a response needs to know about its request, and a message may say.
 #[derive(Clone, Copy, Debug)]
@@ -113,22 +117,27 @@ impl UpstreamResponse {
             Content::Cut(reason) => Some(reason),
             Content::Whole(_) | Content::TooLarge { .. } | Content::Relayed => None,
         };
-        let class = asked.retry_rule.classify(AttemptEnd::Answered { status, is_complete: cut.is_none() });
+        let after = self.asked_wait();
+        let (is_complete, asks_to_wait) = (cut.is_none(), after.is_some());
+        let class = asked.retry_rule.classify(AttemptEnd::Answered { status, is_complete, asks_to_wait });
         if class == VerdictClass::Done {
             return Verdict::Done;
         }
-        let told = format!("{asked} was answered {}", self.status);
-        let after = self.retry_after();
+        let is_key_in_use = status == 409 && class == VerdictClass::Retry;
+        let why = if is_key_in_use { ": an earlier request with its key may be in progress" } else { "" };
+        let told = format!("{asked} was answered {}{why}", self.status);
         let message = match (FaultClass::of_status(status), cut, after) {
             (Some(_), _, Some(wait)) => format!("{told}; it asks to wait {} ms.", wait.as_millis()),
             (Some(_), _, None) => format!("{told}."),
             (None, Some(reason), _) if self.status.is_success() => format!("{told}, but {reason}."),
             (None, ..) => self.describe_redirect(&told, asked),
         };
-        let fault_class = FaultClass::of_status(status).unwrap_or(match class {
-            VerdictClass::Rejected => FaultClass::Validation,
+        let fault_class = match (class, FaultClass::of_status(status)) {
+            (VerdictClass::Throttled, _) => FaultClass::RateLimited,
+            (VerdictClass::Rejected, None) => FaultClass::Validation,
+            (_, Some(class)) if !is_key_in_use => class,
             _ => FaultClass::Transient,
-        });
+        };
         let fault = Fault::new(fault_class, message);
         match class {
             VerdictClass::Done => Verdict::Done,
@@ -155,11 +164,18 @@ impl UpstreamResponse {
         }
     }
 
-    /// How long it asks to wait. A date is compared with the upstream's own clock if it sent its
-    /// time.
-    fn retry_after(&self) -> Option<Duration> {
+    /// How long it asks to wait: by `Retry-After`, or until its rate limit is reset, if it refuses
+    /// the call for that. A time is compared with the upstream's own clock if it sent its time.
+    fn asked_wait(&self) -> Option<Duration> {
         let now = self.text(&DATE).and_then(retry_after::parse_http_date).unwrap_or(self.at);
-        retry_after::parse(self.text(&RETRY_AFTER)?, now)
+        let after = self.text(&RETRY_AFTER).and_then(|text| retry_after::parse(text, now));
+        let is_limited = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => true,
+            StatusCode::FORBIDDEN => self.text(&LIMIT_REMAINING).is_some_and(|left| left.trim() == "0"),
+            _ => false,
+        };
+        let until_reset = || retry_after::parse_reset(self.text(&LIMIT_RESET).filter(|_| is_limited)?, now);
+        after.or_else(until_reset)
     }
 
     fn text(&self, name: &HeaderName) -> Option<&str> {

@@ -12,7 +12,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use tidegate_core::operation::time_left;
 use tidegate_core::{
-    AttemptEnd, Fault, FaultClass, OnUnknown, RetryRule, ServerErrors, Time, Verdict, VerdictClass,
+    AttemptEnd, Fault, FaultClass, KeyUse, OnUnknown, RetryRule, ServerErrors, Time, Verdict, VerdictClass,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Position, Url};
@@ -107,9 +107,14 @@ impl Sender {
     }
 
     /// Summarizes a request for the interpretation of its response.
-    pub(super) fn summarize(&self, method: Method, on_unknown: OnUnknown) -> RequestSummary<'_> {
-        let retry_rule = self.retry_rule(on_unknown);
-        RequestSummary { method, upstream: &self.name, base: &self.base, retry_rule }
+    pub(super) fn summarize(&self, request: &HttpRequest, call: &Call<'_>) -> RequestSummary<'_> {
+        let key = match request.header(header::IDEMPOTENCY_KEY) {
+            None => KeyUse::Absent,
+            Some(_) if call.attempt > 1 => KeyUse::Again,
+            Some(_) => KeyUse::First,
+        };
+        let retry_rule = self.retry_rule(call.on_unknown).with_key(key);
+        RequestSummary { method: request.method, upstream: &self.name, base: &self.base, retry_rule }
     }
 
     /// Sends a checked request, once, and has its response interpreted.
@@ -119,7 +124,7 @@ impl Sender {
         reader: Option<Box<dyn ResponseInterpreter + '_>>,
         call: Call<'_>,
     ) -> Outcome {
-        let asked = self.summarize(request.method, call.on_unknown);
+        let asked = self.summarize(&request, &call);
         match self.exchange(request, call).await {
             Ok(answer) => answer.outcome(&asked, reader),
             Err(missed) => missed.into_outcome(asked.retry_rule),
@@ -154,7 +159,7 @@ impl Sender {
         body: Option<StreamedBody>,
         call: Call<'_>,
     ) -> Result<IncomingResponse, NoResponse> {
-        let asked = self.summarize(request.method, call.on_unknown);
+        let asked = self.summarize(&request, &call);
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
             return Err(not_sent(&asked, "its deadline has passed"));

@@ -12,6 +12,9 @@ const VALUE_LEN_MAX: usize = 8 * 1024;
 /// The header that identifies to an upstream the operation a call belongs to.
 pub const OPERATION: &str = "tidegate-operation";
 
+/// The header that carries the key by which a receiver recognizes a repeated request.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 /// Credentials by the rules of HTTP itself.
 const NEVER_STORED: [&str; 3] = ["authorization", "cookie", "cookie2"];
 

@@ -126,6 +126,39 @@ async fn lim_20_a_429_closes_the_gate() {
     }
 }
 
+/// LIM-20: a 403 that says how long to wait is a rate limit, as GitHub sends it, and so is one
+/// whose limit has nothing left; the reset of the limit says when. Any other 403 is a refusal.
+#[tokio::test]
+async fn lim_20_a_403_with_a_wait_closes_the_gate() {
+    // 784_111_777 is now: too early to be told from a count, so the upstream sends its own time.
+    let date = "date: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
+    let table = [
+        ("403 Forbidden", "retry-after: 2\r\n", Some(2)),
+        ("403 Forbidden", "x-ratelimit-remaining: 0\r\nx-ratelimit-reset: 1700000060\r\n", Some(60)),
+        ("403 Forbidden", "x-ratelimit-remaining: 3\r\nx-ratelimit-reset: 1700000060\r\n", None),
+        ("403 Forbidden", "x-ratelimit-remaining: 0\r\n", None),
+        ("403 Forbidden", "retry-after: soon\r\n", None),
+        ("429 Too Many", "x-ratelimit-reset: 1700000060\r\n", Some(60)),
+        ("429 Too Many", "retry-after: 2\r\nx-ratelimit-reset: 1700000060\r\n", Some(2)),
+    ];
+    for (status, headers, wait) in table {
+        let peer = Peer::saying(answer(status, &format!("{date}{headers}"), "")).await;
+        let outcome = carry(&upstreams(peer.url()), POST).await;
+        match (&outcome.verdict, wait) {
+            (Verdict::Throttled { after, scope, fault }, Some(wait)) => {
+                assert_eq!(*after, Some(Duration::from_secs(wait)), "{status} {headers}");
+                assert_eq!((scope.as_deref(), fault.class), (Some("echo"), FaultClass::RateLimited));
+            }
+            (Verdict::Rejected(fault), None) => assert_eq!(fault.class, FaultClass::Forbidden),
+            _ => panic!("{status} {headers} {outcome:?}"),
+        }
+    }
+    let peer =
+        Peer::saying(answer("500 Oops", &format!("{date}x-ratelimit-reset: 1700000060\r\n"), "")).await;
+    let outcome = carry(&upstreams(peer.url()), POST).await;
+    assert!(matches!(outcome.verdict, Verdict::Retry { after: None, .. }), "{outcome:?}");
+}
+
 /// LIM-2: without the upstream's own date, a date is compared with our clock.
 #[tokio::test]
 async fn lim_2_a_date_is_held_against_our_clock() {

@@ -54,6 +54,35 @@ async fn ops_23_a_failed_call_follows_the_rule() {
     }
 }
 
+/// OPS-23: a 409 to a request with a key, after an attempt that may have been received or with a
+/// time to wait, says that the receiver still works on the first: it is asked again. Without either
+/// it is a conflict.
+#[tokio::test]
+async fn ops_23_a_key_in_use_is_asked_for_again() {
+    let keyed = r#"{"method":"POST","path":"/x","headers":{"Idempotency-Key":"k"},"body":{"a":1}}"#;
+    let table = [
+        (keyed, 1, "retry-after: 1\r\n", Some(Some(1))),
+        (keyed, 2, "retry-after: 1\r\n", Some(Some(1))),
+        (keyed, 2, "", Some(None)),
+        (keyed, 1, "", None),
+        (POST, 2, "retry-after: 1\r\n", None),
+    ];
+    for (request, attempt, headers, retried) in table {
+        let peer = Peer::saying(answer("409 Conflict", headers, "")).await;
+        let payload = payload(request);
+        let call = call(&payload, "op-1").with_attempt(attempt).with_on_unknown(OnUnknown::Repeat);
+        let outcome = upstreams(peer.url()).carry(call).await;
+        match (&outcome.verdict, retried) {
+            (Verdict::Retry { after, fault }, Some(wait)) => {
+                assert_eq!((*after, fault.class), (wait.map(Duration::from_secs), FaultClass::Transient));
+                assert!(fault.message.contains("an earlier request with its key"), "{fault}");
+            }
+            (Verdict::Rejected(fault), None) => assert_eq!(fault.class, FaultClass::Conflict),
+            _ => panic!("{attempt} {headers} {outcome:?}"),
+        }
+    }
+}
+
 fn is_unknown(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Unknown(fault) if fault.class == FaultClass::Transient)
 }

@@ -190,6 +190,36 @@ fn lim_28_only_what_is_not_in_flight_is_withdrawn() {
     world.done(&claim);
 }
 
+/// LIM-28: when no one waits for an operation whose call is in flight, the call completes, and no
+/// further attempt follows, whatever it ends with; a success stays one.
+#[test]
+fn lim_28_what_no_one_waits_for_is_not_attempted_again() {
+    let table = [
+        (retry(), EndState::Canceled),
+        (Verdict::Unknown(transient()), EndState::Canceled),
+        (throttled(Some(1_000)), EndState::Canceled),
+        (Verdict::Returned, EndState::Canceled),
+        (Verdict::Rejected(transient()), EndState::Failed),
+        (Verdict::Done, EndState::Succeeded),
+    ];
+    for (verdict, expected) in table {
+        let mut world = ModelHarness::new();
+        world.accept(Draft { on_unknown: OnUnknown::Repeat, ..draft("g") });
+        let claim = world.take(1).pop().unwrap();
+        assert_eq!(world.model.abandon(world.now, claim.seq, &mut world.facts), None);
+        assert!(world.model.claim_status(claim.seq, claim.fence).is_some(), "its call goes on");
+        let SettleOutcome::Settled { ended: Some(ended), .. } = world.settle(&claim, verdict.clone()) else {
+            panic!("{verdict:?} did not end it")
+        };
+        assert_eq!(ended.state, expected, "{verdict:?}");
+        assert_eq!(world.model.abandon(world.now, claim.seq, &mut world.facts), None);
+    }
+    let mut world = ModelHarness::new();
+    let seq = world.accept(draft("g"));
+    let ended = world.model.abandon(world.now, seq, &mut world.facts).unwrap();
+    assert_eq!(ended.state, EndState::Canceled, "what was not sent is not sent");
+}
+
 /// OPS-24: for every operation there is an answer why it does not run, which names one cause.
 #[test]
 fn ops_24_why_names_the_one_thing() {

@@ -30,6 +30,7 @@ fn call() -> RoutedCall {
         idempotence: Idempotence::Never,
         caller: "ann".into(),
         request_id: "r".into(),
+        key: None,
         proxy: None,
         streamed: None,
     }

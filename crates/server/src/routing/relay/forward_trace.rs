@@ -111,6 +111,7 @@ mod tests {
             idempotence: Idempotence::Never,
             caller: "ann".into(),
             request_id: "".into(),
+            key: None,
             proxy: None,
             streamed: None,
         };

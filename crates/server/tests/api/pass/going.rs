@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
+use reqwest::{Client, Method};
+use tidegate_server::Server;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::ProxySetup;
-use super::upstream::ScriptedReply;
+use super::upstream::{ScriptedReply, Upstream};
+use super::{ProxySetup, config};
 use crate::support::within;
 
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
+const BUSY: &[u8] = b"HTTP/1.1 503 Wait\r\ncontent-length: 0\r\n\r\n";
+const PUT: &str = "PUT /proxy/up/x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\nv1";
 const POST: &str =
     "POST /proxy/up/x HTTP/1.1\r\nhost: localhost\r\nx-tidegate-group: up\r\ncontent-length: 2\r\n\r\n{}";
 
@@ -78,6 +81,71 @@ async fn lim_28_the_wait_is_bounded() {
         door.upstream.go.add_permits(1);
         door.until(&["canceled", "succeeded"]).await;
         assert_eq!(door.upstream.requests().len(), 1);
+    })
+    .await;
+}
+
+/// LIM-28: once a client has disconnected or was told that there is no answer, no further attempt
+/// of its call starts, so it cannot overtake a newer one.
+#[tokio::test]
+async fn lim_28_what_no_one_waits_for_is_not_sent_again() {
+    within(async {
+        let door = ProxySetup::new("[pacing]\nwait_s = 1\n", [ScriptedReply::Hold(BUSY.to_vec())]).await;
+        let told = door.request(Method::PUT, "/proxy/up/x").body("v1").send().await.unwrap();
+        assert_eq!(
+            (told.status().as_u16(), &told.headers()["x-tidegate-error"]),
+            (504, &"TG0026".parse().unwrap())
+        );
+        door.upstream.go.add_permits(1);
+        door.until(&["canceled"]).await;
+        door.upstream.push_reply(ScriptedReply::Hold(BUSY.to_vec()));
+        let mut gone = TcpStream::connect(door.server.addr).await.unwrap();
+        gone.write_all(PUT.as_bytes()).await.unwrap();
+        door.upstream.wait_for_requests(2).await;
+        drop(gone);
+        door.upstream.go.add_permits(1);
+        door.until(&["canceled", "canceled"]).await;
+        assert_eq!(door.upstream.requests().len(), 2);
+    })
+    .await;
+}
+
+/// LIM-28: a call that was in flight when the server stopped, and whose client was told so, is not
+/// sent by the next process.
+#[tokio::test]
+async fn lim_28_what_was_answered_at_a_stop_is_not_sent_by_the_next_process() {
+    within(async {
+        let dir = tempfile::tempdir().unwrap();
+        let upstream = Upstream::start([ScriptedReply::Hold(GOOD.to_vec())]).await;
+        let mut config = config(&format!("file:{}", dir.path().display()), upstream.addr, "");
+        config.drain = Duration::from_millis(50);
+        let server = Server::start(config.clone()).await.unwrap();
+        let client = Client::builder().no_proxy().build().unwrap();
+        let put = client.put(format!("http://{}/proxy/up/x", server.addr)).body("v1").send();
+        let (told, ()) = tokio::join!(put, async {
+            upstream.wait_for_requests(1).await;
+            server.shutdown().await;
+        });
+        let told = told.unwrap();
+        assert_eq!(
+            (told.status().as_u16(), &told.headers()["x-tidegate-error"]),
+            (502, &"TG0027".parse().unwrap())
+        );
+        let id = told.headers()["x-tidegate-operation"].to_str().unwrap().to_owned();
+        let next = loop {
+            // The folder is free when the last task of the first server has ended.
+            match Server::start(config.clone()).await {
+                Ok(next) => break next,
+                Err(error) => assert_eq!(error.code.to_string(), "TG0022", "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let next = ProxySetup { server: next, upstream, client: Client::new() };
+        let operation = next.get(&format!("/v1/operations/{id}")).await.json;
+        assert_eq!(operation["state"], "canceled", "{operation}");
+        let told = operation["fault"]["message"].as_str().unwrap();
+        assert!(told.contains("before the response came"), "{told}");
+        assert_eq!(next.upstream.requests().len(), 1);
     })
     .await;
 }

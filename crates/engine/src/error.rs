@@ -100,7 +100,7 @@ pub struct Error {
     /// Whether the request may have been accepted all the same.
     pub unsure: bool,
     /// The error of the store that caused it.
-    source: Option<Arc<tidegate_store::Error>>,
+    pub(crate) source: Option<Arc<tidegate_store::Error>>,
 }
 
 /// A result of the engine.

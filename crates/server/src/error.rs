@@ -15,7 +15,7 @@ pub struct Error {
     /// The message, for people. Never a secret, never a body.
     pub message: String,
     /// The invalid field, as the caller spelled it.
-    pub field: Option<String>,
+    pub field: Option<Box<str>>,
     /// The operation concerned.
     pub operation: Option<OperationId>,
     /// The earliest time at which it could be done.
@@ -24,8 +24,12 @@ pub struct Error {
     pub unsure: bool,
     /// Further problems with the same request.
     pub also: Box<[Self]>,
-    pub(crate) source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    pub(crate) source: Option<Arc<ErrorSource>>,
 }
+
+/// The cause of an error, behind a thin pointer: errors are passed by value.
+#[derive(Debug)]
+pub(crate) struct ErrorSource(Box<dyn std::error::Error + Send + Sync>);
 
 /// A result of the server.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -48,7 +52,7 @@ impl Error {
 
     /// Sets the field concerned.
     #[must_use]
-    pub fn field(mut self, field: impl Into<String>) -> Self {
+    pub fn field(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
         self
     }
@@ -63,7 +67,7 @@ impl Error {
     /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+        self.source = Some(Arc::new(ErrorSource(source.into())));
         self
     }
 }
@@ -87,7 +91,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.source.as_deref().map(|source| &*source.0 as _)
     }
 }
 
@@ -95,7 +99,8 @@ impl From<tidegate::Error> for Error {
     fn from(error: tidegate::Error) -> Self {
         let (operation, earliest, unsure) = (error.operation, error.earliest, error.unsure);
         let this = Self::new(error.kind.code(), error.message.clone());
-        Self { field: error.field.clone(), operation, earliest, unsure, ..this }.with_source(error)
+        Self { field: error.field.as_deref().map(Box::from), operation, earliest, unsure, ..this }
+            .with_source(error)
     }
 }
 

@@ -54,7 +54,8 @@ fn check(files: &[File], telemetry: &File) -> Vec<Finding> {
 
 #[test]
 fn every_metric_is_described() {
-    let files: Vec<File> = sources().into_iter().filter(|file| file.path.contains("/src/")).collect();
+    let is_shipped = |file: &File| file.path.contains("/src/") && !file.path.starts_with("crates/tidy/");
+    let files: Vec<File> = sources().into_iter().filter(is_shipped).collect();
     let count: usize = files.iter().map(|file| exported(file).len()).sum();
     assert!(count > 60, "{count} metrics were found: the check would prove nothing");
     assert_no_findings(check(&files, &file(DESCRIBED)));

@@ -62,7 +62,11 @@ struct ProblemOut {
 
 impl ProblemOut {
     fn new(error: &Error) -> Self {
-        Self { code: error.code.to_string(), field: error.field.clone(), message: error.message.clone() }
+        Self {
+            code: error.code.to_string(),
+            field: error.field.as_deref().map(str::to_owned),
+            message: error.message.clone(),
+        }
     }
 }
 
@@ -99,6 +103,7 @@ impl From<Error> for ErrorEnvelope {
     fn from(error: Error) -> Self {
         let problems = std::iter::once(&error).chain(&error.also).map(ProblemOut::new).collect();
         let Error { code, message, field, operation, earliest, .. } = error;
+        let field = field.map(String::from);
         let detail = ErrorDetail {
             field: field.clone(),
             operation: operation.map(|id| id.to_string()),

@@ -63,7 +63,7 @@ fn header(message: &str, payload: &[u8]) -> Option<String> {
 pub(crate) fn check_request(request: &str) -> Result<()> {
     let below = |mut error: Error| {
         error.field =
-            Some(error.field.map_or_else(|| "request".to_owned(), |name| format!("request.{name}")));
+            Some(error.field.map_or_else(|| "request".into(), |name| format!("request.{name}").into()));
         error
     };
     let Fields { values, problems } = read(request.as_bytes(), &NAMES).map_err(below)?;

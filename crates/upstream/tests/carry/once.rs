@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::{FaultClass, OnUnknown, ServerErrors, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
-use tidegate_upstream::{Call, HttpUpstreams, Upstream};
+use tidegate_upstream::{HttpUpstreams, Upstream};
 
 use crate::peer::{Peer, PeerAction, answer};
 use crate::{GET, NOW, PATIENCE, POST, call, carry, hasty, message, payload, upstreams};

@@ -8,7 +8,7 @@ use hyper_util::rt::TokioIo;
 use tidegate_core::{FaultClass, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::http::send_state::WithdrawableBody;
-use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
+use tidegate_upstream::{HttpUpstreams, Outcome, Upstream};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NotRequired, TypedDict
@@ -17,6 +17,36 @@ class HttpRequest(TypedDict):
     path: str
     headers: NotRequired[Mapping[str, str]]
     body: NotRequired[Any]
+
+
+# Values by JSON pointer, such as {"/status": ["succeeded"]}: all must have one of theirs.
+Conditions = Mapping[str, Sequence[Any]]
+
+
+class Callback(TypedDict):
+    """Where the service is told the URL and the token: a header, or a JSON pointer of the body."""
+
+    url: str
+    token: NotRequired[str]
+    done: NotRequired[Conditions]
+    failed: NotRequired[Conditions]
+
+
+class Poll(TypedDict):
+    """How a job is polled; `{/id}` in `path` is a value of the response to the submission."""
+
+    path: str
+    every_s: NotRequired[int]
+    done: Conditions
+    failed: NotRequired[Conditions]
+
+
+class Completion(TypedDict):
+    """How a job ends: the service calls back, or is polled, or both."""
+
+    callback: NotRequired[bool | Callback]
+    poll: NotRequired[Poll]
+    timeout_s: NotRequired[int]
 
 
 class Submission(TypedDict):
@@ -41,6 +71,7 @@ class Submission(TypedDict):
     on_unknown: NotRequired[Literal["repeat", "ask", "reconcile"]]
     on_failure: NotRequired[Literal["skip", "hold"]]
     deployment_id: NotRequired[str]
+    completion: NotRequired[Completion]
 
 
 class Figures(TypedDict):

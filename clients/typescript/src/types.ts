@@ -43,6 +43,20 @@ export interface Submission {
   /** What the group does when this operation has failed for good. */
   onFailure?: "skip" | "hold";
   deploymentId?: string;
+  /** How the job ends that the request submits, if the service answers before it is done. */
+  completion?: Completion;
+}
+
+/** Values by JSON pointer, such as `{ "/status": ["succeeded"] }`: all must have one of theirs. */
+export type Conditions = Record<string, unknown[]>;
+
+/** How a job ends: the service calls back, or is polled, or both. The names are those of the wire. */
+export interface Completion {
+  /** `true`, or where the service is told the URL and the token: a header, or a JSON pointer. */
+  callback?: boolean | { url: string; token?: string; done?: Conditions; failed?: Conditions };
+  /** `{/id}` in the path is the value at that pointer of the response to the submission. */
+  poll?: { path: string; every_s?: number; done: Conditions; failed?: Conditions };
+  timeout_s?: number;
 }
 
 /** An accepted operation. */
@@ -105,7 +119,7 @@ export interface OperationFilter {
 
 /** What an operation waits for. */
 export interface Why {
-  waitingFor: "running" | "turn" | "worker" | "time" | "bucket" | "lease" | "person" | "nothing";
+  waitingFor: "running" | "turn" | "worker" | "time" | "bucket" | "lease" | "completion" | "person" | "nothing";
   name: string | null;
   until: Date | null;
   /** When it is expected to start: an estimate. */

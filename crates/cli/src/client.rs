@@ -16,6 +16,7 @@ use tidegate_upstream::http::{TlsConnector, tls_connector};
 
 use crate::error::CliError;
 use crate::output::text;
+use crate::reply::ServerReply;
 
 /// The longest response body that is read, in bytes.
 const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
@@ -125,6 +126,18 @@ impl Client {
         wait: Duration,
         mark: &str,
     ) -> Result<Value, CliError> {
+        Ok(self.call_for_reply(method, path, body, wait, mark).await?.value)
+    }
+
+    /// As `call`, with the response as it was sent.
+    pub(crate) async fn call_for_reply(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Bytes>,
+        wait: Duration,
+        mark: &str,
+    ) -> Result<ServerReply, CliError> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -140,7 +153,7 @@ impl Client {
         })
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>, mark: &str) -> Result<Value, CliError> {
+    async fn send(&self, request: Request<Full<Bytes>>, mark: &str) -> Result<ServerReply, CliError> {
         let answer = self.http.request(request).await.map_err(|error| self.unreachable_error(&error))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX)
@@ -148,11 +161,12 @@ impl Client {
             .await
             .map_err(|error| CliError::new(format!("The response of {} was cut off: {error}.", self.base)))?
             .to_bytes();
-        let value = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+        let reply = ServerReply::parse(&body);
+        let value = &reply.value;
         match status.is_success() {
-            true if value.get(mark).is_some() => Ok(value),
-            false if value["error"]["code"].is_string() => Err(server_error(&value, status.as_u16())),
-            _ => Err(self.not_tidegate(status, &value)),
+            true if value.get(mark).is_some() => Ok(reply),
+            false if value["error"]["code"].is_string() => Err(server_error(value, status.as_u16())),
+            _ => Err(self.not_tidegate(status, value)),
         }
     }
 
@@ -190,7 +204,7 @@ fn server_error(value: &Value, status: u16) -> CliError {
     let error = &value["error"];
     let message = error["message"].as_str().unwrap_or("The server gave no reason.");
     let detail = &error["detail"];
-    let mut trouble = CliError::new(message).code(text(error, "code")).detail(detail.clone());
+    let mut trouble = CliError::new(message).code(text(error, "code")).reported(error.clone());
     // Most messages name the field already.
     if let Some(field) = detail["field"].as_str().filter(|field| *field != "id" && !message.contains(field)) {
         trouble = trouble.hint(format!("the field is {field}"));
@@ -217,7 +231,7 @@ fn server_error(value: &Value, status: u16) -> CliError {
     }
 }
 
-fn json(body: &impl Serialize) -> Result<Bytes, CliError> {
+pub(crate) fn json(body: &impl Serialize) -> Result<Bytes, CliError> {
     let bytes = serde_json::to_vec(body).map(Bytes::from);
     bytes.map_err(|error| CliError::new(format!("The request cannot be serialized as JSON: {error}.")))
 }

@@ -12,12 +12,14 @@ pub(crate) struct CliError {
     pub hints: Vec<String>,
     /// Structured details, for scripts.
     pub detail: Option<Value>,
+    /// The error as the server reported it.
+    pub reported: Option<Box<Value>>,
     pub exit: u8,
 }
 
 impl CliError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { code: None, message: message.into(), hints: Vec::new(), detail: None, exit: 1 }
+        Self { code: None, message: message.into(), hints: Vec::new(), detail: None, reported: None, exit: 1 }
     }
 
     /// An error of usage: exits with 2.
@@ -40,6 +42,12 @@ impl CliError {
         self
     }
 
+    /// Keeps the error as the server reported it.
+    pub(crate) fn reported(mut self, error: Value) -> Self {
+        self.reported = Some(Box::new(error));
+        self
+    }
+
     /// Prints the error on stderr; with `--json` in the same shape as the server's errors.
     pub(crate) fn print(&self, output: &Output) {
         if output.json {
@@ -53,7 +61,8 @@ impl CliError {
     }
 
     fn json(&self) -> Value {
-        let mut error = json!({ "code": self.code, "message": self.message });
+        let own = || json!({ "code": self.code, "message": self.message });
+        let mut error = self.reported.as_deref().cloned().unwrap_or_else(own);
         if let Some(detail) = &self.detail {
             error["detail"] = detail.clone();
         }

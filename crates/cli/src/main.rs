@@ -12,6 +12,7 @@ mod logs;
 mod output;
 mod proxy;
 mod remote;
+mod reply;
 mod serve;
 mod signals;
 mod sim;

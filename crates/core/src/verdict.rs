@@ -44,6 +44,13 @@ pub enum Verdict {
     /// The request was sent, and no response says what it did: it may have taken effect. From a
     /// poll: it found out nothing, and the operation keeps awaiting.
     Unknown(Fault),
+    /// A poll found out nothing, and the operation keeps awaiting. Polled again later each time.
+    PollFailed {
+        /// The shortest time until the next poll.
+        every: Duration,
+        /// What failed.
+        fault: Fault,
+    },
     /// It was not sent, and another worker should try (the worker is draining).
     Returned,
     /// An operator's cancel reached it.

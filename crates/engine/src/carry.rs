@@ -209,7 +209,7 @@ pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>
         Verdict::Throttled { fault, .. } => ("throttled", Some(fault)),
         Verdict::Retry { fault, .. } => ("retry", Some(fault)),
         Verdict::Rejected(fault) => ("rejected", Some(fault)),
-        Verdict::Unknown(fault) => ("unknown", Some(fault)),
+        Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } => ("unknown", Some(fault)),
         Verdict::Returned => ("given_back", None),
         Verdict::Canceled { .. } => ("canceled", None),
     }

@@ -27,10 +27,22 @@ impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<OperationView> {
         let active = self.query_owner(move |owner| owner.model.active(seq)).await?;
         match self.stored(seq).await {
-            Ok(stored) => Ok(self.merge(stored, active)),
+            Ok(stored) => self.with_last_response(self.merge(stored, active)).await,
             Err(error) if error.unreadable => self.damaged_view(seq, active, error).await,
             Err(error) => Err(error),
         }
+    }
+
+    /// Adds to an operation of unknown outcome the response that left it unknown, if one came.
+    async fn with_last_response(&self, mut view: OperationView) -> Result<OperationView> {
+        if view.state == State::Unknown {
+            let attempts = self.store.read_attempts(self.options.partition, vec![view.id.seq()]).await?;
+            let last = attempts.into_iter().flatten().max_by_key(|attempt| attempt.fence);
+            // Of a job that was accepted, it is what the executor had to remember.
+            let last = last.filter(|last| last.ended_at == Some(last.at) && !last.memo.is_empty());
+            view.result = last.map(|last| last.memo);
+        }
+        Ok(view)
     }
 
     /// Returns an operation whose payload or result is damaged without them, with a fault that says

@@ -50,7 +50,7 @@ fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc
                 .map_or_else(String::new, |at| format!(", polled next {}", describe_until(Some(at), now)));
             let ago = describe_ago(*since, now);
             let sentence = format!(
-                "Awaiting its completion since {ago}{poll}; if none comes, its outcome is unknown {until}."
+                "Awaiting its completion, accepted {ago}{poll}; if none comes, its outcome is unknown {until}."
             );
             ("completion", None, sentence)
         }

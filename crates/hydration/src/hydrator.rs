@@ -109,6 +109,13 @@ impl Hydrator {
         Ok(was_known)
     }
 
+    /// A source of this type is there now: what was not answered for lack of one is asked again at
+    /// once, instead of after a while.
+    pub fn source_started(&self, entity_type: &str) {
+        let now = self.inner.clock.now();
+        self.inner.with_table(|table| table.source_started(entity_type, now));
+    }
+
     /// At most `most` of the flights: what is asked, who waits and until when.
     #[must_use]
     pub fn flights(&self, most: usize) -> Vec<FlightView> {

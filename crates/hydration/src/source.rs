@@ -40,6 +40,11 @@ pub type SourceFuture<'a> = Pin<Box<dyn Future<Output = Result<SourceAnswer, Sou
 pub trait EntitySource: Send + Sync + 'static {
     /// Finds the entity. May return more fields than were asked for; those are not sent.
     fn load<'a>(&'a self, question: &'a EntityQuestion) -> SourceFuture<'a>;
+
+    /// The module whose answers these are, if it is another one than the server's.
+    fn module(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What an owner found.
@@ -234,7 +239,7 @@ impl Inner {
 
     fn event(&self, question: &EntityQuestion, answer: &SourceAnswer, as_of: Time) -> Option<EntityEvent> {
         let (key, correlation_id) = (question.key.clone(), Some(question.correlation_id.clone()));
-        let source_module = self.module.clone();
+        let source_module = self.source.module().unwrap_or_else(|| self.module.clone());
         Some(match answer {
             SourceAnswer::Found { data, version } => EntityEvent::Updated(EntityUpdate {
                 key,

@@ -66,6 +66,7 @@ impl EntityService {
         })?;
         let registered = RegisteredSource { url: url.to_owned(), _server: server };
         self.sources().insert(entity_type.to_owned(), registered);
+        self.hydrator.source_started(entity_type);
         Ok(())
     }
 

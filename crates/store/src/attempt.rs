@@ -1,6 +1,7 @@
 //! Attempts whose job ends elsewhere: what the executor must remember until then, and what became
 //! of them. A row is written in the append that settles the claim as awaiting, and its end in the
-//! one that ends it; it is kept as long as the operation. No decision depends on it.
+//! one that ends it; it is kept as long as the operation. An attempt of unknown outcome has a row
+//! too: it names the claim that a late report may still resolve.
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ pub struct StoredAttempt {
     pub external_id: Option<Arc<str>>,
     /// What it may have cost, in millionths of the unit that the executor counts in.
     pub cost: Option<u64>,
-    /// What the executor must remember until the job ends, opaque to the store.
+    /// What the executor must remember until the job ends, opaque to the store. Of an attempt whose
+    /// outcome is unknown and whose job was not accepted, the response.
     pub memo: Bytes,
 }
 

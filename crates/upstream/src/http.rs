@@ -43,8 +43,8 @@ pub use plain::PlainDialect;
 pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 
 use crate::port::{
-    AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, Outcome, RequestLine, Upstream,
-    is_same_json,
+    AcceptedJob, Call, CallFuture, CallRequirements, CallbackMeaning, FieldRefusal, Outcome, RequestLine,
+    Upstream, is_same_json,
 };
 use crate::request::Envelope;
 use send::Sender;
@@ -196,6 +196,10 @@ impl Upstream for HttpUpstreams {
     fn request_line(&self, payload: &[u8]) -> Option<RequestLine> {
         let Envelope { request, .. } = Envelope::decode(payload).ok()?;
         Some(RequestLine { method: request.method.as_str(), path: request.path_only().to_owned() })
+    }
+
+    fn read_callback(&self, payload: &[u8], content: &[u8]) -> Option<CallbackMeaning> {
+        jobs::read_callback(payload, content)
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {

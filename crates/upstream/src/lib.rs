@@ -27,8 +27,8 @@ pub mod secret;
 
 pub use http::{Dialect, HttpUpstreams, LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
 pub use port::{
-    AcceptedJob, Call, CallCost, CallFuture, CallRequirements, FieldRefusal, JobNote, Outcome, RequestLine,
-    Upstream,
+    AcceptedJob, Call, CallCost, CallFuture, CallRequirements, CallbackMeaning, FieldRefusal, JobNote,
+    Outcome, RequestLine, Upstream,
 };
 pub use request::{Body, Envelope, HttpRequest, Method};
 pub use secret::Secret;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Charge, Hint, OnUnknown, Time, Verdict};
+use tidegate_core::{Charge, Fault, Hint, OnUnknown, Time, Verdict};
 use tidegate_encoding::json::hash_by_value;
 
 /// One attempt at a call.
@@ -105,6 +105,17 @@ pub struct AcceptedJob<'a> {
     pub memo: &'a [u8],
     /// Whether a cancel was requested, to be passed on.
     pub cancel_requested: bool,
+}
+
+/// What a callback in the service's own format says about its job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallbackMeaning {
+    /// The job succeeded.
+    Succeeded,
+    /// The job failed.
+    Failed(Fault),
+    /// Something happened, and the job is not known to have ended: it should be polled.
+    NotFinished,
 }
 
 /// What to keep of a job that the upstream accepted.
@@ -371,6 +382,12 @@ pub trait Upstream: Send + Sync {
     /// What a payload asks for, as far as it may be shown; `None` for a kind that has no request
     /// line.
     fn request_line(&self, _payload: &[u8]) -> Option<RequestLine> {
+        None
+    }
+
+    /// Reads a callback about the job of a payload, in the service's own format; `None` when
+    /// nothing says how to read it. By default nothing does.
+    fn read_callback(&self, _payload: &[u8], _content: &[u8]) -> Option<CallbackMeaning> {
         None
     }
 

@@ -68,7 +68,11 @@ pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), CliError
         GroupCommand::Show { group } => show(&client.get(&path(&group, ""), "group").await?, output),
         GroupCommand::Pause { group, reason, by, create } => {
             let body = json!({ "by": by, "reason": reason, "create": create });
-            let value = client.post(&path(&group, "/pause"), &body, "group").await?;
+            let paused = client.post(&path(&group, "/pause"), &body, "group").await;
+            let value = paused.map_err(|error| match error.code.as_deref() {
+                Some("TG0011") => error.hint("to pause it before its first operation: --create"),
+                _ => error,
+            })?;
             show(&value, output);
             output.print_remark(&format!("paused; to resume: tidegate group resume {group}"));
         }

@@ -1,15 +1,18 @@
-//! `op`: submits, shows, lists, cancels, reruns and resolves operations.
+//! `op`: submits, shows, lists, cancels, reruns, resolves and completes operations.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hyper::Method;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::submit::{self, SubmitArgs};
-use crate::client::{Client, RemoteArgs, encode_segment, query};
+use crate::client::{self, Client, RemoteArgs, encode_segment, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
+use crate::reply::ServerReply;
 use tidegate_core::bounds::WAIT_MS_MAX;
 
 /// How many empty pages are skipped to find one with operations.
@@ -98,11 +101,27 @@ enum OpCommand {
         outcome: ResolvedOutcome,
         /// With `--as succeeded`: the result, as JSON, kept as if the upstream had answered it.
         #[arg(long, value_name = "JSON", value_parser = parse_json)]
-        result: Option<Value>,
+        result: Option<Box<RawValue>>,
+    },
+    /// Report how the job of an operation ended that awaits its completion.
+    Complete {
+        /// Its id, as `op submit` printed it.
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        id: String,
+        /// The outcome: succeeded, failed, retry (submit it again).
+        #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]
+        outcome: ReportedOutcome,
+        /// With `--as succeeded`: the result, as JSON.
+        #[arg(long, value_name = "JSON", value_parser = parse_json)]
+        result: Option<Box<RawValue>>,
+        /// Why it did not succeed.
+        #[arg(long, value_name = "TEXT")]
+        message: Option<String>,
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum ResolvedOutcome {
     /// It happened.
     Succeeded,
@@ -112,7 +131,36 @@ enum ResolvedOutcome {
     Repeat,
 }
 
-fn parse_json(text: &str) -> Result<Value, String> {
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum ReportedOutcome {
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// Submit it again.
+    Retry,
+}
+
+#[derive(Serialize)]
+struct ResolveBody {
+    #[serde(rename = "as")]
+    outcome: ResolvedOutcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct CompleteBody {
+    outcome: ReportedOutcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<Value>,
+}
+
+/// Checks JSON, and keeps it as it is written.
+fn parse_json(text: &str) -> Result<Box<RawValue>, String> {
     serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
@@ -123,8 +171,8 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
         OpCommand::Show { id, wait_ms } => {
             let wait = wait_ms.unwrap_or_default();
             let path = path(&id, &query(&[("wait_ms", wait_ms.map(|wait| wait.to_string()))]));
-            let value = client.call(Method::GET, &path, None, Duration::from_millis(wait), "id").await?;
-            show(&value, output);
+            let wait = Duration::from_millis(wait);
+            show(&client.call_for_reply(Method::GET, &path, None, wait, "id").await?, output);
         }
         OpCommand::List {
             group,
@@ -151,21 +199,14 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
             list(&first_page(&client, pairs).await?, output);
         }
         OpCommand::Why { id } => why(&client.get(&path(&id, "/why"), "because").await?, &id, output),
-        OpCommand::Cancel { id } => {
-            show(&client.post(&path(&id, "/cancel"), &json!({}), "id").await?, output);
-        }
-        OpCommand::Rerun { id } => show(&client.post(&path(&id, "/rerun"), &json!({}), "id").await?, output),
+        OpCommand::Cancel { id } => show(&post(&client, &id, "/cancel", &json!({})).await?, output),
+        OpCommand::Rerun { id } => show(&post(&client, &id, "/rerun", &json!({})).await?, output),
         OpCommand::Resolve { id, outcome, result } => {
-            let word = match outcome {
-                ResolvedOutcome::Succeeded => "succeeded",
-                ResolvedOutcome::Failed => "failed",
-                ResolvedOutcome::Repeat => "repeat",
-            };
-            let mut resolution = json!({ "as": word });
-            if let Some(result) = result {
-                resolution["result"] = result;
-            }
-            show(&client.post(&path(&id, "/resolve"), &resolution, "id").await?, output);
+            show(&post(&client, &id, "/resolve", &ResolveBody { outcome, result }).await?, output);
+        }
+        OpCommand::Complete { id, outcome, result, message } => {
+            let fault = message.map(|message| json!({ "message": message }));
+            show(&post(&client, &id, "/complete", &CompleteBody { outcome, result, fault }).await?, output);
         }
     }
     Ok(())
@@ -175,14 +216,24 @@ fn path(id: &str, rest: &str) -> String {
     format!("/v1/operations/{}{rest}", encode_segment(id))
 }
 
+async fn post(
+    client: &Client,
+    id: &str,
+    command: &str,
+    body: &impl Serialize,
+) -> Result<ServerReply, CliError> {
+    let body = Some(client::json(body)?);
+    client.call_for_reply(Method::POST, &path(id, command), body, Duration::ZERO, "id").await
+}
+
 /// Prints one operation.
-pub(super) fn show(value: &Value, output: &Output) {
+pub(super) fn show(reply: &ServerReply, output: &Output) {
     if output.json {
-        return output.print_json(value);
+        return output.print_data(&reply.text);
     }
+    let value = &reply.value;
     let result = &value["result"];
     let answer = if result.is_null() { String::new() } else { format!("status {}", text(result, "status")) };
-    let body = if result["body"].is_null() { String::new() } else { text(result, "body") };
     output.print_facts(&[
         ("id", text(value, "id")),
         ("state", text(value, "state")),
@@ -199,7 +250,7 @@ pub(super) fn show(value: &Value, output: &Output) {
         ("finished", text(value, "finished_at")),
         ("fault", fault(value)),
         ("result", answer),
-        ("body", body),
+        ("body", reply.result_body()),
     ]);
 }
 

@@ -76,6 +76,10 @@ pub(crate) struct SubmitArgs {
     /// configuration, otherwise skip.
     #[arg(long, value_name = "skip|hold")]
     on_failure: Option<String>,
+    /// How the job ends that the request submits, as JSON, such as '{"callback":true}'. @FILE reads
+    /// a file, - reads stdin.
+    #[arg(long, value_name = "JSON")]
+    completion: Option<String>,
     /// Wait up to this long for it to end, at most 60000, show it, and exit with 1 unless it
     /// succeeded.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=WAIT_MS_MAX))]
@@ -97,9 +101,9 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
         return Ok(());
     };
     let path = format!("/v1/operations/{}?wait_ms={wait}", encode_segment(&id));
-    let ended = client.call(Method::GET, &path, None, Duration::from_millis(wait), "id").await?;
+    let ended = client.call_for_reply(Method::GET, &path, None, Duration::from_millis(wait), "id").await?;
     show(&ended, output);
-    match ended["state"].as_str() {
+    match ended.value["state"].as_str() {
         Some("succeeded") => Ok(()),
         Some(state @ ("failed" | "canceled")) => Err(CliError::new(format!("{id} {state}."))),
         Some("unknown") => Err(CliError::new(format!("The outcome of {id} is unknown: it was sent."))
@@ -134,6 +138,8 @@ struct OperationBody {
     on_unknown: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_failure: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -185,6 +191,7 @@ fn operation(args: SubmitArgs) -> Result<OperationBody, CliError> {
         priority: args.priority,
         on_unknown: args.on_unknown,
         on_failure: args.on_failure,
+        completion: read_body(args.completion)?,
     })
 }
 

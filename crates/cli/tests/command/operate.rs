@@ -29,6 +29,11 @@ async fn ops_6_submit_and_wait() {
         world.run(&["op", "show", first.expect_success(), "--wait-ms", "20000", "--json"]).await.json();
     assert_eq!((&json["state"], &json["result"]["body"]["body"]), (&json!("succeeded"), &json!({ "n": 1 })));
     assert_eq!(world.sim.stats().writes, 2);
+    let refused = world.run(&[&submit[..], &["--completion", "{}"]].concat()).await;
+    assert!(refused.err.contains("Either a callback or a poll"), "{refused:?}");
+    let complete = ["op", "complete", first.expect_success(), "--as", "failed", "--message", "no"];
+    let ended = world.run(&complete).await;
+    assert!(ended.expect_success().contains("state\tsucceeded\n"), "it has ended before: {ended:?}");
 }
 
 /// OPS-23: a submission whose outcome is unknown says so, and how to record the outcome.
@@ -67,6 +72,7 @@ async fn ops_9_groups_and_orders() {
     let world = World::new().await;
     let misspelled = world.run(&["group", "pause", "a/b"]).await;
     assert!(misspelled.err.starts_with("error[TG0011]: "), "{misspelled:?}");
+    assert!(misspelled.err.contains("before its first operation: --create"), "{misspelled:?}");
     let paused = world.run(&["group", "pause", "a/b", "--create", "--reason", "template fix"]).await;
     assert!(paused.expect_success().contains("state\tpaused\n"), "{paused:?}");
     assert!(paused.err.contains("tidegate group resume a/b"), "{paused:?}");

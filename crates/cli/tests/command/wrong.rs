@@ -247,6 +247,11 @@ async fn errors_are_json_when_json_is_asked_for() {
     let refused = error(world.run(&["op", "submit", "GET", "/x", "--upstream", "nobody", "--json"]).await);
     assert_eq!((&refused["code"], &refused["detail"]["field"]), (&"TG0003".into(), &"upstream".into()));
     assert!(refused["message"].as_str().unwrap().contains("nobody"), "{refused}");
+    assert_eq!((&refused["field"], &refused["title"]), (&"upstream".into(), &"Unknown upstream".into()));
+    assert_eq!(
+        (&refused["link"], refused["problems"].as_array().unwrap().len()),
+        (&"/docs/errors/TG0003".into(), 1)
+    );
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let absent = error(run_failing(&["op", "list", "--json", "--server", &format!("http://{address}")]));
     assert_eq!(absent["code"], Value::Null);

@@ -23,8 +23,13 @@ impl EntityStamp {
         versions.or_else(|| self.as_of.zip(other.as_of).map(|(own, other)| own.cmp(&other)))
     }
 
-    /// The stamp of both together: each figure the larger.
+    /// The stamp of both together: each figure the larger. A newer version has its own time, or
+    /// none.
     fn merge(&self, other: &Self) -> Self {
+        let versions = self.version.zip(other.version);
+        if versions.is_some_and(|(own, other)| own > other) {
+            return *self;
+        }
         Self { version: self.version.max(other.version), as_of: self.as_of.max(other.as_of) }
     }
 }

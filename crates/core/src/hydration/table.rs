@@ -240,6 +240,18 @@ impl<W> FlightTable<W> {
         self.reschedule(key);
     }
 
+    /// A source of this type is there now: what was not answered for lack of one is asked again.
+    pub fn source_started(&mut self, entity_type: &str, now: Time) {
+        let failed = |(key, flight): (&EntityKey, &Flight<W>)| {
+            let has_failed = flight.failure(&self.rules, now).is_some();
+            (key.entity_type() == entity_type && has_failed).then(|| key.clone())
+        };
+        let failed: Vec<_> = self.flights.iter().filter_map(failed).collect();
+        for key in failed {
+            self.invalidate(&key, now);
+        }
+    }
+
     /// Ends everything: no one is let in any more. Returns who waited.
     pub fn close(&mut self) -> Vec<Waiter<W>> {
         self.is_closed = true;

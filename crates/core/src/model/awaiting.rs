@@ -101,6 +101,23 @@ impl Model {
         Some(claim)
     }
 
+    /// Polls an awaited job at once instead of later, because its upstream says that something
+    /// happened; returns whether it is going to be polled now.
+    pub fn poll_now(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
+        let now = self.now(now);
+        let Some(entry) = self.claimed(seq, fence) else { return false };
+        let run = self.groups[entry.group.at()].run.as_ref();
+        let Some(awaiting) = run.and_then(|run| run.awaiting()) else { return false };
+        let Some(poll_at) = awaiting.poll_at else { return false };
+        if poll_at > now {
+            let effect = SettleEffect::Awaiting { poll_at: Some(now), until: awaiting.until };
+            let settled = SettledClaim { seq, fence, at: now, effect, fault: None, hints: Vec::new() };
+            self.decide(facts, Fact::Settled(Box::new(settled)));
+            self.rearm(now);
+        }
+        true
+    }
+
     pub(super) fn absorb_polled(&mut self, seq: Seq, fence: Fence, at: Time, until: Time) {
         self.advance_clock(at);
         self.with_group_of(seq, at, |model, ix| {
@@ -143,9 +160,15 @@ impl Model {
                 let poll_at = poll_after.and_then(poll_at);
                 Some((SettleEffect::Awaiting { poll_at, until }, None))
             }
-            (Verdict::Unknown(fault), Some(before)) if before.until > now => {
+            (Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. }, Some(before))
+                if before.until > now =>
+            {
                 let failures = u32::from(before.failed_polls) + 1;
-                let poll_at = poll_at(Backoff::RETRY.delay(failures, chance));
+                let every = match verdict {
+                    Verdict::PollFailed { every, .. } => *every,
+                    _ => Duration::ZERO,
+                };
+                let poll_at = poll_at(Backoff::RETRY.delay(failures, chance).max(every));
                 Some((SettleEffect::Awaiting { poll_at, until: before.until }, Some(fault.clone())))
             }
             (Verdict::Returned, Some(_)) => Some((SettleEffect::Returned, None)),

@@ -8,6 +8,7 @@ use crate::fact::Fact;
 use crate::id::{Fence, Seq};
 use crate::state::{EndState, State};
 use crate::time::Time;
+use crate::verdict::Verdict;
 
 /// The outcome of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +119,36 @@ impl Model {
         Ok(ended)
     }
 
-    /// Pauses a group: the running operation finishes, and no further one is taken.
+    /// Resolves an operation whose outcome is unknown as a late report about its attempt says; an
+    /// attempt that has ended otherwise, or was not the last one, stays as it is.
+    ///
+    /// # Errors
+    /// When its outcome is not unknown, or this is not its last attempt.
+    pub fn resolve_late(
+        &mut self,
+        now: Time,
+        seq: Seq,
+        attempt: u16,
+        verdict: Verdict,
+        facts: &mut Vec<Fact>,
+    ) -> Result<Option<EndedOperation>, ControlRefusal> {
+        let entry = self.entry_of(seq).ok_or(ControlRefusal::NotActive)?;
+        if entry.attempt != attempt {
+            return Err(ControlRefusal::NotUnknown);
+        }
+        let may_repeat = attempt < entry.max_attempts;
+        let (resolution, fault) = match verdict {
+            Verdict::Done => (Resolution::Succeeded, None),
+            Verdict::Retry { .. } if may_repeat => (Resolution::Repeat, None),
+            Verdict::Retry { fault, .. } | Verdict::Rejected(fault) => (Resolution::Failed, Some(fault)),
+            _ => return Err(ControlRefusal::NotUnknown),
+        };
+        let ended = self.resolve(now, seq, resolution, facts)?;
+        Ok(ended.map(|ended| EndedOperation { fault, ..ended }))
+    }
+
+    /// Pauses a group: the running operation finishes, and no further one is taken. One that is
+    /// paused already stays as it is, unless there is a new reason.
     pub fn pause(
         &mut self,
         now: Time,
@@ -128,6 +158,10 @@ impl Model {
         facts: &mut Vec<Fact>,
     ) {
         let now = self.now(now);
+        let known = self.by_group.get(group).map(|ix| &self.groups[ix.at()]);
+        if reason.is_empty() && known.is_some_and(|known| known.paused.is_some()) {
+            return;
+        }
         let fact = Fact::Paused {
             group: Arc::clone(group),
             at: now,

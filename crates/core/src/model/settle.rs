@@ -172,7 +172,7 @@ impl Model {
         run.is_some_and(|run| run.has_worker())
     }
 
-    fn claimed(&self, seq: Seq, fence: Fence) -> Option<&Entry> {
+    pub(super) fn claimed(&self, seq: Seq, fence: Fence) -> Option<&Entry> {
         let entry = self.entry_of(seq)?;
         let run = self.groups[entry.group.at()].run.as_ref()?;
         (run.fence == fence && entry.prev.is_none()).then_some(entry)
@@ -207,7 +207,9 @@ impl Model {
                 (failure_effect(entry), Some(fault.with_earlier(last)))
             }
             Verdict::Rejected(fault) => (failure_effect(entry), Some(fault)),
-            Verdict::Unknown(fault) | Verdict::Retry { fault, .. } if entry.cancel_requested => {
+            Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } | Verdict::Retry { fault, .. }
+                if entry.cancel_requested =>
+            {
                 canceled(Some(fault))
             }
             Verdict::Returned if entry.cancel_requested => canceled(None),
@@ -217,7 +219,7 @@ impl Model {
                 (effect, Some(fault.with_earlier(last)))
             }
             Verdict::Retry { after, fault } => retry_effect(entry, now, after, fault, false, chance),
-            Verdict::Unknown(fault) => match entry.on_unknown {
+            Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } => match entry.on_unknown {
                 OnUnknown::Repeat => retry_effect(entry, now, None, fault, false, chance),
                 OnUnknown::Reconcile if entry.attempt + 1 < entry.max_attempts => {
                     retry_effect(entry, now, None, fault, true, chance)

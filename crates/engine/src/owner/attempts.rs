@@ -1,7 +1,8 @@
 //! Records the attempts whose job ends elsewhere: what the executor has to remember when the job is
-//! accepted, and how it ended.
+//! accepted, and how it ended; and attempts of unknown outcome, which a late report may name.
 
 use bytes::Bytes;
+use tidegate_core::bounds::MEMO_LEN_MAX;
 use tidegate_core::fact::SettleEffect;
 use tidegate_core::model::{ClaimStatus, OverdueClaim};
 use tidegate_core::{EndState, Time, Verdict};
@@ -25,15 +26,19 @@ impl Owner {
                 (AttemptState::Awaiting, None)
             }
             SettleEffect::Ended { state, .. } if is_awaiting => (end_state(*state), Some(now)),
-            SettleEffect::Retry { .. } if is_awaiting && !matches!(report.verdict, Verdict::Unknown(_)) => {
+            SettleEffect::Retry { .. } if is_awaiting && is_retry(&report.verdict) => {
                 (AttemptState::Retried, Some(now))
             }
-            SettleEffect::Retry { .. } | SettleEffect::Held if is_awaiting => {
-                (AttemptState::Unknown, Some(now))
-            }
+            SettleEffect::Retry { .. } if is_awaiting => (AttemptState::Unknown, Some(now)),
+            // Whoever has its token may still report how it ended.
+            SettleEffect::Held => (AttemptState::Unknown, Some(now)),
             _ => return,
         };
-        let job = report.job.clone().unwrap_or_default();
+        let mut job = report.job.clone().unwrap_or_default();
+        if !is_awaiting && matches!(effect, SettleEffect::Held) && report.body.len() <= MEMO_LEN_MAX {
+            // What the upstream answered, for the person who has to find out what happened.
+            job.memo = report.body.clone();
+        }
         self.record(StoredAttempt {
             seq: report.seq,
             fence: report.fence,
@@ -55,10 +60,20 @@ impl Owner {
         self.record(StoredAttempt { seq, fence, number, at, ended_at, state, external_id, cost, memo });
     }
 
+    /// Records how an attempt of unknown outcome ended after all.
+    pub(crate) fn record_late(&mut self, attempt: StoredAttempt, ended: Option<EndState>, now: Time) {
+        let state = ended.map_or(AttemptState::Retried, end_state);
+        self.record(StoredAttempt { state, ended_at: Some(now), ..attempt });
+    }
+
     fn record(&mut self, attempt: StoredAttempt) {
         self.building.bytes += attempt.memo.len();
         self.building.attempts.push(attempt);
     }
+}
+
+const fn is_retry(verdict: &Verdict) -> bool {
+    !matches!(verdict, Verdict::Unknown(_) | Verdict::PollFailed { .. })
 }
 
 const fn end_state(state: EndState) -> AttemptState {

@@ -12,11 +12,13 @@ use tidegate::{
 };
 use tidegate_contract::{FaultPlan, FaultyStore};
 use tidegate_core::fact::LimitShape;
+use tidegate_core::model::Resolution;
 use tidegate_core::{Charge, OperationId, State, Verdict};
 use tidegate_store::Store;
 use tidegate_store::attempt::AttemptState;
 use tidegate_upstream::{
-    AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, JobNote, Outcome, Upstream,
+    AcceptedJob, Call, CallFuture, CallRequirements, CallbackMeaning, FieldRefusal, JobNote, Outcome,
+    Upstream,
 };
 
 use crate::scripted_upstream::{LONG, fault, memory};
@@ -29,7 +31,8 @@ enum Seen {
 }
 
 /// A service that accepts jobs at once and finishes them when a test says so. The payload says how
-/// it behaves: `slow` answers after a minute, `poll` is polled every five seconds.
+/// it behaves: `slow` answers after a minute, `lost` with an error, `poll` is polled every five
+/// seconds.
 #[derive(Default)]
 struct JobService {
     seen: Mutex<Vec<Seen>>,
@@ -76,10 +79,21 @@ impl Upstream for JobService {
             if payload.contains("slow") {
                 tokio::time::sleep(Duration::from_secs(60)).await;
             }
+            if payload.contains("lost") {
+                return Outcome::unanswered(Verdict::Unknown(fault("500"))).with_body(&b"theirs"[..]);
+            }
             let external_id = Some(format!("job of {payload}").into());
             let job = Some(JobNote { external_id, memo: Bytes::from_static(b"memo"), cost: Some(7) });
             Outcome::unanswered(accepted(&payload)).with_job(job)
         })
+    }
+
+    fn read_callback(&self, _: &[u8], content: &[u8]) -> Option<CallbackMeaning> {
+        match content {
+            b"done" => Some(CallbackMeaning::Succeeded),
+            b"look" => Some(CallbackMeaning::NotFinished),
+            _ => None,
+        }
     }
 
     fn poll<'a>(&'a self, call: Call<'a>, job: AcceptedJob<'a>) -> CallFuture<'a> {
@@ -147,7 +161,7 @@ async fn a_completion_ends_what_is_awaited() {
     assert_eq!(service.tokens().len(), 2, "two slots, however many workers");
     let why = engine.why(ids[0]).await.unwrap();
     assert_eq!((state(&engine, ids[0]).await, why.waiting_for), (State::Running, "completion"));
-    assert!(why.because.starts_with("Awaiting its completion since 1.0 s ago"), "{}", why.because);
+    assert!(why.because.starts_with("Awaiting its completion, accepted 1.0 s ago"), "{}", why.because);
     assert!(complete(&engine, ids[0], &service.tokens()[0]).await.unwrap());
     let view = engine.get(ids[0]).await.unwrap();
     assert_eq!((view.state, view.result.as_deref()), (State::Succeeded, Some(&b"result"[..])));
@@ -244,8 +258,8 @@ async fn a_cancel_is_passed_on() {
     }
 }
 
-/// A completion that does not come in time leaves the outcome unknown; an operator may report it
-/// with no token, but not what does not await one.
+/// A completion that does not come in time leaves the outcome unknown, and resolves it when it
+/// comes after all. An operator may complete with no token, but not what does not await it.
 #[tokio::test(start_paused = true)]
 async fn a_completion_that_does_not_come_is_unknown() {
     let (store, service) = (memory(), Arc::default());
@@ -255,13 +269,65 @@ async fn a_completion_that_does_not_come_is_unknown() {
     assert_eq!(view.state, State::Unknown);
     let row = store.read_attempts(0, vec![id.seq()]).await.unwrap().remove(0).remove(0);
     assert_eq!((row.state, row.external_id.as_deref()), (AttemptState::Unknown, Some("job of a")));
-    assert!(!complete(&engine, id, &service.tokens()[0]).await.unwrap(), "late");
     let report = |id| engine.complete(id, CompletionProof::Authorized, Completion::Succeeded, Bytes::new());
     assert_eq!(report(id).await.unwrap_err().kind, ErrorKind::NotNow);
+    assert!(complete(&engine, id, &service.tokens()[0]).await.unwrap(), "late, but the outcome was unknown");
+    let view = engine.get(id).await.unwrap();
+    assert_eq!((view.state, view.result.as_deref()), (State::Succeeded, Some(&b"result"[..])));
+    let row = store.read_attempts(0, vec![id.seq()]).await.unwrap().remove(0).remove(0);
+    assert_eq!((row.state, row.external_id.as_deref()), (AttemptState::Succeeded, Some("job of a")));
+    assert!(!complete(&engine, id, &service.tokens()[0]).await.unwrap(), "twice");
     let next = submit(&engine, "b", "b").await;
     pause(1).await;
     assert!(report(next).await.unwrap().applied);
     assert_eq!(state(&engine, next).await, State::Succeeded);
+}
+
+/// Only the attempt that left the outcome unknown resolves it, not an earlier one that an operator
+/// had repeated. What the upstream answered is shown until then.
+#[tokio::test(start_paused = true)]
+async fn only_the_last_attempt_resolves_an_unknown_outcome() {
+    let (store, service) = (memory(), Arc::default());
+    let engine = open(&store, &service, options()).await;
+    let id = submit(&engine, "a", "lost").await;
+    for _ in 0..2 {
+        let view = engine.wait_for_outcome(id, LONG).await.unwrap();
+        assert_eq!((view.state, view.result.as_deref()), (State::Unknown, Some(&b"theirs"[..])));
+        if service.tokens().len() == 1 {
+            engine.resolve(id, Resolution::Repeat).await.unwrap();
+            pause(1).await;
+        }
+    }
+    let tokens = service.tokens();
+    assert_eq!(tokens.len(), 2);
+    assert!(!complete(&engine, id, &tokens[0]).await.unwrap(), "an earlier attempt");
+    assert_eq!(state(&engine, id).await, State::Unknown);
+    assert!(complete(&engine, id, &tokens[1]).await.unwrap());
+    assert_eq!(state(&engine, id).await, State::Succeeded);
+}
+
+/// A callback in the service's own format is read by the executor: it ends the job, or has it
+/// polled at once; without a rule nothing happens.
+#[tokio::test(start_paused = true)]
+async fn a_callback_in_another_format_is_read_by_the_executor() {
+    let (store, service) = (memory(), Arc::<JobService>::default());
+    let engine = open(&store, &service, options()).await;
+    let id = submit(&engine, "a", "poll").await;
+    pause(1).await;
+    let token = service.tokens().remove(0);
+    let call_back = |text: &'static str| {
+        engine.receive_callback(id, &token, text.as_bytes(), Bytes::from_static(b"theirs"))
+    };
+    let wrong = engine.receive_callback(id, "1.0", b"done", Bytes::new()).await;
+    assert_eq!(wrong.unwrap_err().kind, ErrorKind::Unauthorized);
+    assert!(call_back("what?").await.unwrap().is_none());
+    assert_eq!(service.polls(), 0);
+    assert!(!call_back("look").await.unwrap().unwrap().applied);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(service.polls(), 1, "polled at once, four seconds early");
+    let receipt = call_back("done").await.unwrap().unwrap();
+    assert_eq!((receipt.applied, receipt.operation.state), (true, State::Succeeded));
+    assert_eq!(receipt.operation.result.as_deref(), Some(&b"theirs"[..]));
 }
 
 /// OPS-8: an awaiting operation survives a crash on a store of its own and on a shared one, is

@@ -166,7 +166,9 @@ async fn reserve(house: &ServerState, name: &str, body: RequestBody) -> HandlerR
                 "It costs {cost} of {:?}, which never holds more than {capacity}.",
                 truncate_name(&want.name)
             );
-            return Err(Error::new(ErrorCode::TooCostly, message).field("cost").into());
+            let field =
+                which.checked_sub(1).map_or_else(|| "cost".to_owned(), |at| format!("with[{at}].cost"));
+            return Err(Error::new(ErrorCode::TooCostly, message).field(field).into());
         }
     };
     let mut remaining = remaining.into_iter().map(to_tokens);
@@ -196,17 +198,24 @@ fn parse_reserve_requests(name: &str, body: &[u8]) -> Result<Vec<ReserveRequest>
     let Fields { values: [cost, capacity, refill, with], mut problems } = read(body, &NAMES)?;
     let own = ReserveRequest::read(name.to_owned(), [cost, capacity, refill]);
     let mut wants = vec![problems.check(own)];
-    for more in problems.check(parse_with(with)) {
-        wants.push(problems.check(parse_other(more)));
+    for (place, more) in problems.check(parse_with(with)).into_iter().enumerate() {
+        wants.push(problems.check(parse_other(more).map_err(|error| at_place(place, error))));
     }
     problems.finish()?;
     Ok(wants)
 }
 
+/// Names the fields of one of the other buckets.
+fn at_place(place: usize, mut error: Error) -> Error {
+    error.also = std::mem::take(&mut error.also).into_iter().map(|also| at_place(place, also)).collect();
+    let field = error.field.take().map_or_else(String::new, |field| format!(".{field}"));
+    error.field(format!("with[{place}]{field}"))
+}
+
 fn parse_other(raw: &RawValue) -> Result<ReserveRequest> {
     let Fields { values: [name, cost, capacity, refill], mut problems } =
         read(raw.get().as_bytes(), &MORE_NAMES)?;
-    let name = problems.check(Field { name: "with.name", raw: name }.required_text());
+    let name = problems.check(Field { name: "name", raw: name }.required_text());
     problems.finish()?;
     ReserveRequest::read(name, [cost, capacity, refill])
 }

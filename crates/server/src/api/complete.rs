@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate::{Completion, CompletionProof};
-use tidegate_core::{Fault, FaultClass};
+use tidegate_core::{Fault, FaultClass, OperationId};
 use tidegate_upstream::http::{response::Content, result};
 
 use super::{HandlerResult, parse_id};
@@ -55,9 +55,35 @@ pub(super) async fn complete(
         None => CompletionProof::Authorized,
     };
     let body = body.read().await?;
-    let (completion, result) = parse(&body)?;
+    let (completion, result) = match (parse(&body), &proof) {
+        (Ok(parsed), _) => parsed,
+        (Err(error), CompletionProof::Token(token)) => {
+            return receive_callback(&app, id, token, &body, error).await;
+        }
+        (Err(error), CompletionProof::Authorized) => return Err(error.into()),
+    };
     let receipt = app.engine.complete(id, proof, completion, result).await?;
     tracing::info!(operation_id = %id, by = &*caller.0, applied = receipt.applied, "a completion");
+    Ok(Json(CompletionOut::new(&receipt)).into_response())
+}
+
+/// Receives a callback in the service's own format: the rules of the submission say how to read it.
+async fn receive_callback(
+    app: &SharedPartition,
+    id: OperationId,
+    token: &str,
+    body: &[u8],
+    mut error: Error,
+) -> HandlerResult {
+    let result = serde_json::from_slice::<&RawValue>(body).map_or_else(|_| Bytes::new(), stored_result);
+    let Some(receipt) = app.engine.receive_callback(id, token, body, result).await? else {
+        tracing::warn!(operation_id = %id, "a callback was refused: nothing says how to read its format");
+        error.message.push_str(
+            " For a service with a format of its own, submit the operation with completion.callback.done or completion.poll.",
+        );
+        return Err(error.into());
+    };
+    tracing::info!(operation_id = %id, applied = receipt.applied, "a callback in the service's own format");
     Ok(Json(CompletionOut::new(&receipt)).into_response())
 }
 

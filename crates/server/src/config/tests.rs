@@ -358,6 +358,7 @@ scopes = []
     tidegate.toml:12:1: token[0].value: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
     tidegate.toml:13:10: token[0].scopes: There is no scope "fly"; there are read, write, operate.
     tidegate.toml:16:8: token[1].hash: It must be sha256: and 64 hexadecimal digits.
+    tidegate.toml:17:10: token[1].scopes: A token without scopes may do nothing; there are read, write, operate.
     "#);
 }
 

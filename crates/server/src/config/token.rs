@@ -82,6 +82,11 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> 
 
 fn read_scopes(words: &LocatedValue<Vec<String>>, reading: &mut ParseContext<'_>) -> Vec<TokenScope> {
     let mut scopes = Vec::new();
+    if words.value.is_empty() {
+        reading
+            .problems
+            .push(words.problem("A token without scopes may do nothing; there are read, write, operate."));
+    }
     for word in &words.value {
         match TokenScope::parse(word) {
             Some(scope) => scopes.push(scope),

@@ -90,6 +90,7 @@ impl Query {
     pub(crate) fn finish(mut self) -> Result<()> {
         let known = match self.known.len() {
             0 => "is not known: this call takes none".to_owned(),
+            1 => format!("is not known; there is only {}", self.known.join("")),
             _ => format!("is not known; there are {}", self.known.join(", ")),
         };
         for (name, _) in &self.pairs {
@@ -134,6 +135,10 @@ mod tests {
         let error = query.finish().unwrap_err();
         assert_eq!(error.message, "The parameter \"group\" is empty; give it a value, or leave it out.");
         assert_eq!(error.also[0].message, "The parameter \"per_page\" is not known; there are group, state.");
+        let mut query = Query::parse("wait=1");
+        query.take("wait_ms");
+        let error = query.finish().unwrap_err();
+        assert_eq!(error.message, "The parameter \"wait\" is not known; there is only wait_ms.");
         let none = Query::parse("x=1").finish().unwrap_err();
         assert_eq!(none.message, "The parameter \"x\" is not known: this call takes none.");
     }

@@ -1,7 +1,7 @@
 //! A source behind a URL: it gets the question as a POST and answers with an envelope, or with 202
 //! and publishes later. An error is no answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::{StatusCode, Uri};
@@ -26,6 +26,8 @@ pub(super) struct UrlSource {
     sender: Sender,
     path: String,
     clock: Arc<dyn Clock>,
+    /// The module that it says it is, as of its last answer.
+    module: Mutex<Option<String>>,
 }
 
 impl UrlSource {
@@ -39,10 +41,13 @@ impl UrlSource {
         };
         let mut config = UpstreamConfig::new("source", format!("{scheme}://{authority}"));
         (config.timeout, config.response_max_bytes) = (TIMEOUT, ANSWER_LEN_MAX);
-        let sender =
-            Sender::new(&config).map_err(|refusal| refuse(&format!("is refused: {}", refusal.message)))?;
+        if authority.as_str().contains('@') {
+            return Err(refuse("holds a user or a password; a source is called without a credential"));
+        }
+        let sender = Sender::new(&config)
+            .map_err(|refusal| refuse(&format!("is refused: {}", refusal.message.trim_end_matches('.'))))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        Ok(Self { sender, path, clock })
+        Ok(Self { sender, path, clock, module: Mutex::default() })
     }
 
     async fn ask(&self, question: &EntityQuestion) -> std::result::Result<SourceAnswer, SourceError> {
@@ -54,15 +59,23 @@ impl UrlSource {
             .with_on_unknown(OnUnknown::Repeat);
         let answer = self.sender.exchange(request, call).await.map_err(|missed| format!("{missed:?}"))?;
         match (answer.status, &answer.content) {
-            (StatusCode::OK, Content::Whole(body)) => read_answer(question, body),
+            (StatusCode::OK, Content::Whole(body)) => {
+                let (answer, module) = read_answer(question, body)?;
+                *self.module.lock().unwrap_or_else(PoisonError::into_inner) = Some(module);
+                Ok(answer)
+            }
             (StatusCode::ACCEPTED, _) => Ok(SourceAnswer::Later),
             (status, _) => Err(format!("it answered with status {status}").into()),
         }
     }
 }
 
-/// Reads the answer, which must be about the entity that was asked for.
-fn read_answer(question: &EntityQuestion, body: &[u8]) -> std::result::Result<SourceAnswer, SourceError> {
+/// Reads the answer, which must be about the entity that was asked for, and the module that gave
+/// it.
+fn read_answer(
+    question: &EntityQuestion,
+    body: &[u8],
+) -> std::result::Result<(SourceAnswer, String), SourceError> {
     let event = EntityEvent::decode(body)?;
     let (asked, told) = (&question.key, event.key());
     if (asked.entity_type(), asked.id()) != (told.entity_type(), told.id()) {
@@ -70,10 +83,12 @@ fn read_answer(question: &EntityQuestion, body: &[u8]) -> std::result::Result<So
     }
     match event {
         EntityEvent::Updated(update) => {
-            Ok(SourceAnswer::Found { data: update.data, version: update.stamp.version })
+            let answer = SourceAnswer::Found { data: update.data, version: update.stamp.version };
+            Ok((answer, update.source_module))
         }
         EntityEvent::NotFound(absence) => {
-            Ok(SourceAnswer::NotFound { reason: absence.reason, version: absence.stamp.version })
+            let answer = SourceAnswer::NotFound { reason: absence.reason, version: absence.stamp.version };
+            Ok((answer, absence.source_module))
         }
         EntityEvent::Unknown(_) => Err("it answered with a question".into()),
     }
@@ -82,5 +97,9 @@ fn read_answer(question: &EntityQuestion, body: &[u8]) -> std::result::Result<So
 impl EntitySource for UrlSource {
     fn load<'a>(&'a self, question: &'a EntityQuestion) -> SourceFuture<'a> {
         Box::pin(self.ask(question))
+    }
+
+    fn module(&self) -> Option<String> {
+        self.module.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

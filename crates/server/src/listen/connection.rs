@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -25,7 +26,10 @@ use crate::error::{Error, ErrorCode};
 use crate::wire::error::ApiError;
 
 /// The maximum number of headers of a request.
-const HEADERS_MAX: usize = 64;
+const HEADERS_MAX: usize = 128;
+/// The number of headers that are read, so that a request with too many of them is told so. With
+/// more, the connection ends with an empty 431.
+const HEADERS_READ_MAX: usize = 1_024;
 /// The largest head of a request, in bytes.
 const HEAD_LEN_MAX: usize = 64 * 1024;
 /// The maximum number of concurrent streams of one HTTP/2 connection.
@@ -65,9 +69,14 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
         if is_reserved {
             request.extensions_mut().insert(ReservedConnection);
         }
+        let too_many = too_many_headers(request.headers().len());
         let answered = router.clone().oneshot(request);
         async move {
-            let answer = if is_reserved { call_reserved(answered).await } else { answered.await };
+            let answer = match too_many {
+                Some(refusal) => Ok(refusal),
+                None if is_reserved => call_reserved(answered).await,
+                None => answered.await,
+            };
             answer.map(|response| response.map(|body| TrackedBody { body, _under_way: under_way }))
         }
     });
@@ -78,7 +87,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
         .timer(TokioTimer::new())
         .header_read_timeout(door.read_timeout)
         .keep_alive(!slot.is_reserved())
-        .max_headers(HEADERS_MAX)
+        .max_headers(HEADERS_READ_MAX)
         .max_buf_size(HEAD_LEN_MAX);
     builder
         .http2()
@@ -114,6 +123,15 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
             }
         }
     }
+}
+
+/// The response to a request with too many headers.
+fn too_many_headers(count: usize) -> Option<Response> {
+    let message = format!("The request has {count} headers; the most is {HEADERS_MAX}.");
+    let refusal = || ApiError(Error::new(ErrorCode::TooLarge, message)).into_response();
+    let mut response = (count > HEADERS_MAX).then(refusal)?;
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Some(response)
 }
 
 /// Resolves when a connection has been idle for too long, or its lifetime is over.

@@ -81,12 +81,16 @@ impl LinkRewriter<'_> {
         HeaderValue::from_str(&change(self, value.to_str().ok()?)?).ok()
     }
 
-    /// Rewrites a reference below the base to lead through the proxy.
+    /// Rewrites a reference below the base to lead through the proxy. A relative one that leads
+    /// elsewhere gets the upstream's origin: relative to the proxy it would lead to this server.
     fn rewrite_reference(&self, reference: &str) -> Option<String> {
-        Some(format!("{}{}", self.proxy, self.base.path_to(reference, self.request_path)?))
+        match self.base.path_to(reference, self.request_path) {
+            Some(path) => Some(format!("{}{path}", self.proxy)),
+            None => self.base.absolute(reference, self.request_path),
+        }
     }
 
-    /// Rewrites all references between `<` and `>` of a `Link` header that lead below the base.
+    /// Rewrites all references between `<` and `>` of a `Link` header.
     fn rewrite_link_header(&self, text: &str) -> Option<String> {
         let (mut changed, mut rest, mut in_quotes) = (String::with_capacity(text.len()), text, false);
         while let Some(at) = rest.find(['<', '"']) {
@@ -143,6 +147,8 @@ mod tests {
         let location = |to| rewritten(LOCATION, &[to]);
         assert_eq!(location("/admin/orders/7.json"), ["http://tide:7400/proxy/acme/orders/7.json"]);
         assert_eq!(location("https://acme.myshopify.com/login"), ["https://acme.myshopify.com/login"]);
+        assert_eq!(location("/login"), ["https://acme.myshopify.com/login"]);
+        assert_eq!(location("//other.example/x"), ["https://other.example/x"]);
         assert!(rewritten(LINK, &[]).is_empty());
     }
 }

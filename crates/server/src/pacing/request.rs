@@ -1,11 +1,11 @@
 //! Turns a client's own request into an operation: what is passed, removed and refused. Credentials
 //! are never stored with it: the upstream's own credential replaces them, and without one they are
-//! refused.
+//! refused. Cookies are dropped, because a client with a cookie jar sends them unasked.
 
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
+use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tidegate::Submission;
 use tidegate_core::bounds::PRIORITY_MAX;
@@ -109,13 +109,13 @@ impl ProxyRequest<'_> {
     }
 }
 
-/// The headers as they are stored: each name once, without those that the upstream's own credential
-/// replaces.
+/// The headers as they are stored: each name once, without cookies and without those that the
+/// upstream's own credential replaces.
 fn stored_headers(headers: &HeaderMap, served: &ProxiedUpstream) -> Result<Vec<(String, String)>> {
     let mut kept = Vec::with_capacity(headers.keys_len());
     for name in headers.keys() {
         let is_credential = served.credential.as_ref().is_some_and(|(credential, _)| credential == name);
-        if is_credential || name == header::OPERATION {
+        if is_credential || name == header::OPERATION || name == COOKIE {
             continue;
         }
         if is_ours(name) {
@@ -275,6 +275,7 @@ mod tests {
             ("authorization", "Bearer hunter2"),
             ("x-shopify-access-token", "hunter2"),
             ("tidegate-operation", "op_1"),
+            ("cookie", "session=hunter2"),
             ("accept", "a"),
             ("accept", "b"),
             ("accept-encoding", "gzip, br;q=0.5, sdch"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{
-    CONTENT_LENGTH, CONTENT_SECURITY_POLICY, RETRY_AFTER, TRAILER, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_LENGTH, CONTENT_SECURITY_POLICY, RETRY_AFTER, SET_COOKIE, TRAILER, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -147,7 +147,8 @@ fn build_upstream_response(
     let mut headers = headers;
     strip_hop_by_hop(&mut headers);
     let ours: Vec<_> = headers.keys().filter(|name| is_ours(name)).cloned().collect();
-    ours.into_iter().chain([TRAILER]).for_each(|name| drop(headers.remove(name)));
+    // Cookies are never forwarded to the upstream, and all clients share its one credential.
+    ours.into_iter().chain([TRAILER, SET_COOKIE]).for_each(|name| drop(headers.remove(name)));
     if !has_no_body(method, status) {
         // That was the length on the upstream's connection; on this one it follows from the body.
         headers.remove(CONTENT_LENGTH);

@@ -52,7 +52,15 @@ fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
             @if let Some(fault) = &view.fault { dt { "Last fault" } dd { (fault.class) ": " (fault.message) } }
             @if let Some(result) = &view.result { dt { "Result" } dd { (result.len()) " bytes, " a href={ "/v1/operations/" (id) } { "as JSON" } } }
         }
-        p { "On the command line: " code { "tidegate op why " (id) } }
+        @if view.state == tidegate_core::State::Unknown {
+            p {
+                "Find out whether it happened, then record it: "
+                code { "tidegate op resolve " (id) " --as succeeded" } ", " code { "failed" } " or "
+                code { "repeat" } " (send it again)."
+            }
+        } @else {
+            p { "On the command line: " code { "tidegate op why " (id) } }
+        }
     }
 }
 

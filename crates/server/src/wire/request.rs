@@ -4,15 +4,17 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use tidegate_upstream::request::header::{validate, validate_one};
+use tidegate_upstream::request::completion::CompletionRules;
+use tidegate_upstream::request::header::{validate, validate_count, validate_one};
 use tidegate_upstream::request::path;
+use tidegate_upstream::{HttpRequest, Method};
 
 use super::field::Field;
 use super::object::{Fields, missing, read, truncate_name};
 use super::problems::RequestProblems;
 use crate::error::{Error, ErrorCode, Result};
 
-const ENVELOPE: [&str; 2] = ["upstream", "request"];
+const ENVELOPE: [&str; 3] = ["upstream", "request", "completion"];
 const NAMES: [&str; 4] = ["method", "path", "headers", "body"];
 const METHODS: [(&str, ()); 7] =
     [("GET", ()), ("HEAD", ()), ("POST", ()), ("PUT", ()), ("PATCH", ()), ("DELETE", ()), ("OPTIONS", ())];
@@ -46,9 +48,20 @@ fn with_others(mut error: Error, payload: &[u8]) -> Error {
     error
 }
 
+/// Checks a completion, which may name places of its request.
+///
+/// # Errors
+/// The first problem.
+pub(crate) fn check_completion(request: &str, completion: Option<&str>) -> Result<()> {
+    let Some(completion) = completion else { return Ok(()) };
+    let request = serde_json::from_str(request).unwrap_or_else(|_| HttpRequest::new(Method::Post, "/"));
+    let checked = CompletionRules::parse(completion, &request);
+    checked.map(drop).map_err(|refusal| invalid(&refusal.field, refusal.message))
+}
+
 /// The header that the dialect's message is about.
 fn header(message: &str, payload: &[u8]) -> Option<String> {
-    let [_, request] = read(payload, &ENVELOPE).ok()?.values;
+    let [_, request, _] = read(payload, &ENVELOPE).ok()?.values;
     let [_, _, headers, _] = read(request?.get().as_bytes(), &NAMES).ok()?.values;
     let headers: BTreeMap<String, String> = serde_json::from_str(headers?.get()).ok()?;
     let said =
@@ -72,7 +85,12 @@ pub(crate) fn check_request(request: &str) -> Result<()> {
         let also = std::mem::take(&mut error.also);
         std::iter::once(error).chain(also).for_each(|error| found.add(below(error)));
     }
-    let [method, path, headers, _] = values;
+    let [method, path, headers, body] = values;
+    let has_no_body = method.is_some_and(|method| ["\"GET\"", "\"HEAD\""].contains(&method.get()));
+    if has_no_body && body.is_some_and(|body| body.get() != "null") {
+        let message = "A GET or HEAD carries no body; use POST, or put it into the query.".to_owned();
+        found.add(invalid("request.body", message));
+    }
     let method = Field { name: "request.method", raw: method }.word(&METHODS);
     found.check(method.and_then(|method| method.ok_or_else(|| missing("request.method"))));
     let path = Field { name: "request.path", raw: path }.required_text();
@@ -93,6 +111,7 @@ fn check_headers(raw: &RawValue, found: &mut RequestProblems) {
     let Ok(headers) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()) else {
         return found.add(wrong("request.headers".into(), "an object of names and strings"));
     };
+    found.check(validate_count(headers.len()).map_err(|said| invalid("request.headers", said)));
     for (name, value) in headers {
         let place = format!("request.headers.{}", truncate_name(&name));
         match serde_json::from_str::<String>(value.get()) {

@@ -72,8 +72,7 @@ fn parse_submission(object: ParsedObject<'_, 15>, request_id: &Arc<str>) -> Resu
     let kind = problems.check(field(0).text()).map_or_else(|| Arc::from(HTTP), Arc::from);
     let upstream = problems.check(field(1).required_text());
     let group = field(2).required_text();
-    let group =
-        problems.check(group.and_then(|group| field(2).check_len(&group, 1..=GROUP_LEN_MAX).map(|()| group)));
+    let group = problems.check(group.and_then(|group| check_group(&field(2), group)));
     let request = problems.check(field(3).object());
     let completion = problems.check(optional_object(&field(14)));
     let payload = problems.check(payload(&upstream, request, completion));
@@ -99,12 +98,44 @@ fn parse_submission(object: ParsedObject<'_, 15>, request_id: &Arc<str>) -> Resu
     submission.cost = problems.check(cost(field(5)));
     submission.dedupe_key = dedupe_key;
     submission.deployment_id = deployment_id;
-    if !problems.is_empty() && !request.is_empty() && &*submission.kind == HTTP {
+    if !problems.is_empty() {
         // Nothing else will check it.
-        problems.check(request::check_request(request));
+        check_rest(&submission, request, completion, &mut problems);
     }
     problems.finish()?;
     Ok(submission)
+}
+
+fn check_group(field: &Field<'_>, group: String) -> Result<String> {
+    field.check_len(&group, 1..=GROUP_LEN_MAX)?;
+    if group.chars().any(char::is_control) {
+        let message = "The field \"group\" must not hold control characters.";
+        return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
+    }
+    Ok(group)
+}
+
+/// Checks what the engine and the dialect would check, next to the problems of a submission that
+/// reaches neither.
+fn check_rest(
+    submission: &Submission,
+    request: &str,
+    completion: Option<&str>,
+    problems: &mut RequestProblems,
+) {
+    if submission.deadline.is_some() && submission.deadline_at.is_some() {
+        let message = "Either deadline_at or deadline_ms can be given, not both.";
+        problems.add(Error::new(ErrorCode::Invalid, message).field("deadline_at"));
+    }
+    if &*submission.kind != HTTP || request.is_empty() {
+        return;
+    }
+    if submission.on_unknown == Some(OnUnknown::Reconcile) {
+        let message = "The kind \"http\" cannot check whether a call took effect; use repeat or ask.";
+        problems.add(Error::new(ErrorCode::Invalid, message).field("on_unknown"));
+    }
+    problems.check(request::check_request(request));
+    problems.check(request::check_completion(request, completion));
 }
 
 /// Parses the deadline. Zero is an error, because nothing can start within 0 ms; leaving it out
@@ -283,6 +314,32 @@ mod tests {
             "request.path",
             "request.verb",
             "upstream",
+        ];
+        assert_eq!(told, wanted);
+    }
+
+    /// What only the engine or the dialect would find is reported next to other problems, too.
+    #[test]
+    fn what_others_would_find_is_told_as_well() {
+        let many: Vec<_> = (0..200).map(|n| format!("\"x-{n}\":\"\"")).collect();
+        let json = format!(
+            r#"{{"upstream":"e","group":"\n","max_attempts":0,"on_unknown":"reconcile","deadline_ms":1,
+                "deadline_at":"2031-05-06T07:08:09Z","completion":{{"callback":true,"timeout_s":0}},
+                "request":{{"method":"GET","path":"/","body":{{}},"headers":{{{}}}}}}}"#,
+            many.join(",")
+        );
+        let error = read_one(&json).unwrap_err();
+        let mut told: Vec<_> =
+            std::iter::once(&error).chain(&error.also).filter_map(|one| one.field.as_deref()).collect();
+        told.sort_unstable();
+        let wanted = [
+            "completion.timeout_s",
+            "deadline_at",
+            "group",
+            "max_attempts",
+            "on_unknown",
+            "request.body",
+            "request.headers",
         ];
         assert_eq!(told, wanted);
     }

@@ -27,6 +27,8 @@ struct JobService {
     polls: Arc<Mutex<Vec<Value>>>,
     /// Whether it calls back before it answers.
     calls_back_first: Arc<Mutex<bool>>,
+    /// The values of the header `X-Hook`.
+    hooks: Arc<Mutex<Vec<String>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -69,6 +71,7 @@ async fn serve(State(service): State<JobService>, request: Request) -> Response 
         token: header("tidegate-completion-token"),
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
+    service.hooks.lock().unwrap().extend(Some(header("x-hook")).filter(|hook| !hook.is_empty()));
     service.seen.lock().unwrap().push(seen.clone());
     let is_early = *service.calls_back_first.lock().unwrap();
     if is_early {
@@ -197,6 +200,53 @@ async fn a_made_up_token_is_refused_before_the_body() {
             assert_eq!(&start, b"HTTP/1.1 401", "{token}");
         }
         assert_eq!(world.show(&id).await["state"], "running");
+    })
+    .await;
+}
+
+/// A service that calls back in its own format is understood by the values that the submission
+/// names, or polled at once; without either it is told what is missing.
+#[tokio::test]
+async fn a_service_may_call_back_in_its_own_format() {
+    within(async {
+        let world = World::new("").await;
+        let theirs = |status: &str| json!({ "id": "j 1", "status": status, "output": 7 });
+        let plain = world.submit(&json!({ "callback": true })).await;
+        let job = world.service.submitted(1).await;
+        let refused = call_back(&job, theirs("succeeded")).await;
+        assert!(refused.json["error"]["message"].as_str().unwrap().contains("completion.callback.done"));
+        refused.refused(400, "TG0001", Some("id"));
+        let wrong = Submitted { token: "1.0".into(), ..job.clone() };
+        call_back(&wrong, theirs("succeeded")).await.refused(401, "TG0015", None);
+        assert_eq!(world.show(&plain).await["state"], "running");
+        assert_eq!(call_back(&job, json!({ "outcome": "succeeded" })).await.status, 200);
+
+        let ends = json!({ "url": "X-Hook", "done": { "/status": ["succeeded"] }, "failed": { "/status": ["failed"] } });
+        let id = world.submit(&json!({ "callback": ends })).await;
+        world.service.submitted(2).await;
+        let url = format!("http://{}/v1/operations/{id}/complete", world.server.addr);
+        let hook = world.service.hooks.lock().unwrap().pop().unwrap();
+        assert!(hook.starts_with(&format!("{url}?token=")), "{hook}");
+        let post = |body: Value| answer(Client::new().post(&hook).body(body.to_string()));
+        let early = post(theirs("processing")).await;
+        assert_eq!((early.status, &early.json["applied"]), (200, &json!(false)), "{early:?}");
+        let ended = post(theirs("succeeded")).await;
+        assert_eq!((ended.status, &ended.json["state"]), (200, &json!("succeeded")), "{ended:?}");
+        assert_eq!(ended.json["result"]["body"], theirs("succeeded"));
+
+        *world.service.polls.lock().unwrap() = vec![theirs("succeeded")];
+        let poll = json!({ "path": "/jobs/{/id}", "every_s": 3600, "done": { "/status": ["succeeded"] } });
+        let id = world.submit(&json!({ "callback": true, "poll": poll, "timeout_s": 7200 })).await;
+        let job = world.service.submitted(3).await;
+        loop {
+            // The first of these may come before the response to the submission.
+            assert_eq!(call_back(&job, json!({ "event": "job.changed" })).await.status, 200);
+            let path = format!("/v1/operations/{id}?wait_ms=200");
+            let found = world.call(Method::GET, &path, &Value::Null).await.json;
+            if found["state"] == "succeeded" {
+                break assert_eq!(found["result"]["body"]["output"], 7, "polled an hour early");
+            }
+        }
     })
     .await;
 }

@@ -74,8 +74,16 @@ async fn raw(world: &World, request: &[u8]) -> String {
 async fn heads_are_bounded_in_size_and_time() {
     within(async {
         let world = World::new().await;
-        let many: String = (0..100).map(|n| format!("h{n}: x\r\n")).collect();
-        let answer = raw(&world, format!("GET / HTTP/1.1\r\nhost: localhost\r\n{many}\r\n").as_bytes()).await;
+        let with_headers = |count: usize| {
+            let many: String = (0..count).map(|n| format!("h{n}: x\r\n")).collect();
+            format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{many}\r\n")
+        };
+        let answer = raw(&world, with_headers(126).as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let answer = raw(&world, with_headers(127).as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 431") && answer.contains("x-tidegate-error: TG0005"), "{answer}");
+        assert!(answer.contains("The request has 129 headers; the most is 128."), "{answer}");
+        let answer = raw(&world, with_headers(2_000).as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
         let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\nh: {}\r\n\r\n", "x".repeat(300_000));
         assert!(!raw(&world, long.as_bytes()).await.contains("200 OK"));

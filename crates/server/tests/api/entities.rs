@@ -52,7 +52,10 @@ async fn start_customers() -> (SocketAddr, Customers) {
 }
 
 async fn with_source() -> (World, Customers) {
-    let world = World::new().await;
+    register_source(World::new().await).await
+}
+
+async fn register_source(world: World) -> (World, Customers) {
     let (addr, customers) = start_customers().await;
     let url = format!("http://{addr}/hydrate");
     let registered = world.put("/v1/sources/customer", json!({ "url": url })).await;
@@ -92,6 +95,36 @@ async fn hyd_13_a_registered_source_answers() {
         let metrics = world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
         for name in ["hydration_published", "hydration_local_hit", "hydration_negative_hit"] {
             assert!(metrics.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}");
+        }
+    })
+    .await;
+}
+
+/// HYD-13: a source is asked as soon as it is registered, whatever was missing before; its answers
+/// name its own module, and a newer version has its own time or none.
+#[tokio::test]
+async fn hyd_13_a_source_is_asked_as_soon_as_it_is_registered() {
+    within(async {
+        let world = World::new().await;
+        let absent = world.get("/v1/entities/customer/c-7").await;
+        assert_eq!((absent.status, &absent.json["reason"]), (503, &json!("source-absent")), "{absent:?}");
+        let (world, _) = register_source(world).await;
+        let found = world.get("/v1/entities/customer/c-7").await;
+        assert_eq!((found.status, &found.json["source_module"]), (200, &json!("customers")), "{found:?}");
+        assert!(found.json["as_of"].is_string(), "{found:?}");
+        let published = world.post("/v1/entities/events", updated("c-7", "Bob", 6)).await;
+        assert_eq!(published.status, 202, "{published:?}");
+        loop {
+            let found = world.get("/v1/entities/customer/c-7").await.json;
+            if found["version"] == 6 {
+                break assert_eq!(found["as_of"], Value::Null, "{found}");
+            }
+        }
+        for url in ["ftp://host/x", "http://u:p@host/x", "host"] {
+            let refused = world.put("/v1/sources/customer", json!({ "url": url })).await;
+            let message = refused.json["error"]["message"].as_str().unwrap().to_owned();
+            assert!(!message.contains("..") && !message.contains("token_env"), "{message}");
+            refused.refused(400, "TG0002", Some("url"));
         }
     })
     .await;

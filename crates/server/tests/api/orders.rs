@@ -57,6 +57,8 @@ async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
         };
         assert_eq!(held.json["groups"][0]["held"]["unknown"], true);
         assert_eq!(world.get(&format!("/v1/operations/{id}")).await.json["state"], "unknown");
+        let page = world.request(reqwest::Method::GET, &format!("/operations/{id}")).send().await.unwrap();
+        assert!(page.text().await.unwrap().contains(&format!("tidegate op resolve {id} --as succeeded")));
         let path = format!("/v1/operations/{id}/resolve");
         world.post(&path, json!({ "as": "maybe" })).await.refused(400, "TG0001", Some("as"));
         world.post(&path, json!({})).await.refused(400, "TG0001", Some("as"));

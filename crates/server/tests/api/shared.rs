@@ -61,7 +61,13 @@ async fn a_bad_reservation_is_refused_by_field() {
                 json!({ "capacity": 1, "refill_per_s": 1, "with": [{ "cost": 1 }] }),
                 400,
                 "TG0001",
-                "with.name",
+                "with[0].name",
+            ),
+            (
+                json!({ "capacity": 1, "refill_per_s": 1, "with": [{ "name": "a", "cost": -1 }] }),
+                400,
+                "TG0002",
+                "with[0].cost",
             ),
             (json!({ "what": 1 }), 400, "TG0001", "what"),
         ];

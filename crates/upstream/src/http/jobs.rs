@@ -1,15 +1,16 @@
 //! Jobs of an HTTP service that end elsewhere: the submission says how the service calls back and
 //! how it is polled.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use serde_json::Value;
 use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 
 use super::dialect::ResponseInterpreter;
 use super::response::Content;
 use super::{ConfiguredUpstream, HttpUpstreams};
-use crate::port::{AcceptedJob, Call, FieldRefusal, JobNote, Outcome};
-use crate::request::completion::{CompletionRules, PollRules};
+use crate::port::{AcceptedJob, Call, CallbackMeaning, FieldRefusal, JobNote, Outcome};
+use crate::request::completion::{CompletionRules, EndConditions, PollRules};
 use crate::request::{Envelope, HttpRequest, Method};
 
 impl HttpUpstreams {
@@ -57,9 +58,9 @@ impl HttpUpstreams {
             Ok(answer) => answer,
             Err(missed) => return missed.into_outcome(asked.retry_rule),
         };
-        let json = parse(&answer.content);
+        let content = whole(&answer.content);
         let outcome = answer.outcome(&asked, reader);
-        if outcome.verdict == Verdict::Done { accept(rules, &json, outcome) } else { outcome }
+        if outcome.verdict == Verdict::Done { accept(rules, text(&content), outcome) } else { outcome }
     }
 
     /// Asks how a job stands.
@@ -79,6 +80,7 @@ impl HttpUpstreams {
         let (Some(rules), Ok(path)) = (rules, std::str::from_utf8(job.memo)) else {
             return unseen("The job cannot be polled: its submission does not say how.".to_owned());
         };
+        let every = rules.every();
         let mut request = HttpRequest::new(Method::Get, path);
         if let Err(refusal) = upstream.sender.check(&request) {
             return unseen(format!("The job cannot be polled: {refusal}"));
@@ -90,40 +92,47 @@ impl HttpUpstreams {
             Ok(answer) => answer,
             Err(missed) => {
                 let missed = missed.into_outcome(asked.retry_rule);
-                return Outcome { verdict: still_awaited(missed.verdict), ..missed };
+                return Outcome { verdict: still_awaited(missed.verdict, every), ..missed };
             }
         };
-        let json = parse(&answer.content);
+        let content = whole(&answer.content);
         let outcome = answer.outcome(&asked, reader);
         match outcome.verdict {
-            Verdict::Done => polled(&rules, &json, outcome),
-            verdict => Outcome { verdict: still_awaited(verdict), ..outcome },
+            Verdict::Done => polled(&rules, text(&content), outcome),
+            verdict => Outcome { verdict: still_awaited(verdict, every), ..outcome },
         }
     }
 }
 
 /// A poll that failed says nothing about the job; one that was throttled closes the limit.
-fn still_awaited(verdict: Verdict) -> Verdict {
+fn still_awaited(verdict: Verdict, every: Duration) -> Verdict {
     match verdict {
-        Verdict::Retry { fault, .. } | Verdict::Rejected(fault) => Verdict::Unknown(fault),
+        Verdict::Retry { fault, .. } | Verdict::Rejected(fault) | Verdict::Unknown(fault) => {
+            Verdict::PollFailed { every, fault }
+        }
         verdict => verdict,
     }
 }
 
-fn parse(content: &Content) -> Value {
+/// The body of a response, if all of it came.
+fn whole(content: &Content) -> Bytes {
     match content {
-        Content::Whole(body) => serde_json::from_slice(body).unwrap_or_default(),
-        Content::TooLarge { .. } | Content::Cut(_) | Content::Relayed => Value::Null,
+        Content::Whole(body) => body.clone(),
+        Content::TooLarge { .. } | Content::Cut(_) | Content::Relayed => Bytes::new(),
     }
 }
 
+fn text(content: &[u8]) -> &str {
+    std::str::from_utf8(content).unwrap_or_default()
+}
+
 /// The outcome of a submission that the service took: finished at once, or awaited.
-fn accept(rules: &CompletionRules, json: &Value, outcome: Outcome) -> Outcome {
+fn accept(rules: &CompletionRules, json: &str, outcome: Outcome) -> Outcome {
     let Some(poll) = &rules.poll else {
         let verdict = Verdict::Accepted { poll_after: None, timeout: rules.timeout() };
         return Outcome { verdict, job: Some(JobNote::default()), ..outcome };
     };
-    if poll.verdict(json).is_some() {
+    if poll.ends().verdict(json).is_some() {
         return polled(poll, json, outcome);
     }
     let Some((path, id)) = poll.resolve(json) else {
@@ -141,15 +150,56 @@ fn accept(rules: &CompletionRules, json: &Value, outcome: Outcome) -> Outcome {
 }
 
 /// The outcome of a response that says how the job stands.
-fn polled(poll: &PollRules, json: &Value, outcome: Outcome) -> Outcome {
-    let verdict = match poll.verdict(json) {
+fn polled(poll: &PollRules, json: &str, outcome: Outcome) -> Outcome {
+    let verdict = match poll.ends().verdict(json) {
         Some(true) => Verdict::Done,
-        Some(false) => {
-            let pointers: Vec<_> = poll.failed.keys().map(String::as_str).collect();
-            let message = format!("The job failed, by {} of the response.", pointers.join(", "));
-            Verdict::Rejected(Fault::new(FaultClass::Validation, message))
-        }
-        None => Verdict::Accepted { poll_after: Some(poll.every()), timeout: std::time::Duration::ZERO },
+        Some(false) => Verdict::Rejected(job_fault(poll.ends(), "response")),
+        None => Verdict::Accepted { poll_after: Some(poll.every()), timeout: Duration::ZERO },
     };
     Outcome { verdict, ..outcome }
+}
+
+fn job_fault(ends: EndConditions<'_>, place: &str) -> Fault {
+    let pointers: Vec<_> = ends.failed.keys().map(String::as_str).collect();
+    let message = format!("The job failed, by {} of the {place}.", pointers.join(", "));
+    Fault::new(FaultClass::Validation, message)
+}
+
+/// Reads a callback in the service's own format.
+pub(super) fn read_callback(payload: &[u8], content: &[u8]) -> Option<CallbackMeaning> {
+    let rules = Envelope::decode(payload).ok()?.completion_rules().ok()??;
+    let ends = rules.callback_ends()?;
+    Some(match ends.verdict(text(content)) {
+        Some(true) => CallbackMeaning::Succeeded,
+        Some(false) => CallbackMeaning::Failed(job_fault(ends, "callback")),
+        None => CallbackMeaning::NotFinished,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(completion: &str, content: &str) -> Option<CallbackMeaning> {
+        let request = r#"{"method":"POST","path":"/jobs","body":{}}"#;
+        let payload = format!(r#"{{"upstream":"a","request":{request},"completion":{completion}}}"#);
+        read_callback(payload.as_bytes(), content.as_bytes())
+    }
+
+    /// A callback in the service's own format is read by the rules of the callback, or else by
+    /// those of the poll; without either nothing is known.
+    #[test]
+    fn a_callback_is_read_by_the_rules_of_the_submission() {
+        let poll = r#""poll":{"path":"/j","done":{"/status":["succeeded"]},"failed":{"/status":["failed"]}}"#;
+        let both = format!(r#"{{"callback":true,{poll}}}"#);
+        let own = r#"{"callback":{"url":"/hook","done":{"/event":["end"]}}}"#;
+        let own_first = format!(r#"{{"callback":{{"url":"/hook","done":{{"/event":["end"]}}}},{poll}}}"#);
+        let done = r#"{"id":1,"status":"succeeded"}"#;
+        assert_eq!(read(&both, done), Some(CallbackMeaning::Succeeded));
+        assert!(matches!(read(&both, r#"{"status":"failed"}"#), Some(CallbackMeaning::Failed(_))));
+        assert_eq!(read(&both, "status=succeeded"), Some(CallbackMeaning::NotFinished));
+        assert_eq!(read(own, r#"{"event":"end"}"#), Some(CallbackMeaning::Succeeded));
+        assert_eq!(read(&own_first, done), Some(CallbackMeaning::NotFinished));
+        assert_eq!(read(r#"{"callback":true}"#, done), None);
+    }
 }

@@ -21,7 +21,7 @@ const VALUE_LEN_MAX: usize = 4 * 1024;
 /// More deeply nested JSON is kept as text, so that every reader of a result can parse it.
 const DEPTH_MAX: usize = 100;
 
-const KEPT: [&str; 20] = [
+const KEPT: [&str; 21] = [
     "cache-control",
     "content-disposition",
     "content-encoding",
@@ -42,8 +42,10 @@ const KEPT: [&str; 20] = [
     "x-shopify-api-deprecated-reason",
     "x-shopify-api-version",
     "x-shopify-shop-api-call-limit",
+    "x-total-count",
 ];
 const KEPT_PREFIXES: [&str; 2] = ["ratelimit", "x-ratelimit-"];
+const KEPT_SUFFIXES: [&str; 2] = ["-correlation-id", "-request-id"];
 
 #[derive(Serialize)]
 struct StoredResponse<'a> {
@@ -83,7 +85,9 @@ impl Serialize for Headers<'_> {
 }
 
 fn is_kept(name: &str) -> bool {
-    KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    KEPT.contains(&name)
+        || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || KEPT_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
 /// Encodes a result, never longer than the bound on results.
@@ -252,9 +256,15 @@ mod tests {
     /// OPS-22: cookies and other unrelated headers of a response are not kept.
     #[test]
     fn ops_22_only_headers_about_the_result_are_kept() {
-        let headers =
-            [("set-cookie", "hunter2"), ("x-internal", "hunter2"), ("etag", "e"), ("x-ratelimit-limit", "9")];
+        let headers = [
+            ("set-cookie", "hunter2"),
+            ("x-internal", "hunter2"),
+            ("etag", "e"),
+            ("x-ratelimit-limit", "9"),
+            ("x-github-request-id", "7"),
+        ];
         let kept = kept(&headers, "");
+        assert!(kept.contains(r#""x-github-request-id":"7""#), "{kept}");
         assert!(
             !kept.contains("hunter2") && kept.contains(r#""etag":"e""#) && kept.contains("x-ratelimit-limit")
         );

@@ -79,6 +79,16 @@ impl BaseUrl {
         Some(format!("{slash}{rest}{query}{fragment}"))
     }
 
+    /// Resolves a relative reference in the response to a request with this path to an absolute
+    /// URL; `None` when it is absolute already.
+    #[must_use]
+    pub fn absolute(&self, reference: &str, request_path: &str) -> Option<String> {
+        if Url::parse(reference) != Err(url::ParseError::RelativeUrlWithoutBase) {
+            return None;
+        }
+        Some(self.join(request_path).ok()?.join(reference).ok()?.into())
+    }
+
     /// The target of a redirect, for a message: without query, user and fragment.
     #[must_use]
     pub fn redirect_target(&self, location: &str) -> Option<String> {
@@ -164,6 +174,19 @@ mod tests {
             "mailto:a@host",
         ] {
             assert_eq!(path(elsewhere), None, "{elsewhere}");
+        }
+    }
+
+    /// LIM-28: a relative reference is absolute outside of the response that it came with.
+    #[test]
+    fn lim_28_a_relative_reference_gets_the_upstreams_origin() {
+        let base = BaseUrl::parse("https://host:8443/api").unwrap();
+        let absolute = |reference: &str| base.absolute(reference, "/orders/list");
+        assert_eq!(absolute("/login?a=1").as_deref(), Some("https://host:8443/login?a=1"));
+        assert_eq!(absolute("../../../x").as_deref(), Some("https://host:8443/x"));
+        assert_eq!(absolute("//other/x").as_deref(), Some("https://other/x"));
+        for absolute_already in ["http://other/x", "mailto:a@host"] {
+            assert_eq!(absolute(absolute_already), None, "{absolute_already}");
         }
     }
 

@@ -1,23 +1,24 @@
 //! What a submission says about a job that ends elsewhere: where the upstream is told how to call
 //! back, how it is polled, and how long it may take.
 
-use std::collections::BTreeMap;
+mod conditions;
+mod shape;
+
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
 use tidegate_core::bounds::AWAIT_MAX;
 
+pub use conditions::{Conditions, EndConditions};
+
 use super::json_pointer;
-use super::{Body, HttpRequest};
+use super::{Body, HttpRequest, path};
 use crate::port::FieldRefusal;
 
 /// The header with the callback URL, unless the submission names another place.
 pub const URL_HEADER: &str = "tidegate-callback-url";
 /// The header with the completion token, unless the submission names another place.
 pub const TOKEN_HEADER: &str = "tidegate-completion-token";
-/// Most conditions of a poll, and most values of each.
-const CONDITIONS_MAX: usize = 16;
 
 /// How a job ends.
 #[derive(Clone, Debug, Deserialize)]
@@ -58,6 +59,12 @@ pub struct CallbackPlaces {
     /// The place of the token.
     #[serde(default)]
     pub token: Option<String>,
+    /// The values of a callback by which a job has succeeded; by default those of the poll.
+    #[serde(default)]
+    pub done: Conditions,
+    /// The values of a callback by which a job has failed.
+    #[serde(default)]
+    pub failed: Conditions,
 }
 
 /// How a job is polled.
@@ -81,29 +88,21 @@ const fn default_every_s() -> u64 {
     5
 }
 
-/// Values by JSON pointer: all pointers must have one of their values.
-pub type Conditions = BTreeMap<String, Vec<Value>>;
-
 impl CompletionRules {
     /// Parses and validates what a submission says.
     ///
     /// # Errors
     /// Names the invalid field.
     pub fn parse(json: &str, request: &HttpRequest) -> Result<Self, FieldRefusal> {
-        let rules: Self = serde_json::from_str(json).map_err(|error| {
-            let message = format!("The completion cannot be read: {error}.");
-            FieldRefusal::new("completion", message)
-        })?;
+        let rules: Self = serde_json::from_str(json).map_err(|_| shape::unreadable(json))?;
         rules.validate(request)?;
         Ok(rules)
     }
 
     fn validate(&self, request: &HttpRequest) -> Result<(), FieldRefusal> {
-        let wrong =
-            |field: &str, message: String| Err(FieldRefusal::new(format!("completion.{field}"), message));
         let most = AWAIT_MAX.as_secs();
         if !(1..=most).contains(&self.timeout_s) {
-            return wrong("timeout_s", format!("It must be 1 to {most} seconds."));
+            return refuse("timeout_s", format!("It must be 1 to {most} seconds."));
         }
         if self.callback_places().is_none() && self.poll.is_none() {
             let message = "Either a callback or a poll must say how the job ends.";
@@ -111,30 +110,33 @@ impl CompletionRules {
         }
         let places = self.callback_places();
         for place in places.iter().flat_map(|places| std::iter::once(&places.url).chain(&places.token)) {
-            check_place(place, request)
-                .map_err(|message| FieldRefusal::new("completion.callback", message))?;
+            check_place(place, request).or_else(|message| refuse("callback", message))?;
         }
-        let Some(poll) = &self.poll else { return Ok(()) };
+        if let Some(places) = places.filter(|places| !places.done.is_empty() || !places.failed.is_empty()) {
+            let checked = places.ends().validate();
+            checked.or_else(|(field, message)| refuse(&format!("callback.{field}"), message))?;
+        }
+        self.poll.as_ref().map_or(Ok(()), |poll| self.validate_poll(poll))
+    }
+
+    fn validate_poll(&self, poll: &PollRules) -> Result<(), FieldRefusal> {
+        let most = AWAIT_MAX.as_secs();
         if !(1..=most).contains(&poll.every_s) {
-            return wrong("poll.every_s", format!("It must be 1 to {most} seconds."));
+            return refuse("poll.every_s", format!("It must be 1 to {most} seconds."));
         }
-        if !poll.path.starts_with('/') || template_pointers(&poll.path).is_none() {
-            return wrong("poll.path", "It must start with / and close every {/pointer}.".to_owned());
+        if self.callback_places().is_none() && poll.every_s >= self.timeout_s {
+            let message =
+                format!("It must be less than timeout_s, {}: nothing would be polled.", self.timeout_s);
+            return refuse("poll.every_s", message);
         }
-        for (field, conditions) in [("poll.done", &poll.done), ("poll.failed", &poll.failed)] {
-            let is_small = conditions.len() <= CONDITIONS_MAX
-                && conditions.values().all(|values| (1..=CONDITIONS_MAX).contains(&values.len()));
-            if !is_small || conditions.keys().any(|pointer| !pointer.starts_with('/')) {
-                let message = format!(
-                    "It must list 1 to {CONDITIONS_MAX} values for each of up to {CONDITIONS_MAX} pointers, as in {{\"/status\":[\"succeeded\"]}}."
-                );
-                return wrong(field, message);
-            }
-        }
-        if poll.done.is_empty() {
-            return wrong("poll.done", "It must say by which values the job has succeeded.".to_owned());
-        }
-        Ok(())
+        let Some(pointers) = template_pointers(&poll.path).filter(|_| poll.path.starts_with('/')) else {
+            return refuse("poll.path", "It must start with / and close every {/pointer}.".to_owned());
+        };
+        let filled = pointers
+            .iter()
+            .fold(poll.path.clone(), |path, pointer| path.replacen(&format!("{{{pointer}}}"), "x", 1));
+        path::validate(&filled).or_else(|message| refuse("poll.path", message))?;
+        poll.ends().validate().or_else(|(field, message)| refuse(&format!("poll.{field}"), message))
     }
 
     /// Where the upstream is told how to call back, if it is.
@@ -143,9 +145,20 @@ impl CompletionRules {
         match self.callback.as_ref()? {
             Callback::Default(false) => None,
             Callback::Default(true) => {
-                Some(CallbackPlaces { url: URL_HEADER.into(), token: Some(TOKEN_HEADER.into()) })
+                let (url, token) = (URL_HEADER.into(), Some(TOKEN_HEADER.into()));
+                Some(CallbackPlaces { url, token, done: Conditions::new(), failed: Conditions::new() })
             }
             Callback::Places(places) => Some(places.clone()),
+        }
+    }
+
+    /// The values by which a callback in the service's own format says that the job has ended;
+    /// `None` when nothing tells them.
+    #[must_use]
+    pub fn callback_ends(&self) -> Option<EndConditions<'_>> {
+        match &self.callback {
+            Some(Callback::Places(places)) if !places.done.is_empty() => Some(places.ends()),
+            _ => self.poll.as_ref().map(PollRules::ends),
         }
     }
 
@@ -171,6 +184,12 @@ impl CompletionRules {
     }
 }
 
+impl CallbackPlaces {
+    const fn ends(&self) -> EndConditions<'_> {
+        EndConditions { done: &self.done, failed: &self.failed }
+    }
+}
+
 impl PollRules {
     /// The time between two polls.
     #[must_use]
@@ -178,31 +197,22 @@ impl PollRules {
         Duration::from_secs(self.every_s)
     }
 
-    /// Whether a response says that the job succeeded (`true`) or failed (`false`); `None` while it
-    /// is not finished.
+    /// The values of a response by which the job has ended.
     #[must_use]
-    pub fn verdict(&self, response: &Value) -> Option<bool> {
-        let holds = |conditions: &Conditions| {
-            let has = |(pointer, values): (&String, &Vec<Value>)| {
-                response.pointer(pointer).is_some_and(|found| values.contains(found))
-            };
-            !conditions.is_empty() && conditions.iter().all(has)
-        };
-        if holds(&self.done) {
-            return Some(true);
-        }
-        holds(&self.failed).then_some(false)
+    pub const fn ends(&self) -> EndConditions<'_> {
+        EndConditions { done: &self.done, failed: &self.failed }
     }
 
     /// The path to read and the id of the job, from the response to the submission; `None` when the
     /// response has no such values.
     #[must_use]
-    pub fn resolve(&self, response: &Value) -> Option<(String, Option<String>)> {
+    pub fn resolve(&self, response: &str) -> Option<(String, Option<String>)> {
         let (mut path, mut id) = (self.path.clone(), None);
         for pointer in template_pointers(&self.path)? {
-            let value = match response.pointer(&pointer)? {
-                Value::String(text) => text.clone(),
-                Value::Number(number) => number.to_string(),
+            // A number stays as it is written: rounded, it would be another job.
+            let value = match json_pointer::get(response, &pointer)? {
+                text if text.starts_with('"') => serde_json::from_str(text).ok()?,
+                number if number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => number.to_owned(),
                 _ => return None,
             };
             if value.is_empty() || value == "." || value == ".." {
@@ -229,6 +239,10 @@ fn template_pointers(template: &str) -> Option<Vec<String>> {
         rest = after;
     }
     Some(pointers)
+}
+
+fn refuse(field: &str, message: String) -> Result<(), FieldRefusal> {
+    Err(FieldRefusal::new(format!("completion.{field}"), message))
 }
 
 fn check_place(place: &str, request: &HttpRequest) -> Result<(), String> {
@@ -290,16 +304,18 @@ mod tests {
     fn a_poll_reads_the_path_and_the_state_from_responses() {
         let poll = r#"{"poll":{"path":"/jobs/{/id}/of/{/owner/name}","done":{"/s":["ok",1]},"failed":{"/s":["bad"]}}}"#;
         let poll = parse(poll).unwrap().poll.unwrap();
-        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-        let resolved = poll.resolve(&json(r#"{"id":"a/b c","owner":{"name":7}}"#));
+        let resolved = poll.resolve(r#"{"id":"a/b c","owner":{"name":7}}"#);
         assert_eq!(resolved, Some(("/jobs/a%2Fb%20c/of/7".to_owned(), Some("a/b c".to_owned()))));
         for missing in ["{}", r#"{"id":"..","owner":{"name":7}}"#, r#"{"id":{},"owner":{"name":7}}"#] {
-            assert_eq!(poll.resolve(&json(missing)), None, "{missing}");
+            assert_eq!(poll.resolve(missing), None, "{missing}");
         }
+        // As it is written: no number is rounded, whatever else the response holds.
+        let long = r#"{"x":["\ud800",1e400],"owner":{"name":1.10},"id":12345678901234567890123}"#;
+        assert_eq!(poll.resolve(long).unwrap().0, "/jobs/12345678901234567890123/of/1.10");
         let table =
             [(r#"{"s":"ok"}"#, Some(true)), (r#"{"s":1}"#, Some(true)), (r#"{"s":"bad"}"#, Some(false))];
         for (text, wanted) in table.into_iter().chain([(r#"{"s":"running"}"#, None), ("[]", None)]) {
-            assert_eq!(poll.verdict(&json(text)), wanted, "{text}");
+            assert_eq!(poll.ends().verdict(text), wanted, "{text}");
         }
     }
 
@@ -308,7 +324,18 @@ mod tests {
         let table = [
             ("{}", "completion"),
             (r#"{"callback":false}"#, "completion"),
-            (r#"{"callback":true,"often":1}"#, "completion"),
+            (r#"{"callback":true,"often":1}"#, "completion.often"),
+            (r#"{"callback":"yes"}"#, "completion.callback"),
+            (r#"{"callback":{"token":"x"}}"#, "completion.callback.url"),
+            (r#"{"callback":{"url":"x","failed":{"/s":["bad"]}}}"#, "completion.callback.done"),
+            (r#"{"callback":true,"timeout_s":"1"}"#, "completion.timeout_s"),
+            (r#"{"poll":{"path":"/jobs"}}"#, "completion.poll.done"),
+            (r#"{"poll":{"path":"/jobs","done":{"/status":"succeeded"}}}"#, "completion.poll.done"),
+            (r#"{"poll":{"path":"/../jobs/{/id}","done":{"/s":[1]}}}"#, "completion.poll.path"),
+            (
+                r#"{"poll":{"path":"/j","done":{"/s":[1]},"every_s":9},"timeout_s":9}"#,
+                "completion.poll.every_s",
+            ),
             (r#"{"callback":true,"timeout_s":0}"#, "completion.timeout_s"),
             (r#"{"callback":true,"timeout_s":99999999}"#, "completion.timeout_s"),
             (r#"{"callback":{"url":"not a header"}}"#, "completion.callback"),

@@ -4,7 +4,7 @@ use http::header::{HeaderName, HeaderValue};
 use tidegate_core::credential::{is_credential_name, is_credential_value};
 
 /// Most headers on one request.
-const HEADERS_MAX: usize = 64;
+const HEADERS_MAX: usize = 128;
 /// Longest name, in bytes.
 const NAME_LEN_MAX: usize = 256;
 /// Longest value, in bytes.
@@ -41,11 +41,20 @@ pub fn validate(headers: &[(String, String)]) -> Result<(), String> {
     refuse_credentials(headers, &[])
 }
 
+/// Validates the number of headers.
+///
+/// # Errors
+/// A message with the bound.
+pub fn validate_count(count: usize) -> Result<(), String> {
+    if count > HEADERS_MAX {
+        return Err(format!("There are {count} headers; the most is {HEADERS_MAX}."));
+    }
+    Ok(())
+}
+
 /// Validates headers, whether or not they carry credentials.
 pub(crate) fn validate_form(headers: &[(String, String)]) -> Result<(), String> {
-    if headers.len() > HEADERS_MAX {
-        return Err(format!("There are {} headers; the most is {HEADERS_MAX}.", headers.len()));
-    }
+    validate_count(headers.len())?;
     for (index, (name, value)) in headers.iter().enumerate() {
         if name.is_empty() || name.len() > NAME_LEN_MAX || HeaderName::from_bytes(name.as_bytes()).is_err() {
             return Err(format!("Header {} has a name that HTTP does not allow.", index + 1));
@@ -231,6 +240,6 @@ mod tests {
         assert!(check(&"x".repeat(NAME_LEN_MAX + 1), "v").is_err());
         assert!(check("x", &"v".repeat(VALUE_LEN_MAX + 1)).is_err());
         let many: Vec<_> = (0..=HEADERS_MAX).map(|n| (format!("x-{n}"), String::new())).collect();
-        assert!(validate(&many).unwrap_err().contains("the most is 64"));
+        assert!(validate(&many).unwrap_err().contains("the most is 128"));
     }
 }

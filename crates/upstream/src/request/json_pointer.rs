@@ -1,5 +1,5 @@
-//! Writes a text at a JSON pointer of an object. Everything else stays byte for byte as it came: no
-//! number is rounded and no key is moved.
+//! Reads and writes at a JSON pointer. Everything stays byte for byte as it came: no number is
+//! rounded and no key is moved.
 
 use std::fmt;
 
@@ -35,12 +35,27 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
+/// The value at a pointer, as it is written; `None` when there is none. Of equal names the last one
+/// counts.
+pub(crate) fn get<'a>(json: &'a str, pointer: &str) -> Option<&'a str> {
+    pointer.split('/').skip(1).map(unescape).try_fold(json, |json, part| {
+        let found = match serde_json::from_str(json) {
+            Ok(Members(members)) => members.into_iter().rfind(|(name, _)| *name == part)?.1,
+            Err(_) => *serde_json::from_str::<Vec<&RawValue>>(json).ok()?.get(part.parse::<usize>().ok()?)?,
+        };
+        Some(found.get())
+    })
+}
+
+fn unescape(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}
+
 /// Returns the JSON with a text at a pointer, whose parents are created where they are missing.
 ///
 /// # Errors
 /// When a parent is no object, or the pointer is too deep.
 pub(crate) fn set_text(json: &RawValue, pointer: &str, text: &str) -> Result<Box<RawValue>, String> {
-    let unescape = |part: &str| part.replace("~1", "/").replace("~0", "~");
     let path: Vec<String> = pointer.split('/').skip(1).map(unescape).collect();
     if path.len() > DEPTH_MAX {
         return Err(format!("The pointer {pointer:?} is more than {DEPTH_MAX} levels deep."));
@@ -79,6 +94,24 @@ fn to_json(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_is_read_as_it_is_written() {
+        let json = r#"{"a":{"b/c":[1,{"d":1.10}]},"n":1,"n":2,"s":"\ud800","e":1e400}"#;
+        for (pointer, wanted) in [
+            ("/a/b~1c/1/d", Some("1.10")),
+            ("/n", Some("2")),
+            ("/e", Some("1e400")),
+            ("/s", Some(r#""\ud800""#)),
+            ("", Some(json)),
+            ("/a/b~1c/2", None),
+            ("/a/b~1c/x", None),
+            ("/n/x", None),
+            ("/x", None),
+        ] {
+            assert_eq!(get(json, pointer), wanted, "{pointer}");
+        }
+    }
 
     #[test]
     fn only_the_place_itself_changes() {

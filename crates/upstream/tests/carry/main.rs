@@ -54,6 +54,7 @@ fn message(verdict: &Verdict) -> &str {
         Verdict::Throttled { fault, .. }
         | Verdict::Retry { fault, .. }
         | Verdict::Rejected(fault)
+        | Verdict::PollFailed { fault, .. }
         | Verdict::Unknown(fault) => &fault.message,
         Verdict::Done | Verdict::Accepted { .. } | Verdict::Returned | Verdict::Canceled { .. } => "",
     }

@@ -36,6 +36,9 @@ fn hyd_21_versions_go_before_times() {
     assert_eq!(both(5, 1).compare(&both(4, 9)), Some(Ordering::Greater));
     assert_eq!(both(5, 1).compare(&as_of(9)), Some(Ordering::Less));
     assert_eq!(version(5).compare(&as_of(9)), None);
+    // A newer version does not have the time of an older one.
+    let newer = place_update(Some(&present(Full, both(5, 9))), &Full, version(6));
+    assert_eq!(newer, CopyUpdate::Replace(present(Full, version(6))));
 }
 
 /// HYD-21: an older update changes nothing.

@@ -172,6 +172,73 @@ fn a_poll_that_finds_out_nothing_is_repeated_later() {
     world.done(&claim);
 }
 
+/// A poll that fails is never repeated before the next one would have been due.
+#[test]
+fn a_poll_that_fails_is_not_repeated_sooner() {
+    let mut world = ModelHarness::new();
+    let claim = world.await_one(draft("g"), accepted(Some(5), 3_600));
+    for _ in 0..6 {
+        let due = world.model.next_change(true).unwrap();
+        assert!(due.since(world.now) >= Duration::from_secs(5), "{due:?}");
+        world.now = due;
+        let poll = world.take(9).pop().unwrap();
+        world.settle(&poll, Verdict::PollFailed { every: Duration::from_secs(5), fault: transient() });
+    }
+    assert_eq!(world.state(&claim), State::Running);
+}
+
+/// A job is polled at once when its upstream says that something happened: once, and only if it is
+/// polled at all.
+#[test]
+fn a_job_is_polled_at_once_when_asked_for() {
+    let mut world = ModelHarness::new();
+    let silent = world.await_one(draft("silent"), accepted(None, 3_600));
+    let claim = world.await_one(draft("g"), accepted(Some(500), 3_600));
+    let mut poll_now =
+        |claim: &Claim| world.model.poll_now(world.now, claim.seq, claim.fence, &mut world.facts);
+    assert!(!poll_now(&silent));
+    assert!(poll_now(&claim) && poll_now(&claim));
+    let polls = world.take(9);
+    assert_eq!(polls.iter().map(|poll| (poll.fence, poll.poll)).collect::<Vec<_>>(), [(claim.fence, true)]);
+    assert!(!world.model.poll_now(world.now, claim.seq, claim.fence, &mut world.facts), "it is being polled");
+    world.settle(&polls[0], accepted(Some(500), 3_600));
+    assert_eq!(world.take(9), []);
+    world.done(&claim);
+    assert!(!world.model.poll_now(world.now, claim.seq, claim.fence, &mut world.facts), "it has ended");
+}
+
+/// A report that comes after its time resolves an unknown outcome, of the last attempt only; the
+/// first end still wins.
+#[test]
+fn a_late_report_resolves_an_unknown_outcome() {
+    let mut world = ModelHarness::new();
+    let failed = || Verdict::Rejected(Fault::new(FaultClass::Validation, "the job failed"));
+    for (group, verdict, wanted) in [
+        ("a", Verdict::Done, Some(EndState::Succeeded)),
+        ("b", failed(), Some(EndState::Failed)),
+        ("c", retry(), None),
+    ] {
+        let draft = Draft { on_unknown: OnUnknown::Ask, ..draft(group) };
+        let claim = world.await_one(draft, accepted(None, 8));
+        let late = |world: &mut ModelHarness, attempt, verdict| {
+            world.model.resolve_late(world.now, claim.seq, attempt, verdict, &mut world.facts)
+        };
+        assert!(late(&mut world, 0, Verdict::Done).is_err(), "it is not unknown yet");
+        world.wait_ms(8_000);
+        world.take(9);
+        assert_eq!(world.state(&claim), State::Unknown);
+        assert!(late(&mut world, 2, Verdict::Done).is_err(), "another attempt");
+        let ended = late(&mut world, 1, verdict.clone()).unwrap();
+        assert_eq!(ended.as_ref().map(|ended| ended.state), wanted);
+        if let (Some(ended), Verdict::Rejected(fault)) = (ended, verdict) {
+            assert_eq!(ended.fault, Some(fault));
+        }
+        assert!(late(&mut world, 1, Verdict::Done).is_err(), "the first end wins");
+        world.model.check().unwrap();
+    }
+    assert_eq!(world.take(9).iter().map(|claim| claim.attempt).collect::<Vec<_>>(), [2], "sent again");
+}
+
 /// A worker that dies while it polls loses nothing: the claim awaits its completion as before.
 #[test]
 fn a_lost_poll_keeps_the_claim() {

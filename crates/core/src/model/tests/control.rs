@@ -38,8 +38,9 @@ fn ops_9_pause_and_resume() {
     world.model.pause(world.now, &group, &by, &reason, &mut world.facts);
     world.done(&running);
     assert!(world.take(9).is_empty());
+    world.model.pause(world.now, &group, &named("local"), &named(""), &mut world.facts);
     let why = world.model.why(Seq(2), world.now).unwrap();
-    assert!(matches!(why.cause, Cause::Paused { by, .. } if &*by == "anna"));
+    assert!(matches!(why.cause, Cause::Paused { by, .. } if &*by == "anna"), "a repeat without a reason");
     world.model.resume(world.now, &group, &mut world.facts).unwrap();
     assert_eq!(world.model.resume(world.now, &group, &mut world.facts), Err(ControlRefusal::NotStopped));
     assert_eq!(world.take_seqs(9), [2]);

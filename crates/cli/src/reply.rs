@@ -1,0 +1,90 @@
+//! A response of the server: as JSON to look at, and as the text that was sent. What an upstream
+//! answered is in it as it came, with numbers that no type holds and text that is not Unicode.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct ServerReply {
+    /// The response, as far as it can be represented.
+    pub value: Value,
+    /// The response as it was sent.
+    pub text: String,
+}
+
+#[derive(Deserialize)]
+struct OperationText<'a> {
+    #[serde(borrow)]
+    result: Option<ResultText<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ResultText<'a> {
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+}
+
+impl ServerReply {
+    pub(crate) fn parse(body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body).into_owned();
+        Self { value: read(&text).unwrap_or_default(), text }
+    }
+
+    /// The body of an operation's result: a string as its text, anything else as it is written.
+    pub(crate) fn result_body(&self) -> String {
+        let operation = serde_json::from_str::<OperationText<'_>>(&self.text).ok();
+        let body = operation.and_then(|operation| operation.result?.body).map(RawValue::get);
+        let body = body.filter(|body| *body != "null").unwrap_or_default();
+        serde_json::from_str::<String>(body).unwrap_or_else(|_| body.to_owned())
+    }
+}
+
+/// Reads JSON; a part that cannot be represented becomes its text. `None` for anything else.
+fn read(json: &str) -> Option<Value> {
+    if let Ok(value) = serde_json::from_str(json) {
+        return Some(value);
+    }
+    let part = |raw: &RawValue| read(raw.get());
+    if let Ok(members) = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(json) {
+        return members.into_iter().map(|(name, raw)| Some((name, part(raw)?))).collect();
+    }
+    if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) {
+        return items.into_iter().map(part).collect();
+    }
+    serde_json::from_str::<&RawValue>(json).ok().map(|raw| raw.get().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(body: &str) -> ServerReply {
+        ServerReply::parse(format!(r#"{{"id":"op_1","result":{{"status":200,"body":{body}}}}}"#).as_bytes())
+    }
+
+    #[test]
+    fn a_body_is_shown_as_it_came() {
+        let table = [
+            (r#"{"n":12345678901234567890123,"f":1.10}"#, r#"{"n":12345678901234567890123,"f":1.10}"#),
+            (r#"{"a":1,"a":2}"#, r#"{"a":1,"a":2}"#),
+            (r#"{"u":"\ud800"}"#, r#"{"u":"\ud800"}"#),
+            (r#"{"e":[1e400]}"#, r#"{"e":[1e400]}"#),
+            (r#""a \"text\"""#, "a \"text\""),
+            ("null", ""),
+        ];
+        for (body, shown) in table {
+            let reply = reply(body);
+            assert_eq!((reply.value["id"].as_str(), &*reply.result_body()), (Some("op_1"), shown), "{body}");
+            assert!(reply.text.contains(body), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_nothing() {
+        for text in ["", "<html>", "{", r#"{"a":tru}"#] {
+            assert!(ServerReply::parse(text.as_bytes()).value.is_null(), "{text}");
+        }
+    }
+}

@@ -328,8 +328,8 @@ impl Bucket {
             }
             Budget::Window(window) => {
                 let is_first = window.observe(remaining, hint.capacity, hint.reset_at, now);
-                // An upstream's figure only falls within a window. With nothing in flight the lowest
-                // one has counted every call, and ours may have counted some of them twice.
+                // An upstream's figure only falls within a window. With nothing in flight the
+                // lowest one has counted every call, and ours may have counted some of them twice.
                 let earlier = if is_first { None } else { self.reported };
                 self.reported = hint.remaining.map(|left| earlier.map_or(left, |known| known.min(left)));
                 if let Some(left) = self.reported.filter(|_| self.in_flight == 0 && self.frozen_until <= now)
@@ -361,7 +361,8 @@ impl Bucket {
     }
 
     /// Closes the bucket until `until`, as the upstream asked. A later time is never shortened.
-    /// Afterwards `cost` can be taken once, and the rest refills from there; of a window, all of it.
+    /// Afterwards `cost` can be taken once, and the rest refills from there; of a window, all of
+    /// it.
     pub fn freeze(&mut self, until: Time, cost: u64, now: Time) {
         self.throttles = self.throttles.saturating_add(1);
         self.frozen_until = self.frozen_until.max(until);

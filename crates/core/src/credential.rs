@@ -119,8 +119,8 @@ fn is_credential_word(word: &str) -> bool {
         || word.ends_with(CREDENTIAL_SUFFIX)
 }
 
-/// Whether a value is a credential under any name: it starts with a scheme or as an issuer's secrets
-/// do, or it is a JSON Web Token.
+/// Whether a value is a credential under any name: it starts with a scheme or as an issuer's
+/// secrets do, or it is a JSON Web Token.
 #[must_use]
 pub fn is_credential_value(value: &[u8]) -> bool {
     let value = value.trim_ascii();

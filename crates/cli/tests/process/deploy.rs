@@ -143,8 +143,8 @@ async fn ops_19_a_wrong_template_is_told_with_its_place() {
     assert_eq!(sim.stats().all.calls, 0);
 }
 
-/// OPS-19: `apply` shows the plan and applies it only after a yes; a plan in a file is applied as it
-/// was looked at, or not at all; the exit code of `plan` says whether there is anything to do.
+/// OPS-19: `apply` shows the plan and applies it only after a yes; a plan in a file is applied as
+/// it was looked at, or not at all; the exit code of `plan` says whether there is anything to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_apply_asks() {
     let (sim, dir, small) =

@@ -124,8 +124,8 @@ impl Preflight<'_> {
     }
 }
 
-/// Returns the permissions that a step gives to a role, or names in overwrites: no one can give what
-/// they do not have.
+/// Returns the permissions that a step gives to a role, or names in overwrites: no one can give
+/// what they do not have.
 fn granted(step: &PlanStep) -> Permissions {
     let Some(CallBody::Fields(UnresolvedJson::Object(fields))) = step.call.as_ref().map(|call| &call.body)
     else {

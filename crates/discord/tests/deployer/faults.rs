@@ -40,8 +40,8 @@ async fn lim_12_a_global_429_is_waited_out() {
     assert_eq!((stats.all.throttled, stats.all.duplicates, stats.all.writes), (1, 0, 14), "{stats:?}");
 }
 
-/// OPS-10, OPS-19: missing permissions stop the deployment before the first write, and the error names
-/// all of them; once they are granted, the next run applies everything.
+/// OPS-10, OPS-19: missing permissions stop the deployment before the first write, and the error
+/// names all of them; once they are granted, the next run applies everything.
 #[tokio::test]
 async fn ops_10_a_missing_permission_is_told() {
     let sim = wide().await;

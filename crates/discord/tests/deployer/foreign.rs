@@ -1,5 +1,5 @@
-//! A server that differs from Discord, without a network and on the clock of the test: its rules are
-//! the simulator's, with its quirks.
+//! A server that differs from Discord, without a network and on the clock of the test: its rules
+//! are the simulator's, with its quirks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

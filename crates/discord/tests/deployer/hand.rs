@@ -154,8 +154,8 @@ async fn ops_20_an_edited_message_is_put_right() {
     assert_eq!(sim.stats().all.objects["messages"], 2);
 }
 
-/// OPS-20: a run notices by itself that a message was deleted or edited by hand, unless it is told to
-/// believe the journal.
+/// OPS-20: a run notices by itself that a message was deleted or edited by hand, unless it is told
+/// to believe the journal.
 #[tokio::test]
 async fn ops_20_apply_notices_a_deleted_message() {
     let (sim, address, node) = deployed().await;

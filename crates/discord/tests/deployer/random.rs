@@ -1,5 +1,5 @@
-//! Random servers, random faults, random kills: every run ends, says the truth, leaves no duplicate,
-//! and writes nothing more once the guild is as asked.
+//! Random servers, random faults, random kills: every run ends, says the truth, leaves no
+//! duplicate, and writes nothing more once the guild is as asked.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::world::SMALL;
 
 /// Longer than any wait of a test: two windows of 48 hours.
 const LONG: Duration = Duration::from_secs(4 * 86_400);
-/// Writes to one object in one run: two that stick, or five that may have happened, and two that fail.
+/// Writes to one object in one run: two that stick, or five that may have happened, and two that
+/// fail.
 const WRITES_MAX: u64 = 9;
 /// Objects and orders of the template.
 const TARGETS: u64 = 16;
@@ -61,7 +62,8 @@ fn changed(rng: &mut TestRng) -> String {
     changes.iter().fold(SMALL.to_owned(), change)
 }
 
-/// Applies a template, killed now and then on the way; returns how it ended, and after how many runs.
+/// Applies a template, killed now and then on the way; returns how it ended, and after how many
+/// runs.
 async fn apply_killed(
     server: &std::sync::Arc<ForeignServer>,
     store: &std::sync::Arc<dyn tidegate_store::Store>,

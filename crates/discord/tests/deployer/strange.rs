@@ -24,8 +24,8 @@ fn failures(error: &Error) -> &[StepFailure] {
     failures
 }
 
-/// LIM-12, OPS-21: a 429 is believed: one that asks for three seconds where 48 hours are assumed ends
-/// after three seconds.
+/// LIM-12, OPS-21: a 429 is believed: one that asks for three seconds where 48 hours are assumed
+/// ends after three seconds.
 #[tokio::test(start_paused = true)]
 async fn lim_12_an_assumed_window_ends_when_the_server_says() {
     let mut options = DiscordSimOptions::default();
@@ -39,8 +39,8 @@ async fn lim_12_an_assumed_window_ends_when_the_server_says() {
     assert_eq!(server.world().stats().throttled_by_scope["hidden"], 1);
 }
 
-/// LIM-12, OPS-21: a 429 that asks for longer than the bucket's reset closes the whole bucket: it is
-/// not tried again sooner.
+/// LIM-12, OPS-21: a 429 that asks for longer than the bucket's reset closes the whole bucket: it
+/// is not tried again sooner.
 #[tokio::test(start_paused = true)]
 async fn lim_12_a_wait_longer_than_the_reset_closes_the_bucket() {
     // Its headers promise more calls than it allows, so that there is a 429.
@@ -121,8 +121,8 @@ async fn ops_19_what_does_not_stick_is_named_and_the_run_ends() {
     assert!(plan.writes().all(|step| step.drift.is_none()), "no one edited it by hand: {plan}");
 }
 
-/// OPS-10, OPS-19: a 500 with a reason is shown with its reason and its route; it uses up no renames,
-/// and what does not depend on it is applied.
+/// OPS-10, OPS-19: a 500 with a reason is shown with its reason and its route; it uses up no
+/// renames, and what does not depend on it is applied.
 #[tokio::test(start_paused = true)]
 async fn ops_10_a_failing_edit_is_told_with_its_reason() {
     let server = ForeignServer::with(DiscordQuirks::default());
@@ -143,8 +143,8 @@ async fn ops_10_a_failing_edit_is_told_with_its_reason() {
     assert!(roles.contains("〔visitor〕"), "the new role does not depend on it");
 }
 
-/// OPS-19: a create that the server refuses fails alone: what depends on it is named as not tried, and
-/// the rest is applied.
+/// OPS-19: a create that the server refuses fails alone: what depends on it is named as not tried,
+/// and the rest is applied.
 #[tokio::test(start_paused = true)]
 async fn ops_19_a_refused_type_fails_alone() {
     let server = ForeignServer::with(quirks(&["refused_types=[5,4]"]));

@@ -35,8 +35,8 @@ fn ops_19_only_prune_removes() {
     assert!(again.is_empty() && again.leftovers.is_empty(), "{again}");
 }
 
-/// OPS-19: where there is no room for the new objects otherwise, the old ones are removed first; and
-/// what they leave is counted.
+/// OPS-19: where there is no room for the new objects otherwise, the old ones are removed first;
+/// and what they leave is counted.
 #[test]
 fn ops_19_prune_makes_room() {
     let (mut world, mut template) = deployed();

@@ -16,8 +16,8 @@ fn bot(names: &[&str]) -> BotStanding {
     }
 }
 
-/// OPS-10, OPS-19: every missing permission is found at once, with what needs it; an administrator and
-/// an owner lack none.
+/// OPS-10, OPS-19: every missing permission is found at once, with what needs it; an administrator
+/// and an owner lack none.
 #[test]
 fn ops_19_all_missing_permissions_are_found() {
     let (mut world, template) = deployed();

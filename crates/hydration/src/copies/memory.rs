@@ -1,5 +1,5 @@
-//! Copies in memory, at most a set number and a set size. When there is no room, those that were not
-//! read since the last look go first.
+//! Copies in memory, at most a set number and a set size. When there is no room, those that were
+//! not read since the last look go first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

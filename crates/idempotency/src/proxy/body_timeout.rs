@@ -1,5 +1,5 @@
-//! Idle timeouts: bodies that must make progress, at a minimum rate if there is one, and a tracker of
-//! a request body's activity while it is sent. A body that is not being read is not idle.
+//! Idle timeouts: bodies that must make progress, at a minimum rate if there is one, and a tracker
+//! of a request body's activity while it is sent. A body that is not being read is not idle.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,8 +28,8 @@ pub fn with_body_timeout(body: LayerBody, limit: Duration) -> LayerBody {
     TimeoutBody { body, limit, window: None, waiting: None }.boxed_unsync()
 }
 
-/// Wraps a body so that it also fails when less than so many bytes a second arrive while it is being
-/// read; 0 is no minimum.
+/// Wraps a body so that it also fails when less than so many bytes a second arrive while it is
+/// being read; 0 is no minimum.
 #[must_use]
 pub fn with_body_rate(body: LayerBody, limit: Duration, rate_min: usize) -> LayerBody {
     if http_body::Body::is_end_stream(&body) {
@@ -238,8 +238,8 @@ mod tests {
         body.collect().await.map(|whole| whole.to_bytes().len()).map_err(|_| started.elapsed())
     }
 
-    /// A client that sends a byte now and then is given up after one window; one that keeps the rate
-    /// may take as long as it needs, and so may one without a minimum.
+    /// A client that sends a byte now and then is given up after one window; one that keeps the
+    /// rate may take as long as it needs, and so may one without a minimum.
     #[tokio::test(start_paused = true)]
     async fn a_body_must_keep_its_rate() {
         let seven = Duration::from_secs(7);

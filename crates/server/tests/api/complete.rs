@@ -178,8 +178,8 @@ async fn a_service_calls_back_with_its_token() {
     .await;
 }
 
-/// Whoever made a token up is refused before a byte of the body is read, whether or not the operation
-/// exists: neither memory nor a connection is spent on it.
+/// Whoever made a token up is refused before a byte of the body is read, whether or not the
+/// operation exists: neither memory nor a connection is spent on it.
 #[tokio::test]
 async fn a_made_up_token_is_refused_before_the_body() {
     within(async {

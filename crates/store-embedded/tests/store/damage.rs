@@ -323,8 +323,8 @@ async fn ops_8_a_wiped_checksum_vouches_for_nothing() {
     }
 }
 
-/// OPS-8: a directory of format 6, in which rows of an even older version have a 0 for a checksum, is
-/// read, and from then on a 0 is damage.
+/// OPS-8: a directory of format 6, in which rows of an even older version have a 0 for a checksum,
+/// is read, and from then on a 0 is damage.
 #[tokio::test]
 async fn ops_8_rows_without_a_checksum_are_marked_once() {
     let place = TestDir::new();

@@ -163,7 +163,7 @@ fn ops_22_an_archive_has_a_schema_of_its_own_and_tells_no_password() {
         );
         execute(&mut analyst(&server).await, "UPDATE meta SET value = 7 WHERE name = 'archive'").await;
         let error = archive.migrate().await.expect_err("it is newer");
-        assert!(error.to_string().ends_with("has format 7; this program reads format 2"), "{error}");
+        assert!(error.to_string().ends_with("has format 7; this program reads format 3"), "{error}");
         drop(behind(&server).await);
         let guarded = PostgresArchive::at(&server.guarded_url("correct-horse")).expect("a URL");
         let error = guarded.migrate().await.expect_err("there is no such role");

@@ -29,9 +29,9 @@ fn start(dir: &std::path::Path) -> RunningServer {
 
 /// Which of the two owns the place of the guild's operations.
 async fn owner(nodes: &[RunningServer; 2], calls: &[Caller; 2]) -> usize {
-    let mut planned = small();
-    planned["dry_run"] = json!(true);
-    calls[0].post("/v1/deployments", &[], &planned).await;
+    let request = json!({ "method": "GET", "path": format!("/guilds/{GUILD}") });
+    let look = json!({ "upstream": "discord", "group": format!("guild:{GUILD}"), "request": request });
+    calls[0].post("/v1/operations?wait_ms=5000", &[], &look).await;
     let read = calls[0].get(&format!("/v1/operations?group=guild:{GUILD}&limit=1")).await;
     let read: Value = serde_json::from_str(&read).unwrap();
     let partition = json!(partition_of(read["operations"][0]["id"].as_str().unwrap()));

@@ -138,8 +138,8 @@ fn ops_9_an_operator_changes_an_opened_limit() {
     assert_eq!(world.replayed().limit("renames", world.now).unwrap().shape, assumed);
 }
 
-/// LIM-12: a refused call closes every limit of which it says that nothing is left, not only the one
-/// that it names.
+/// LIM-12: a refused call closes every limit of which it says that nothing is left, not only the
+/// one that it names.
 #[test]
 fn lim_12_a_refusal_closes_all_that_it_names() {
     let mut world = ModelHarness::new();

@@ -29,18 +29,25 @@ from ._types import (
     Submission,
     Why,
 )
+from ._work import AwaitedJob, Awaiting, Job, JobError
+from ._worker import AsyncWorker, Worker
 
 __all__ = [
     "Accepted",
     "ApiError",
     "AsyncClient",
     "AsyncLease",
+    "AsyncWorker",
+    "AwaitedJob",
+    "Awaiting",
     "BucketCost",
     "Client",
     "Event",
     "Fault",
     "Figures",
     "HttpRequest",
+    "Job",
+    "JobError",
     "Lease",
     "LeaseLostError",
     "NoResponseError",
@@ -58,4 +65,5 @@ __all__ = [
     "TidegateError",
     "WaitTimeoutError",
     "Why",
+    "Worker",
 ]

@@ -23,6 +23,8 @@ pub const PAYLOAD_LEN_MAX: usize = 1024 * 1024;
 pub const RESULT_LEN_MAX: usize = 8 * 1024 * 1024;
 /// Most operations in one batch of acceptances.
 pub const BATCH_ACCEPT_MAX: usize = 1_000;
+/// Most operations that one take of a remote worker gets, and most claims in one of its reports.
+pub const WORK_BATCH_MAX: usize = 1_000;
 /// Longest call shape that a cost is recorded under, in bytes; longer ones are truncated.
 pub const SHAPE_LEN_MAX: usize = 255;
 /// Most call costs that one append keeps.

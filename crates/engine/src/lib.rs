@@ -57,6 +57,7 @@ mod rng;
 mod spent;
 mod submission;
 mod view;
+mod work;
 
 pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
@@ -68,6 +69,9 @@ pub use events::{Change, Event, OperationLabels, Subscription};
 pub use options::Options;
 pub use submission::{Receipt, Submission};
 pub use view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
+pub use work::{
+    ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, RemoteJob, WorkReceipt, WorkReport, WorkRequest,
+};
 
 #[doc(inline)]
 pub use tidegate_backend as store;
@@ -76,7 +80,8 @@ pub use tidegate_core::id::{Partition, Seq};
 pub use tidegate_core::model::{Cause, Counts, GroupView, LimitView, Resolution};
 pub use tidegate_core::operation::FailureRule;
 pub use tidegate_core::{
-    Charge, Fault, FaultClass, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State, Time, Verdict,
+    Charge, Fault, FaultClass, Fence, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State, Time,
+    Verdict,
 };
 #[doc(inline)]
 pub use tidegate_upstream as upstream;

@@ -23,9 +23,11 @@ mod standalone;
 mod state;
 mod telemetry;
 mod wire;
+mod work;
 
 pub use api::keys_router;
 pub use config::Config;
+pub use executors::built_in_executors;
 pub use proxy::ProxyServer;
 pub use server::Server;
 pub use standalone::StandaloneEngine;

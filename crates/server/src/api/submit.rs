@@ -1,8 +1,8 @@
 //! Submits one operation, or a batch of which exactly the valid ones are accepted.
 
 use axum::extract::State;
-use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::http::StatusCode;
+use axum::http::header::{HeaderMap, HeaderName, LOCATION};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate::{Error, Receipt, Result};
@@ -41,6 +41,7 @@ pub(super) async fn submit_one(
         .map_err(|error| content::explain_format(error, &headers))
         .inspect_err(telemetry::record_refused)?;
     drop(body);
+    app.server.remote_kinds.check_shape(&submission).inspect_err(telemetry::record_refused)?;
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
     let receipt = app.engine.submit(submission).await.map_err(|error| request::explain(error, &payload));
     let receipt = receipt.inspect_err(telemetry::record_refused)?;
@@ -99,6 +100,8 @@ pub(super) async fn submit_batch(
     let mut good = Vec::with_capacity(read.len());
     let mut payloads = Vec::with_capacity(read.len());
     for item in read {
+        let item =
+            item.and_then(|submission| app.server.remote_kinds.check_shape(&submission).map(|()| submission));
         places.push(item.map(|submission| {
             payloads.push(submission.payload.clone());
             good.push(submission);

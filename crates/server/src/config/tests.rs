@@ -52,6 +52,29 @@ fn what_the_defaults_show_can_be_used() {
     assert_eq!(config.tokens[1].scopes, [TokenScope::Read, TokenScope::Write, TokenScope::Operate]);
 }
 
+/// A kind of remote workers has limits like an upstream, and a name of its own.
+#[test]
+fn a_kind_is_read_or_refused() {
+    let kind = "[[kind]]\nname = \"resize\"\nworker = \"remote\"\n";
+    let limit = "[[kind.limit]]\nname = \"slots\"\nat_once = 2\n";
+    let config = parse(&format!("{kind}{limit}")).unwrap();
+    let read = &config.remote_kinds[0];
+    assert_eq!((read.name.as_str(), read.repeatable, read.limits.len()), ("resize", true, 1));
+    let upstream = "[[upstream]]\nname = \"resize\"\nbase_url = \"http://localhost\"\n";
+    for (text, said) in [
+        (kind.replace("remote", "local"), "It must be \\\"remote\\\"."),
+        (kind.replace("resize", "a b"), "A name is 1 to 64 letters"),
+        ("[[kind]]\nname = \"resize\"\n".to_owned(), "The key worker is missing."),
+        (format!("{kind}{kind}"), "There is another one called"),
+        (format!("{upstream}{kind}"), "There is an upstream called"),
+        (format!("{}repeatable = true\n", kind.replace("resize", "http")), "This kind is built in"),
+        (format!("{kind}retries = 3\n"), "There is no such key"),
+    ] {
+        let problems = format!("{:?}", parse(&text).unwrap_err());
+        assert!(problems.contains(said), "{text}: {problems}");
+    }
+}
+
 #[test]
 fn the_environment_goes_before_the_file_and_flags_before_both() {
     let text = "[server]\nlisten = \"127.0.0.1:1\"\nworkers = 3\n[store]\nurl = \"file:a\"";
@@ -91,7 +114,7 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; known keys: cluster, hydration, idempotency, on_failure, pacing, server, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: cluster, hydration, idempotency, kind, on_failure, pacing, server, store, token, upstream.
     ");
 }
 

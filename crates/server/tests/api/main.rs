@@ -29,3 +29,4 @@ mod shared;
 mod stop;
 mod submit;
 mod support;
+mod work;

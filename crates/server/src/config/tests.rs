@@ -1,5 +1,6 @@
 //! Valid configurations, and the problems that are reported for invalid ones.
 
+mod kinds;
 mod server_errors;
 
 use insta::assert_snapshot;
@@ -50,29 +51,6 @@ fn what_the_defaults_show_can_be_used() {
     assert_eq!(upstream.stored_headers, ["x-tenant-key"]);
     assert_eq!((upstream.limits.len(), config.tokens.len()), (2, 2));
     assert_eq!(config.tokens[1].scopes, [TokenScope::Read, TokenScope::Write, TokenScope::Operate]);
-}
-
-/// A kind of remote workers has limits like an upstream, and a name of its own.
-#[test]
-fn a_kind_is_read_or_refused() {
-    let kind = "[[kind]]\nname = \"resize\"\nworker = \"remote\"\n";
-    let limit = "[[kind.limit]]\nname = \"slots\"\nat_once = 2\n";
-    let config = parse(&format!("{kind}{limit}")).unwrap();
-    let read = &config.remote_kinds[0];
-    assert_eq!((read.name.as_str(), read.repeatable, read.limits.len()), ("resize", true, 1));
-    let upstream = "[[upstream]]\nname = \"resize\"\nbase_url = \"http://localhost\"\n";
-    for (text, said) in [
-        (kind.replace("remote", "local"), "It must be \\\"remote\\\"."),
-        (kind.replace("resize", "a b"), "A name is 1 to 64 letters"),
-        ("[[kind]]\nname = \"resize\"\n".to_owned(), "The key worker is missing."),
-        (format!("{kind}{kind}"), "There is another one called"),
-        (format!("{upstream}{kind}"), "There is an upstream called"),
-        (format!("{}repeatable = true\n", kind.replace("resize", "http")), "This kind is built in"),
-        (format!("{kind}retries = 3\n"), "There is no such key"),
-    ] {
-        let problems = format!("{:?}", parse(&text).unwrap_err());
-        assert!(problems.contains(said), "{text}: {problems}");
-    }
 }
 
 #[test]

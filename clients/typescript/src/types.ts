@@ -83,6 +83,8 @@ export interface Result<Body = unknown> {
 export interface Fault {
   class: "validation" | "forbidden" | "not_found" | "rate_limited" | "transient" | "conflict";
   message: string;
+  /** Whether this attempt or an earlier one may have taken effect. */
+  mayHaveHappened?: boolean;
 }
 
 /** An operation. */

@@ -75,8 +75,11 @@ async fn receive_callback(
     body: &[u8],
     mut error: Error,
 ) -> HandlerResult {
-    let result = serde_json::from_slice::<&RawValue>(body).map_or_else(|_| Bytes::new(), stored_result);
-    let Some(receipt) = app.engine.receive_callback(id, token, body, result).await? else {
+    let encode = |end: &Completion| {
+        let json = serde_json::from_slice::<&RawValue>(body);
+        json.map_or_else(|_| Bytes::new(), |json| completion_result(end, json))
+    };
+    let Some(receipt) = app.engine.receive_callback(id, token, body, encode).await? else {
         tracing::warn!(operation_id = %id, "a callback was refused: nothing says how to read its format");
         error.message.push_str(
             " For a service with a format of its own, submit the operation with completion.callback.done or completion.poll.",
@@ -102,14 +105,24 @@ fn parse(body: &[u8]) -> Result<(Completion, Bytes)> {
         ReportedOutcome::Failed => Completion::Failed(fault(FaultClass::Validation)),
         ReportedOutcome::Retry => Completion::Retry(fault(FaultClass::Transient)),
     };
-    Ok((completion, result.map_or_else(Bytes::new, stored_result)))
+    let result = result.map_or_else(Bytes::new, |result| completion_result(&completion, result));
+    Ok((completion, result))
+}
+
+/// The result of a job: of one that succeeded, as if it were the response of the service.
+fn completion_result(end: &Completion, result: &RawValue) -> Bytes {
+    encode_result(matches!(end, Completion::Succeeded).then_some(200), result)
 }
 
 /// The result as if it were the response of the service.
 pub(super) fn stored_result(result: &RawValue) -> Bytes {
+    encode_result(Some(200), result)
+}
+
+fn encode_result(status: Option<u16>, result: &RawValue) -> Bytes {
     let json = axum::http::HeaderValue::from_static("application/json");
     let headers = axum::http::HeaderMap::from_iter([(axum::http::header::CONTENT_TYPE, json)]);
-    result::encode(200, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
+    result::encode(status, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
 }
 
 fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {

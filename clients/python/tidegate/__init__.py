@@ -33,12 +33,17 @@ from ._types import (
     Submission,
     Why,
 )
+from ._work import AwaitedJob, Awaiting, Job, JobError
+from ._worker import AsyncWorker, Worker
 
 __all__ = [
     "Accepted",
     "ApiError",
     "AsyncClient",
     "AsyncLease",
+    "AsyncWorker",
+    "AwaitedJob",
+    "Awaiting",
     "BucketCost",
     "Callback",
     "Client",
@@ -48,6 +53,8 @@ __all__ = [
     "Fault",
     "Figures",
     "HttpRequest",
+    "Job",
+    "JobError",
     "Lease",
     "LeaseLostError",
     "NoResponseError",
@@ -66,4 +73,5 @@ __all__ = [
     "TidegateError",
     "WaitTimeoutError",
     "Why",
+    "Worker",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -16,6 +16,7 @@ from ._limits import AsyncLimits
 from ._operations import Filter, Resolution
 from ._transport import Transport, run_async
 from ._types import Accepted, Operation, Submission, Why
+from ._worker import AsyncHandler, AsyncWorker, OnError
 
 
 class AsyncClient:
@@ -94,6 +95,21 @@ class AsyncClient:
     async def resolve(self, id: str, outcome: Resolution) -> Operation:
         """Records what happened to an operation whose outcome is unknown."""
         return await run_async(self._http, operations.command(self._transport, id, "resolve", {"as": outcome}))
+
+    def worker(
+        self,
+        kinds: Mapping[str, AsyncHandler],
+        *,
+        concurrency: int = 16,
+        lease: float = 30.0,
+        on_error: OnError | None = None,
+    ) -> AsyncWorker:
+        """A worker for operations of remote kinds; `run` it. `kinds` has the handler of each kind.
+
+        `lease` is how long the server waits for a sign of this worker before others get its jobs, in
+        seconds. `on_error` learns of what went wrong beside the jobs.
+        """
+        return AsyncWorker(self._transport, self._http, kinds, concurrency, lease, on_error)
 
     def events(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -16,6 +16,7 @@ from ._limits import Limits
 from ._operations import Filter, Resolution
 from ._transport import Transport, run
 from ._types import Accepted, Operation, Submission, Why
+from ._worker import Handler, Worker, OnError
 
 
 class Client:
@@ -93,6 +94,21 @@ class Client:
     def resolve(self, id: str, outcome: Resolution) -> Operation:
         """Records what happened to an operation whose outcome is unknown."""
         return run(self._http, operations.command(self._transport, id, "resolve", {"as": outcome}))
+
+    def worker(
+        self,
+        kinds: Mapping[str, Handler],
+        *,
+        concurrency: int = 16,
+        lease: float = 30.0,
+        on_error: OnError | None = None,
+    ) -> Worker:
+        """A worker for operations of remote kinds; `run` it. `kinds` has the handler of each kind.
+
+        `lease` is how long the server waits for a sign of this worker before others get its jobs, in
+        seconds. `on_error` learns of what went wrong beside the jobs.
+        """
+        return Worker(self._transport, self._http, kinds, concurrency, lease, on_error)
 
     def events(
         self,

@@ -50,17 +50,20 @@ class Completion(TypedDict):
 
 
 class Submission(TypedDict):
-    """An operation to submit.
+    """An operation to submit: a call (`upstream`, `request`), or work for a remote worker.
+
+    Work has a `kind` that the server leaves to remote workers, and a `payload` of any JSON.
 
     `dedupe_key`: two submissions with one key are one operation. Take it from your own records
     where the process may die and submit again. Without one the client makes one for each call, so
     that its own retries are safe.
     """
 
-    upstream: str
     group: str
-    request: HttpRequest | Mapping[str, Any]
+    upstream: NotRequired[str]
+    request: NotRequired[HttpRequest | Mapping[str, Any]]
     kind: NotRequired[str]
+    payload: NotRequired[Any]
     dedupe_key: NotRequired[str]
     cost: NotRequired[Mapping[str, int]]
     max_attempts: NotRequired[int]

@@ -15,6 +15,7 @@ import { Limits } from "./limits.js";
 import { type Options, Transport } from "./transport.js";
 import type { Accepted, Operation, OperationFilter, State, Submission, Why } from "./types.js";
 import { fromWire, toWire } from "./wire.js";
+import { Worker, type WorkerOptions } from "./worker.js";
 
 /** How long to wait, and who may stop it. */
 export interface WaitOptions {
@@ -148,6 +149,11 @@ export class Tidegate {
   /** Records what happened to an operation whose outcome is unknown. */
   resolve(id: string, as: "succeeded" | "failed" | "repeat"): Promise<Operation> {
     return this.command(id, "resolve", { as });
+  }
+
+  /** A worker for operations of remote kinds: `await tidegate.worker({ kinds: { resize } }).run()`. */
+  worker(options: WorkerOptions): Worker {
+    return new Worker(this.transport, options);
   }
 
   /** Changes as they happen. It reconnects and resumes where it was; leave the loop to end it. */

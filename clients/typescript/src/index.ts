@@ -7,3 +7,4 @@ export { Lease, Leases, type LeaseOptions } from "./leases.js";
 export * from "./limits.js";
 export type { Options } from "./transport.js";
 export type * from "./types.js";
+export { awaiting, type Handler, type Job, JobError, Worker, type WorkerOptions } from "./worker.js";

@@ -65,6 +65,13 @@ export class Transport {
     }
   }
 
+  /** Sends the request one time. */
+  async once<T>(call: Call): Promise<T> {
+    const reply = await this.tryOnce(call);
+    if (reply.done) return reply.value as T;
+    throw reply.error;
+  }
+
   /** Opens a stream. It has no timeout and is not retried. */
   open(call: Call): Promise<Response> {
     return this.fetch(this.url(call), { ...this.init(call), signal: call.signal ?? null });

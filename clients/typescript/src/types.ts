@@ -13,16 +13,31 @@ export interface HttpRequest {
   body?: unknown;
 }
 
-/** An operation to submit. */
-export interface Submission {
+/** An operation to submit: a call to an upstream, or work for a remote worker. */
+export type Submission = CallSubmission | WorkSubmission;
+
+/** A call to an upstream. */
+export interface CallSubmission extends SubmissionOptions {
   /** The name of the upstream in the server's configuration. */
   upstream: string;
-  /** The group within which operations run in order. */
-  group: string;
   /** The request. Its shape depends on the kind. */
   request: HttpRequest | Record<string, unknown>;
   /** `http` by default. */
   kind?: string;
+}
+
+/** Work for a remote worker. */
+export interface WorkSubmission extends SubmissionOptions {
+  /** A kind that the server leaves to remote workers. */
+  kind: string;
+  /** Any JSON, for the worker. */
+  payload: unknown;
+}
+
+/** What all submissions have. */
+export interface SubmissionOptions {
+  /** The group within which operations run in order. */
+  group: string;
   /**
    * Two submissions with one key are one operation. Take it from your own records (`order-1001`)
    * where the process may die and submit again; without one the client makes one for each call, so
@@ -69,7 +84,8 @@ export interface Accepted {
 
 /** The stored part of the upstream's response. */
 export interface Result<Body = unknown> {
-  status: number;
+  /** `null` where a completion reported that a job failed. */
+  status: number | null;
   headers: Record<string, string>;
   /** JSON if its content type says so, otherwise text, and `{ base64 }` for what is not UTF-8. */
   body: Body;
@@ -101,6 +117,8 @@ export interface Operation<Body = unknown> {
   result: Result<Body> | null;
   fault: Fault | null;
   upstream?: string;
+  /** The id by which the upstream knows its job, if the operation did not succeed. */
+  jobId?: string;
   dedupeKey?: string;
   requestId?: string;
   deploymentId?: string;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::client::RemoteArgs;
 use crate::deploy;
 use crate::remote::{cluster, group, key, limit, op};
 pub(crate) use sim::{FaultArgs, HttpSimArgs, ShopifySimArgs, SimCommand};
@@ -47,6 +48,16 @@ stored. A second one stops at once.
 
 Example:
   tidegate proxy --upstream http://127.0.0.1:8080 --scope-header X-Tenant";
+
+const WORKING: &str = "\
+The server needs a [[kind]] with the name of a built-in kind, such as http, and worker = \"remote\";
+this command needs the same [[upstream]] sections, and their credentials. docs/workers.md describes
+the protocol, for workers of your own kinds.
+
+SIGTERM or ctrl-c stops gracefully: operations in progress may finish. A second one stops at once.
+
+Example:
+  tidegate worker --server http://127.0.0.1:7400 --concurrency 16 --kinds http";
 
 /// Sends calls to third-party APIs: accepted once, in order per group, within limits, settled once.
 #[derive(Parser, Debug)]
@@ -106,6 +117,9 @@ pub(crate) enum Command {
     /// first response.
     #[command(after_help = PROXYING)]
     Proxy(ProxyArgs),
+    /// Execute operations of built-in kinds for a server that leaves them to remote workers.
+    #[command(after_help = WORKING)]
+    Worker(WorkerArgs),
     /// Run a demo with simulated upstreams: no account, no key, no other server.
     Demo(DemoArgs),
     /// Run a simulated API to test against.
@@ -181,6 +195,28 @@ pub(crate) struct ProxyArgs {
     /// /v1/keys. Default: 127.0.0.1:7401.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::parse_address)]
     pub admin: Option<SocketAddr>,
+}
+
+/// The options of `worker`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// The maximum number of operations at once.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub concurrency: u32,
+    /// The kinds to execute, comma-separated. Default: all built-in kinds that the configuration
+    /// leaves to remote workers.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub kinds: Vec<String>,
+    /// The configuration file with the upstreams. Default: tidegate.toml in the current directory
+    /// if it exists.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How long the server waits for a sign of this worker before others get its operations, in
+    /// seconds.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub lease_s: u64,
 }
 
 /// The options of `demo`.

@@ -138,29 +138,53 @@ impl Client {
         wait: Duration,
         mark: &str,
     ) -> Result<ServerReply, CliError> {
+        let request = self.request(method, path, body.unwrap_or_default())?;
+        let patience = PATIENCE + wait;
+        let answer = tokio::time::timeout(patience, self.send(request, mark)).await;
+        answer.unwrap_or_else(|_| Err(self.silent_error(patience)))
+    }
+
+    fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, CliError> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        let request = request
+        request
             .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(body.unwrap_or_default()))
-            .map_err(|error| CliError::usage(format!("{}{path} is not a valid URL: {error}.", self.base)))?;
-        let patience = PATIENCE + wait;
-        tokio::time::timeout(patience, self.send(request, mark)).await.unwrap_or_else(|_| {
-            let message = format!("{} did not respond within {} s.", self.base, patience.as_secs());
-            Err(CliError::new(message))
-        })
+            .body(Full::new(body))
+            .map_err(|error| CliError::usage(format!("{}{path} is not a valid URL: {error}.", self.base)))
+    }
+
+    fn silent_error(&self, patience: Duration) -> CliError {
+        CliError::new(format!("{} did not respond within {} s.", self.base, patience.as_secs()))
+    }
+
+    /// Sends one request and returns the body of the response as it is.
+    pub(crate) async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        wait: Duration,
+    ) -> Result<Bytes, CliError> {
+        let request = self.request(method, path, body)?;
+        let (status, body) = tokio::time::timeout(PATIENCE + wait, self.receive(request))
+            .await
+            .unwrap_or_else(|_| Err(self.silent_error(PATIENCE + wait)))?;
+        match status.is_success() {
+            true => Ok(body),
+            false => {
+                let value = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+                Err(match value["error"]["code"].is_string() {
+                    true => server_error(&value, status.as_u16()).refused(status.is_client_error()),
+                    false => self.not_tidegate(status, &value),
+                })
+            }
+        }
     }
 
     async fn send(&self, request: Request<Full<Bytes>>, mark: &str) -> Result<ServerReply, CliError> {
-        let answer = self.http.request(request).await.map_err(|error| self.unreachable_error(&error))?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX)
-            .collect()
-            .await
-            .map_err(|error| CliError::new(format!("The response of {} was cut off: {error}.", self.base)))?
-            .to_bytes();
+        let (status, body) = self.receive(request).await?;
         let reply = ServerReply::parse(&body);
         let value = &reply.value;
         match status.is_success() {
@@ -168,6 +192,16 @@ impl Client {
             false if value["error"]["code"].is_string() => Err(server_error(value, status.as_u16())),
             _ => Err(self.not_tidegate(status, value)),
         }
+    }
+
+    async fn receive(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), CliError> {
+        let answer = self.http.request(request).await.map_err(|error| self.unreachable_error(&error))?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX)
+            .collect()
+            .await
+            .map_err(|error| CliError::new(format!("The response of {} was cut off: {error}.", self.base)))?;
+        Ok((status, body.to_bytes()))
     }
 
     /// The error when something other than Tidegate responds.

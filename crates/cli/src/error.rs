@@ -15,11 +15,21 @@ pub(crate) struct CliError {
     /// The error as the server reported it.
     pub reported: Option<Box<Value>>,
     pub exit: u8,
+    /// Whether a server refused the request, so that it will refuse it again.
+    pub is_refused: bool,
 }
 
 impl CliError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { code: None, message: message.into(), hints: Vec::new(), detail: None, reported: None, exit: 1 }
+        Self {
+            code: None,
+            message: message.into(),
+            hints: Vec::new(),
+            detail: None,
+            reported: None,
+            exit: 1,
+            is_refused: false,
+        }
     }
 
     /// An error of usage: exits with 2.
@@ -34,6 +44,11 @@ impl CliError {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) const fn refused(mut self, is_refused: bool) -> Self {
+        self.is_refused = is_refused;
         self
     }
 

@@ -16,6 +16,7 @@ mod reply;
 mod serve;
 mod signals;
 mod sim;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,10 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
         Command::Proxy(proxy) => {
             logs::start(&args.log, "info")?;
             proxy::run(proxy, output).await
+        }
+        Command::Worker(worker) => {
+            logs::start(&args.log, "info")?;
+            worker::run(worker, output).await
         }
         Command::Sim(sim) => sim::run(sim, output).await,
         Command::Deploy(deploy) => {

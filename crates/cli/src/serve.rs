@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::signals::Signals;
 
 /// The configuration file that is read by default, if it exists.
-const DEFAULT_FILE: &str = "tidegate.toml";
+pub(crate) const DEFAULT_FILE: &str = "tidegate.toml";
 
 pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;

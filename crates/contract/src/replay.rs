@@ -17,7 +17,7 @@ use tidegate_store::{Clock, Log, Store, codec};
 
 use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
-use command::Command;
+use command::{Command, REMOTE_KINDS};
 use command_generator::CommandGenerator;
 
 const PARTITION: Partition = 5;
@@ -69,7 +69,7 @@ impl<'a> Trial<'a> {
 
     /// Applies commands in batches up to a cut, then compares.
     async fn sequence(&mut self, commander: &mut CommandGenerator, wants_image: bool, what: &str) {
-        let mut model = Model::new();
+        let mut model = empty_model();
         self.start_anew(&model).await;
         let mut facts = Vec::new();
         for command in commander.limits() {
@@ -119,12 +119,17 @@ impl<'a> Trial<'a> {
     }
 
     async fn replayed<L: Log + ?Sized>(&self, log: &L) -> Model {
-        let mut fresh = Model::new();
+        let mut fresh = empty_model();
         let mut absorb = |facts: Vec<Fact>| facts.iter().for_each(|fact| fresh.absorb(fact));
         let last = log.load(PARTITION, &mut absorb).await.expect_value("replay the partition");
         assert_eq!(last, self.last, "number of the last append");
         fresh
     }
+}
+
+/// A model that leaves some kinds to remote workers.
+fn empty_model() -> Model {
+    Model::with_remote_kinds(REMOTE_KINDS.map(Arc::from))
 }
 
 /// Applies one command to the model and checks its invariants.
@@ -138,10 +143,7 @@ fn step(commander: &mut CommandGenerator, model: &mut Model, facts: &mut Vec<Fac
         let is_legal = from == active.state || from.may_become(active.state);
         assert!(is_legal, "{what}: {command:?} turns {:?} from {from} to {}", active.seq, active.state);
     }
-    let problem = model.check().err().or_else(|| {
-        let now = command.now.max(model.clock());
-        answer.is_partial_take(&command).then(|| model.check_no_stuck_groups(now).err()).flatten()
-    });
+    let problem = model.check().err().or_else(|| answer.check_take(&command, model).err());
     assert_eq!(problem, None, "{what}: after {command:?}");
     commander.learn(answer);
     command

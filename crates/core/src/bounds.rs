@@ -42,6 +42,8 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub const UPSTREAM_NAME_LEN_MAX: usize = 64;
 /// Most operations in one batch of acceptances.
 pub const BATCH_ACCEPT_MAX: usize = 1_000;
+/// Most operations that one take of a remote worker gets, and most claims in one of its reports.
+pub const WORK_BATCH_MAX: usize = 1_000;
 /// Longest call shape that a cost is recorded under, in bytes; longer ones are truncated.
 pub const SHAPE_LEN_MAX: usize = 255;
 /// Most call costs that one append keeps.

@@ -17,6 +17,7 @@ mod limit;
 mod limits;
 mod listing;
 mod placement;
+mod pool;
 mod seq_index;
 mod settle;
 mod snapshot;
@@ -35,6 +36,7 @@ pub use accept::{AcceptOutcome, DraftRefusal, RerunRefusal};
 pub use control::{CancelOutcome, ControlRefusal, Resolution};
 pub use limits::LimitRefusal;
 pub use listing::{ActivePage, ActiveQuery};
+pub use pool::WorkerSlots;
 pub use settle::{ClaimStatus, EndedOperation, SettleOutcome};
 pub use take::{Claim, OverdueClaim, TakeOutcome};
 pub use takeover::{ClaimedCall, TakeoverOutcome};
@@ -47,6 +49,7 @@ use arena::Arena;
 use entry::Entry;
 use group::{Group, GroupIx};
 use limit::{Limit, LimitIx};
+use pool::{LOCAL, PoolIx};
 use seq_index::SeqIndex;
 
 use crate::fact::Counters;
@@ -76,10 +79,14 @@ pub struct Model {
     /// The opened limit that was examined last.
     looked_at: LimitIx,
     kinds: Vec<Arc<str>>,
+    /// The pool of each kind.
+    pools: Vec<PoolIx>,
+    /// The kinds that are left to remote workers.
+    remote_kinds: Vec<Arc<str>>,
     keys: HashMap<u128, Key>,
     keys_by_age: VecDeque<(Time, u128)>,
     /// Groups that may run now, as far as their own start time is concerned.
-    ready: BTreeSet<(Turn, GroupIx)>,
+    ready: BTreeSet<(PoolIx, Turn, GroupIx)>,
     /// The number of ready groups whose claim awaits its completion and is due to be polled.
     ready_polls: usize,
     /// Groups whose head must not start, or be polled, yet.
@@ -91,8 +98,8 @@ pub struct Model {
     awaiting: BTreeMap<(Time, Fence), GroupIx>,
     /// Limits by the time they can serve their first waiting group.
     wakes: BTreeSet<(Time, LimitIx)>,
-    /// Limits that can serve their first waiting group now, by its turn.
-    due: BTreeSet<(Turn, LimitIx)>,
+    /// Limits that can serve the first waiting group of a pool now, by its turn.
+    due: BTreeSet<(PoolIx, Turn, LimitIx)>,
     /// Operations that are not running, by deadline.
     deadlines: BTreeSet<(Time, Seq)>,
     /// Groups that are paused or held.
@@ -136,6 +143,8 @@ impl Model {
             looked_at: LimitIx(0),
             by_limit: HashMap::new(),
             kinds: Vec::new(),
+            pools: Vec::new(),
+            remote_kinds: Vec::new(),
             keys: HashMap::new(),
             keys_by_age: VecDeque::new(),
             ready: BTreeSet::new(),
@@ -173,6 +182,7 @@ impl Model {
     fn intern_kind(&mut self, kind: &Arc<str>) -> u16 {
         let found = self.kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
             self.kinds.push(Arc::clone(kind));
+            self.pools.push(self.remote_pool(kind).unwrap_or(LOCAL));
             self.kinds.len() - 1
         });
         u16::try_from(found).unwrap_or(u16::MAX)

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::carry::{ReadyCall, Report};
-use crate::owner::ReadAheadOutcome;
+use crate::owner::{FetchedClaim, HandOut, ReadAheadOutcome};
 
 /// An event of a call.
 #[expect(clippy::large_enum_variant, reason = "nearly every event is a report")]
@@ -23,6 +23,8 @@ pub(crate) enum CallEvent {
     Reported(Report),
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<ReadyCall, Verdict>)>),
+    /// The payloads of claims for remote workers were read.
+    WorkFetched(Box<HandOut>, Vec<FetchedClaim>),
     /// Payloads were read ahead.
     ReadAhead(ReadAheadOutcome),
 }

@@ -7,6 +7,7 @@ mod complete;
 mod open;
 mod outbox;
 mod withdraw;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,6 +35,7 @@ use crate::owner::{AcceptDecision, Command, Drain, Owner, Reply};
 use crate::prepare::{PreparedSubmission, prepare};
 use crate::submission::{Receipt, Submission};
 use crate::view::OperationView;
+use crate::work::ReadyKinds;
 
 /// The executor for each kind.
 pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
@@ -50,6 +52,7 @@ pub struct Engine {
     stopped: watch::Receiver<Option<Error>>,
     ownership: watch::Receiver<Ownership>,
     give_up: CancellationToken,
+    ready_kinds: watch::Receiver<ReadyKinds>,
     pub(crate) archived: Option<ArchiveLink>,
 }
 

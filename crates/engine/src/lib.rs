@@ -57,6 +57,7 @@ mod rng;
 mod spent;
 mod submission;
 mod view;
+mod work;
 
 pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
@@ -69,6 +70,9 @@ pub use options::Options;
 pub use submission::{Receipt, RequestKey, Submission};
 pub use tidegate_core::ErrorCode;
 pub use view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
+pub use work::{
+    ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, RemoteJob, WorkReceipt, WorkReport, WorkRequest,
+};
 
 #[doc(inline)]
 pub use tidegate_backend as store;
@@ -77,7 +81,8 @@ pub use tidegate_core::id::{Partition, Seq};
 pub use tidegate_core::model::{Cause, Counts, GroupView, LimitView, Resolution};
 pub use tidegate_core::operation::FailureRule;
 pub use tidegate_core::{
-    Charge, Fault, FaultClass, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State, Time, Verdict,
+    Charge, Fault, FaultClass, Fence, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State, Time,
+    Verdict,
 };
 #[doc(inline)]
 pub use tidegate_upstream as upstream;

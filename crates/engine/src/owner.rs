@@ -7,6 +7,7 @@ mod apply;
 mod attempts;
 mod batch;
 mod finish;
+mod hand_out;
 mod lease_renewal;
 mod limit_reporter;
 mod read_ahead;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Model, Seq};
+use tidegate_core::{Model, Seq, Time};
 use tidegate_store::Store;
 use tidegate_store::log::{Lsn, Ownership};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -28,9 +29,11 @@ use tokio::time::Instant;
 pub(crate) use apply::{format_tokens, refusal_error};
 pub(crate) use batch::OpenBatch;
 pub(crate) use batch::Reply;
+pub(crate) use hand_out::{HandOut, Taker};
 pub(crate) use limit_reporter::LimitReporter;
 pub(crate) use read_ahead::{ReadAhead, ReadAheadOutcome};
 pub(crate) use recover::{ReplayedPartition, replay};
+pub(crate) use send::FetchedClaim;
 
 use crate::calls::Calls;
 use crate::carry::{Carrier, ReadyCall};
@@ -42,6 +45,7 @@ use crate::payloads::Payloads;
 use crate::prepare::PreparedSubmission;
 use crate::rng::JitterRng;
 use crate::submission::Receipt;
+use crate::work::ReadyKinds;
 
 /// The decision on one submission: a receipt, or a reference to an earlier operation.
 #[derive(Clone, Debug)]
@@ -92,6 +96,18 @@ pub(crate) struct Owner {
     pub(crate) calls: Calls,
     /// Durable claims whose calls are sent once the partition's lease is renewed.
     pub(crate) held_back: Vec<ReadyCall>,
+    /// Durable claims of remote workers that wait for the same.
+    pub(crate) held_back_work: Vec<HandOut>,
+    /// The number of callers whose claims are being read for them.
+    pub(crate) handing_out: usize,
+    /// When a remote worker asked for each kind, as far as this owner knows.
+    pub(crate) asked: FxHashMap<Arc<str>, Time>,
+    /// The kinds that are left to remote workers.
+    pub(crate) remote_kinds: Arc<[Arc<str>]>,
+    /// Those of them of which an operation may be claimed now.
+    pub(crate) ready_kinds: watch::Sender<ReadyKinds>,
+    /// When this process became the owner.
+    pub(crate) owner_since: Time,
     pub(crate) store: Arc<dyn Store>,
     /// The current right to append; a recovery starts a new one.
     pub(crate) ownership: watch::Sender<Ownership>,

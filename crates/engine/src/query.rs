@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::bounds::ARCHIVE_TIMEOUT;
-use tidegate_core::model::{ActiveOperation, ActiveQuery, Counts, GroupView, LimitView};
+use tidegate_core::model::{ActiveOperation, ActiveQuery, Cause, Counts, GroupView, LimitView};
 use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, Time, bounds};
 use tidegate_store::log::{StoredEntry, StoredQuery};
 use tidegate_store::{Clock, StoreErrorKind};
@@ -15,7 +15,7 @@ use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::owner::Owner;
 use crate::prepare::fingerprint;
-use crate::reason::wait_reason;
+use crate::reason::{WorkerDemand, wait_reason};
 use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
 
 /// The maximum number of operations shown with a group.
@@ -319,7 +319,14 @@ fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
         Some(owner.id_of(head, head_view.at))
     });
     let missing = owner.unconfigured_upstream(&why.cause).map(str::to_owned);
-    Some(wait_reason(why, behind, missing.as_deref(), now))
+    let demand = match &why.cause {
+        Cause::RemoteWorker { kind } => owner
+            .asked
+            .get(kind)
+            .map_or_else(|| WorkerDemand::NeverSince(owner.owner_since), |last| WorkerDemand::Last(*last)),
+        _ => WorkerDemand::NeverSince(owner.owner_since),
+    };
+    Some(wait_reason(why, behind, missing.as_deref(), demand, now))
 }
 
 fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {

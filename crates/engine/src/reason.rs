@@ -8,12 +8,22 @@ use tidegate_core::{Fault, OperationId, Time};
 use crate::owner::format_tokens;
 use crate::view::Reason;
 
+/// When a remote worker last asked for the kind of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkerDemand {
+    /// Then.
+    Last(Time),
+    /// Not since this owner began, which was then.
+    NeverSince(Time),
+}
+
 /// Builds the reason for `why`; `behind` is the id of the operation ahead of it, and `missing` the
 /// upstream that is waited for because it is not configured.
 pub(crate) fn wait_reason(
     mut why: WaitStatus,
     behind: Option<OperationId>,
     missing: Option<&str>,
+    demand: WorkerDemand,
     now: Time,
 ) -> Reason {
     let (waiting_for, name, sentence) = match missing {
@@ -22,7 +32,7 @@ pub(crate) fn wait_reason(
             (why.until, why.starts_at) = (None, None);
             ("person", Some(upstream.into()), missing_sentence(upstream))
         }
-        None => describe(&why, now),
+        None => describe(&why, demand, now),
     };
     let (waiting_for, until, because) = match (&why.behind, behind) {
         (Some((_, before)), Some(id)) => {
@@ -41,7 +51,11 @@ pub(crate) fn wait_reason(
     Reason { waiting_for, name, until, starts_at, behind, because, cause }
 }
 
-fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc<str>>, String) {
+fn describe(
+    why: &WaitStatus,
+    demand: WorkerDemand,
+    now: Time,
+) -> (&'static str, Option<std::sync::Arc<str>>, String) {
     let until = describe_until(why.until, now);
     match &why.cause {
         Cause::Running { .. } => ("running", None, "It is running.".into()),
@@ -55,6 +69,15 @@ fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc
             ("completion", None, sentence)
         }
         Cause::Worker => ("worker", None, "Waiting for a free worker.".into()),
+        Cause::RemoteWorker { kind } => {
+            let span = |since: Time| format_span(now.since(since).as_millis());
+            let when = match demand {
+                WorkerDemand::Last(last) => format!("for {}", span(last)),
+                WorkerDemand::NeverSince(began) => format!("since this node took over {} ago", span(began)),
+            };
+            let sentence = format!("Waiting for a worker: none has asked for kind {kind} {when}.");
+            ("worker", Some(kind.clone()), sentence)
+        }
         Cause::Time => {
             let sentence = match &why.fault {
                 Some(fault) => {

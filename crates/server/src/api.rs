@@ -20,6 +20,7 @@ mod proxy;
 pub(crate) mod route;
 pub(crate) mod routes;
 pub(crate) mod submit;
+mod work;
 
 use std::sync::Arc;
 

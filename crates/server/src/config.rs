@@ -10,6 +10,7 @@ mod failure;
 mod hydration;
 mod idempotency;
 mod key_policy;
+pub(crate) mod kind;
 mod pacing;
 mod policy_route;
 mod problem;
@@ -32,8 +33,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidegate_core::operation::FailureRule;
-use tidegate_upstream::Secret;
 use tidegate_upstream::http::UpstreamConfig;
+use tidegate_upstream::{RemoteKindConfig, Secret};
 use toml::de::DeTable;
 
 pub use dialect::{DiscordConfig, ShopifyConfig};
@@ -92,6 +93,8 @@ pub struct Config {
     pub shopify: BTreeMap<String, ShopifyConfig>,
     /// The additional settings of upstreams with the dialect `discord`, by name.
     pub discord: BTreeMap<String, DiscordConfig>,
+    /// The kinds that remote workers execute.
+    pub remote_kinds: Vec<RemoteKindConfig>,
     /// The tokens of callers; if empty, only this machine may call.
     pub tokens: Vec<ApiToken>,
     /// The settings of a node in a cluster.

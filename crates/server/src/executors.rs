@@ -7,19 +7,21 @@ use tidegate_discord::deploy::StepExecutor;
 use tidegate_discord::deploy::executor::KINDS;
 use tidegate_shopify::executor::{self, BulkUpstreams};
 use tidegate_upstream::http::{LimitDefinition, ResponseRelay, UpstreamConfig};
-use tidegate_upstream::{FieldRefusal, HttpUpstreams, Upstream};
+use tidegate_upstream::{FieldRefusal, HttpUpstreams, RemoteKind, Upstream};
 
-use crate::config::Config;
+use crate::config::{Config, kind};
 use crate::dialects::Dialects;
 use crate::error::{Error, ErrorCode, Result};
 
 /// The kind of operation that sends one request.
-const HTTP: &str = "http";
+pub(crate) const HTTP: &str = "http";
 
 /// The executors and limits that an engine is opened with.
 pub(crate) struct EngineInputs {
     pub executors: Executors,
     pub limits: Vec<LimitDefinition>,
+    /// The kinds that are left to remote workers.
+    pub remote_kinds: Vec<Arc<str>>,
 }
 
 pub(crate) fn from_config(
@@ -31,7 +33,7 @@ pub(crate) fn from_config(
         .map_err(bad_upstream)?
         .with_response_relay(handover)
         .with_callback_base(config.public_url.clone());
-    let limits = upstreams.limits();
+    let mut limits = upstreams.limits();
     let http: Arc<dyn Upstream> = Arc::new(upstreams);
     let mut executors = Executors::new();
     executors.insert(Arc::from(HTTP), Arc::clone(&http));
@@ -46,14 +48,41 @@ pub(crate) fn from_config(
     if !config.discord.is_empty() {
         executors.extend(StepExecutor::executors(http));
     }
-    Ok(EngineInputs { executors, limits })
+    for kind in &config.remote_kinds {
+        if kind::is_built_in(&kind.name) {
+            if !executors.contains_key(kind.name.as_str()) {
+                let message =
+                    format!("No upstream needs kind {:?}, which is left to remote workers.", kind.name);
+                return Err(Error::new(ErrorCode::BadConfig, message));
+            }
+            continue;
+        }
+        let remote = RemoteKind::new(kind);
+        limits.extend(remote.limits());
+        executors.insert(Arc::from(kind.name.as_str()), Arc::new(remote));
+    }
+    let remote_kinds = config.remote_kinds.iter().map(|kind| Arc::from(kind.name.as_str())).collect();
+    Ok(EngineInputs { executors, limits, remote_kinds })
+}
+
+/// The executors of the built-in kinds, for a worker in another process.
+///
+/// # Errors
+/// When an upstream cannot be used.
+pub fn built_in_executors(config: &Config) -> Result<Executors> {
+    let dialects = crate::dialects::from_config(config);
+    let mut executors = from_config(config, dialects, ResponseRelay::default())?.executors;
+    executors.retain(|kind, _| kind::is_built_in(kind));
+    Ok(executors)
 }
 
 /// The names of the supported kinds of operations.
-pub(crate) fn kinds(config: &Config) -> Vec<&'static str> {
+pub(crate) fn kinds(config: &Config) -> Vec<&str> {
     let bulk = (!config.shopify.is_empty()).then_some(executor::KIND);
     let steps = KINDS.into_iter().filter(|_| !config.discord.is_empty());
-    std::iter::once(HTTP).chain(bulk).chain(steps).collect()
+    let custom = config.remote_kinds.iter().map(|kind| kind.name.as_str());
+    let custom = custom.filter(|kind| !kind::is_built_in(kind));
+    std::iter::once(HTTP).chain(bulk).chain(steps).chain(custom).collect()
 }
 
 fn bad_upstream(refusal: FieldRefusal) -> Error {

@@ -24,10 +24,12 @@ mod standalone;
 mod state;
 mod telemetry;
 mod wire;
+mod work;
 
 pub use api::keys_router;
 pub use config::Config;
 pub use error::{Error, ErrorCode, Result};
+pub use executors::built_in_executors;
 pub use proxy::ProxyServer;
 pub use server::Server;
 pub use standalone::StandaloneEngine;

@@ -23,6 +23,7 @@ use crate::routing::{
     RoutingState,
 };
 use crate::state::{PartitionState, ServerState};
+use crate::work;
 
 /// How long the start waits for this node to join: longer than the handshakes of the other nodes
 /// take.
@@ -42,27 +43,14 @@ impl NodeRuntime {
         house: Arc<ServerState>,
         dialects: Dialects,
     ) -> Result<Self> {
-        let EngineInputs { executors, limits } =
-            executors::from_config(config, dialects, house.pacing.handover.clone())?;
+        let inputs = executors::from_config(config, dialects, house.pacing.handover.clone())?;
         let key = completion_key(&*house.store).await?;
         let key = house.completion_key.get_or_init(|| key).clone();
         let options = engine_options(config).with_completion_key(key);
         if !house.store.is_shared() {
-            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
-            let engine = Engine::builder(store)
-                .options(options)
-                .executors(executors)
-                .limits(limits)
-                .archive(archiving)
-                .open()
-                .await?;
-            let app = PartitionState::new(engine, house);
-            if !app.server.discord_upstreams.is_empty() {
-                let bots = app.server.discord_upstreams.clone();
-                app.deployments.resume_interrupted(move |wanted| bots.contains(&wanted.upstream));
-            }
-            return Ok(Self::SingleNode(Arc::new(app)));
+            return Self::start_single(house, options, inputs).await;
         }
+        let EngineInputs { executors, limits, remote_kinds } = inputs;
         let address = advertised_address(config, addr)?;
         let partitions = house.store.ensure_partitions(config.cluster.partitions).await?;
         if partitions != config.cluster.partitions {
@@ -78,6 +66,7 @@ impl NodeRuntime {
             server: Arc::clone(&house),
             options: options.with_node(node.clone()),
             executors,
+            remote_kinds,
             limits,
             spread: config.spread.clone(),
             partitions,
@@ -91,7 +80,10 @@ impl NodeRuntime {
             None => NodeSecret::from_store(Arc::clone(&house.store)).await?,
         };
         let courier = PeerClient::new(Arc::new(secret));
-        let hello = Arc::new(NodeHandshake::new(&node, &config.upstreams, &config.spread));
+        let hello = Arc::new(
+            NodeHandshake::new(&node, &config.upstreams, &config.spread)
+                .with_limited_kinds(&house.remote_kinds.limited),
+        );
         let settings =
             Settings { partitions, placement_hash: hello.placement_hash(), ..Settings::new(node, address) };
         let greeter = HandshakeClient::new(courier.clone(), Arc::clone(&hello));
@@ -102,14 +94,37 @@ impl NodeRuntime {
         };
         let cluster = Cluster::join(Arc::clone(&house.store), settings, Arc::new(landlord)).await?;
         let spread = config.spread.clone();
-        Ok(Self::Clustered(Arc::new(RoutingState {
+        let front = Arc::new(RoutingState {
             cluster,
             partitions: rooms,
             peers: courier,
             server: house,
             handshake: hello,
             spread,
-        })))
+        });
+        if !front.server.remote_kinds.is_empty() {
+            tokio::spawn(routing::work::pull_from_peers(Arc::clone(&front)));
+        }
+        Ok(Self::Clustered(front))
+    }
+
+    /// Starts the engine of a store that is this process's own.
+    async fn start_single(house: Arc<ServerState>, options: Options, inputs: EngineInputs) -> Result<Self> {
+        let engine = Engine::builder(Arc::clone(&house.store))
+            .options(options)
+            .executors(inputs.executors)
+            .remote_kinds(inputs.remote_kinds)
+            .limits(inputs.limits)
+            .archive(house.archiving.clone())
+            .open()
+            .await?;
+        work::attach(&house.work, &engine);
+        let app = PartitionState::new(engine, house);
+        if !app.server.discord_upstreams.is_empty() {
+            let bots = app.server.discord_upstreams.clone();
+            app.deployments.resume_interrupted(move |wanted| bots.contains(&wanted.upstream));
+        }
+        Ok(Self::SingleNode(Arc::new(app)))
     }
 
     /// Waits until this node has joined, or logs why it has not. Other nodes must be able to reach

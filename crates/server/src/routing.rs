@@ -20,6 +20,7 @@ mod relay;
 mod submit;
 #[cfg(test)]
 mod tests;
+pub(crate) mod work;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -178,6 +179,8 @@ async fn route_call(
             RoutingRule::Pause => fan_out::pause(&front, call).await,
             RoutingRule::Limits => fan_out::limits(&front, call).await,
             RoutingRule::Limit => relay::by_limit(&front, call).await,
+            RoutingRule::Extensions => work::route_claims(&front, call, "claims").await,
+            RoutingRule::Settlements => work::route_claims(&front, call, "settlements").await,
             RoutingRule::Proxy => proxy_call::route_proxy_call(&front, call).await,
         },
         Err(failure) => failure.into_response(),

@@ -28,6 +28,7 @@ use crate::node_runtime::NodeRuntime;
 use crate::pacing::PacedProxy;
 use crate::state::ServerState;
 use crate::telemetry;
+use crate::work::RemoteKinds;
 
 /// How long the shutdown may take after the drain time of calls in flight.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -83,6 +84,8 @@ impl Server {
             pacing: PacedProxy::new(config.pacing, &dialects),
             completion_key: OnceLock::new(),
             entities: EntityService::start(&config.hydration, Arc::clone(&clock)).await?,
+            remote_kinds: RemoteKinds::from_config(&config),
+            work: Arc::default(),
             discord_upstreams: config.discord.keys().cloned().collect(),
             description: api::openapi::describe(&config),
             store: Arc::clone(&store),

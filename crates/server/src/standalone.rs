@@ -52,6 +52,7 @@ impl StandaloneEngine {
             match Engine::builder(Arc::clone(&store))
                 .options(options)
                 .executors(made.executors)
+                .remote_kinds(made.remote_kinds)
                 .limits(made.limits)
                 .open()
                 .await

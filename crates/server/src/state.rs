@@ -16,6 +16,7 @@ use crate::edge::request_id::RequestIds;
 use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
+use crate::work::{RemoteKinds, WorkHub};
 
 /// The state that a process has once, however many partitions it serves.
 pub(crate) struct ServerState {
@@ -34,6 +35,10 @@ pub(crate) struct ServerState {
     pub completion_key: OnceLock<CompletionKey>,
     /// Entities of other modules.
     pub entities: EntityService,
+    /// The kinds that are left to remote workers.
+    pub remote_kinds: RemoteKinds,
+    /// Callers that wait for work.
+    pub work: Arc<WorkHub>,
     /// The upstreams with the Discord dialect.
     pub discord_upstreams: BTreeSet<String>,
     /// The OpenAPI description, as this server is configured.

@@ -56,6 +56,16 @@ fn describe() {
         "Outbox rows that were refused and moved aside, by code."
     );
     describe_gauge!("tidegate_outbox_waiting", "Rows waiting in the outbox, over all partitions.");
+    describe_counter!("tidegate_work_taken_total", "Operations that were handed to remote workers.");
+    describe_counter!(
+        "tidegate_work_settled_total",
+        "Claims that remote workers settled, by kind and by result."
+    );
+    describe_counter!(
+        "tidegate_work_stale_total",
+        "Reports of remote workers on claims that they no longer held."
+    );
+    describe_gauge!("tidegate_work_waiting", "Remote workers that wait for work at this node.");
     describe_gauge!("tidegate_operations", "Operations that have not ended, by state.");
     describe_gauge!("tidegate_groups", "Groups that are not empty.");
     describe_gauge!("tidegate_groups_stopped", "Groups that wait for an operator.");
@@ -183,6 +193,7 @@ pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
             if limit.opened { opened += 1 } else { report_limit(&limit) }
         }
     }
+    metrics::gauge!("tidegate_work_waiting").set(house.work.waiting_count() as f64);
     metrics::gauge!("tidegate_limits_opened").set(f64::from(opened));
     if all_read {
         let states = [

@@ -14,3 +14,4 @@ pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod submission;
 pub(crate) mod time;
+pub(crate) mod work;

@@ -38,7 +38,7 @@ use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
 pub use connect::{TlsConnector, tls_connector};
 pub use dialect::{Dialect, LimitDefinition, Meaning, ResponseInterpreter};
-pub use plain::PlainDialect;
+pub use plain::{ConfiguredLimits, PlainDialect};
 #[doc(hidden)]
 pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 

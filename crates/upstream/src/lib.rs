@@ -21,6 +21,7 @@
 
 pub mod http;
 pub mod port;
+mod remote_kind;
 pub mod request;
 pub mod retry_after;
 pub mod secret;
@@ -30,5 +31,6 @@ pub use port::{
     AcceptedJob, Call, CallCost, CallFuture, CallRequirements, CallbackMeaning, FieldRefusal, JobNote,
     Outcome, RequestLine, Upstream,
 };
+pub use remote_kind::{RemoteKind, RemoteKindConfig};
 pub use request::{Body, Envelope, HttpRequest, Method};
 pub use secret::Secret;

@@ -35,6 +35,7 @@ mod sdk;
 mod storm;
 mod streams;
 mod why;
+mod workers;
 
 /// One test at a time: they share two or more cores with the server they look at, and some of them
 /// look at its pace.

@@ -6,9 +6,12 @@ use std::time::Duration;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
     AcceptOutcome, CancelOutcome, ControlRefusal, EndedOperation, LimitRefusal, RerunRefusal, Resolution,
-    SettleOutcome, TakeOutcome,
+    SettleOutcome, TakeOutcome, WorkerSlots,
 };
 use tidegate_core::{Draft, EndState, Fact, Fence, Hint, Model, Seq, Time, Verdict};
+
+/// The kinds that the models leave to remote workers.
+pub(super) const REMOTE_KINDS: [&str; 2] = ["resize", "scan"];
 
 /// A command and its time.
 #[derive(Clone, Debug)]
@@ -22,10 +25,34 @@ pub(super) struct Command {
 pub(super) enum CommandKind {
     Accept(Draft),
     Reopen(Seq, Time, EndState, Draft),
-    Take { n: usize, lease: Duration, chance: u32 },
-    Settle { seq: Seq, fence: Fence, verdict: Verdict, hints: Vec<Hint>, chance: u32 },
-    Renew { seq: Seq, fence: Fence, until: Time },
-    Send { seq: Seq, fence: Fence },
+    Take {
+        n: usize,
+        lease: Duration,
+        chance: u32,
+    },
+    /// A take for own workers and for remote ones of some kinds.
+    TakeFor {
+        n: usize,
+        remote: Vec<(Vec<Arc<str>>, usize)>,
+        lease: Duration,
+        chance: u32,
+    },
+    Settle {
+        seq: Seq,
+        fence: Fence,
+        verdict: Verdict,
+        hints: Vec<Hint>,
+        chance: u32,
+    },
+    Renew {
+        seq: Seq,
+        fence: Fence,
+        until: Time,
+    },
+    Send {
+        seq: Seq,
+        fence: Fence,
+    },
     Cancel(Seq),
     Resolve(Seq, Resolution),
     Pause(Arc<str>),
@@ -65,6 +92,15 @@ impl Command {
             CommandKind::Take { n, lease, chance } => {
                 CommandOutcome::Take(model.take(now, *n, *lease, *chance, facts))
             }
+            CommandKind::TakeFor { n, remote, lease, chance } => {
+                let mut slots = vec![WorkerSlots::local(*n, *lease)];
+                slots.extend(remote.iter().map(|(kinds, free)| WorkerSlots {
+                    kinds: Some(kinds),
+                    free: *free,
+                    lease: *lease,
+                }));
+                CommandOutcome::Take(model.take_for(now, &slots, *chance, facts))
+            }
             CommandKind::Settle { seq, fence, verdict, hints, chance } => CommandOutcome::Settle(
                 model.settle(now, *seq, *fence, verdict.clone(), hints, *chance, facts),
             ),
@@ -95,11 +131,38 @@ impl Command {
 }
 
 impl CommandOutcome {
-    /// Whether it is a take that could have claimed more.
-    pub(super) fn is_partial_take(&self, command: &Command) -> bool {
-        match (self, &command.order) {
-            (Self::Take(take), CommandKind::Take { n, .. }) => take.claims.len() < *n,
-            _ => false,
+    /// Checks that a take which could have claimed more left nothing that it could have, and that
+    /// it gave no worker more than it asked for, or a kind that it does not execute.
+    pub(super) fn check_take(&self, command: &Command, model: &Model) -> Result<(), String> {
+        let Self::Take(take) = self else { return Ok(()) };
+        let now = command.now.max(model.clock());
+        let used = |slot: usize| take.slots.iter().filter(|used| **used == slot).count();
+        let (n, remote) = match &command.order {
+            CommandKind::Take { n, .. } => (*n, &[][..]),
+            CommandKind::TakeFor { n, remote, .. } => (*n, &remote[..]),
+            _ => return Ok(()),
+        };
+        if used(0) < n {
+            model.check_no_stuck_groups(now)?;
         }
+        for (claim, slot) in take.claims.iter().zip(&take.slots) {
+            let is_accepted = match slot.checked_sub(1) {
+                None => !REMOTE_KINDS.contains(&&*claim.kind),
+                Some(slot) => remote[slot].0.contains(&claim.kind),
+            };
+            if !is_accepted {
+                return Err(format!("slot {slot} got an operation of kind {}", claim.kind));
+            }
+        }
+        for (slot, (kinds, free)) in remote.iter().enumerate() {
+            match used(slot + 1) {
+                more if more > *free => return Err(format!("slot {slot} got {more} of {free}")),
+                used if used < *free => {
+                    kinds.iter().try_for_each(|kind| model.check_no_stuck_kind(kind, now))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidegate_core::model::{AcceptOutcome, CancelOutcome, EndedOperation, Resolution, SettleOutcome};
 use tidegate_core::{Draft, EndState, Fence, Model, Seq, Time};
 
-use super::command::{Command, CommandKind, CommandOutcome};
+use super::command::{Command, CommandKind, CommandOutcome, REMOTE_KINDS};
 use super::content::{LIMITS, draft, hint, shape, verdict};
 use crate::rng::TestRng;
 use crate::samples::some;
@@ -149,7 +149,22 @@ impl CommandGenerator {
 
     fn take(&mut self) -> CommandKind {
         let n = self.dice.within(1..6) as usize;
-        CommandKind::Take { n, lease: Duration::from_secs(self.dice.within(1..40)), chance: self.chance() }
+        let (lease, chance) = (Duration::from_secs(self.dice.within(1..40)), self.chance());
+        if self.dice.percent(50) {
+            return CommandKind::Take { n, lease, chance };
+        }
+        let remote = (0..self.dice.within(1..4)).map(|_| self.remote_slots()).collect();
+        let n = if self.dice.percent(30) { 0 } else { n };
+        CommandKind::TakeFor { n, remote, lease, chance }
+    }
+
+    /// The kinds and the free slots of a remote worker.
+    fn remote_slots(&mut self) -> (Vec<Arc<str>>, usize) {
+        let mut kinds = vec![Arc::from(*self.dice.pick(&REMOTE_KINDS))];
+        if self.dice.percent(30) {
+            kinds = REMOTE_KINDS.map(Arc::from).into();
+        }
+        (kinds, self.dice.within(0..4) as usize)
     }
 
     /// A claim that is or was in flight: reports come late and twice.

@@ -7,6 +7,7 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::{DedupeEntry, MICRO};
 use tidegate_core::{Charge, Draft, Fault, FaultClass, Hint, OnFailure, OnUnknown, Time, Verdict};
 
+use super::command::REMOTE_KINDS;
 use crate::rng::TestRng;
 use crate::samples::maybe;
 
@@ -52,7 +53,7 @@ pub(super) fn draft(dice: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
         on_unknown: *dice.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
         on_failure: *dice.pick(&[OnFailure::Skip, OnFailure::Hold]),
         dedupe: if dice.percent(30) { Some(dedupe(dice, now)) } else { None },
-        ..Draft::new(group, "kind")
+        ..Draft::new(group, *dice.pick(&["kind", "kind", REMOTE_KINDS[0], REMOTE_KINDS[1]]))
     }
 }
 

@@ -2,9 +2,11 @@
 //! for tests and simulations.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::group::GroupPlacement;
-use super::limit::{LimitWake, Meter};
+use super::limit::Meter;
+use super::pool::{LOCAL, PoolIx, first_of};
 use super::{Entry, Limit, Model};
 use crate::bounds::AWAIT_MAX;
 use crate::bucket::{Budget, Readiness};
@@ -23,18 +25,32 @@ impl Model {
         self.check_limits()
     }
 
-    /// Checks, after a take that was not cut short, that no group waits for what is already free.
+    /// Checks, after a take that was not cut short, that no group waits for what is already free,
+    /// of those that the owner's own workers execute.
     ///
     /// # Errors
     /// Describes the first group that does.
     pub fn check_no_stuck_groups(&self, now: Time) -> Result<(), String> {
         let now = self.now(now);
-        if let Some((_, ix)) = self.ready.first() {
+        self.check_no_stuck_pool(LOCAL, now)
+    }
+
+    /// The same for a remote kind.
+    ///
+    /// # Errors
+    /// Describes the first group that does.
+    pub fn check_no_stuck_kind(&self, kind: &Arc<str>, now: Time) -> Result<(), String> {
+        let now = self.now(now);
+        self.remote_pool(kind).map_or(Ok(()), |pool| self.check_no_stuck_pool(pool, now))
+    }
+
+    fn check_no_stuck_pool(&self, pool: PoolIx, now: Time) -> Result<(), String> {
+        if let Some((_, ix)) = first_of(&self.ready, pool, super::GroupIx(0)) {
             return Err(format!("{} is ready and was not taken", self.groups[ix.at()].name));
         }
         for (ix, limit) in &self.limits {
-            let Some((_, group)) = limit.waiting.first() else { continue };
-            let cost = self.cost_of(*group, super::LimitIx(ix as u32)).unwrap_or_default();
+            let Some((_, group)) = limit.first_waiter(pool) else { continue };
+            let cost = self.cost_of(group, super::LimitIx(ix as u32)).unwrap_or_default();
             if limit.ready(cost, now) == Readiness::Now {
                 return Err(format!(
                     "{} waits for {}, which is free",
@@ -81,10 +97,10 @@ impl Model {
             let group = &self.groups[ix.at()];
             let is_there = match group.placement {
                 GroupPlacement::Unqueued => group.head.is_none() || group.is_stopped(),
-                GroupPlacement::Ready => self.ready.contains(&(group.turn, *ix)),
+                GroupPlacement::Ready => self.ready.contains(&(group.pool, group.turn, *ix)),
                 GroupPlacement::Asleep(until) => self.asleep.contains(&(until, *ix)),
                 GroupPlacement::Waiting(limit) => {
-                    self.limits[limit.at()].waiting.contains(&(group.turn, *ix))
+                    self.limits[limit.at()].waiting.contains(&(group.pool, group.turn, *ix))
                 }
                 GroupPlacement::Running => {
                     let run = group.run.as_ref().ok_or_else(|| format!("{name} runs without a claim"))?;
@@ -93,6 +109,10 @@ impl Model {
                 }
             };
             let has_worker = group.run.as_ref().is_some_and(|run| run.has_worker());
+            let is_queued = matches!(group.placement, GroupPlacement::Ready | GroupPlacement::Waiting(_));
+            if is_queued && group.pool != self.pool_of(group) {
+                return Err(format!("{name} is queued for other workers than those that execute its head"));
+            }
             if !is_there || has_worker != (group.placement == GroupPlacement::Running) {
                 return Err(format!("{name} is not in its placement: {:?}", group.placement));
             }
@@ -226,12 +246,9 @@ impl Model {
             if limit.watched != self.expected_watch(ix) {
                 return Err(format!("{} does not watch the deadlines of those that wait", limit.name));
             }
-            let filed = match limit.armed {
-                LimitWake::No => true,
-                LimitWake::At(at) => self.wakes.contains(&(at, ix)),
-                LimitWake::Due(turn) => self.due.contains(&(turn, ix)),
-            };
-            if !filed {
+            let has_time = limit.armed.at.is_none_or(|at| self.wakes.contains(&(at, ix)));
+            let due = limit.armed.due.iter().all(|(pool, turn)| self.due.contains(&(*pool, *turn, ix)));
+            if !has_time || !due {
                 return Err(format!("{} is not in its wake-up structure", limit.name));
             }
         }

@@ -109,7 +109,7 @@ impl Model {
         let limit = &self.limits[ix.at()];
         let own = &self.groups[group.at()];
         let is_later = |turn: Turn, other: GroupIx| own.run.is_none() && (turn, other) > (own.turn, group);
-        let waiting = limit.waiting.iter().chain(&self.ready).map(|(turn, other)| (*turn, *other));
+        let waiting = limit.waiting.iter().chain(&self.ready).map(|(_, turn, other)| (*turn, *other));
         let waiting = waiting.map(|(turn, other)| (other, starts - usize::from(is_later(turn, other))));
         // A running group draws a new turn, behind those that wait.
         let running = self.running.values().map(|other| (*other, starts - 1));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::entry::EntryIx;
 use super::limit::LimitIx;
+use super::pool::{LOCAL, PoolIx};
 use crate::fact::{AwaitingImage, GroupHold};
 use crate::id::{Fence, Turn};
 use crate::time::Time;
@@ -71,6 +72,8 @@ pub(super) struct Group {
     pub head: Option<EntryIx>,
     pub tail: Option<EntryIx>,
     pub depth: u32,
+    /// The pool that executes its head, as of when it was queued.
+    pub pool: PoolIx,
     pub turn: Turn,
     pub not_before: Time,
     pub paused: Option<Box<Pause>>,
@@ -86,6 +89,7 @@ impl Group {
             head: None,
             tail: None,
             depth: 0,
+            pool: LOCAL,
             turn: Turn(0),
             not_before: Time::ZERO,
             paused: None,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::entry::Cost;
 use super::group::GroupIx;
+use super::pool::{PoolIx, first_of};
 use crate::bucket::{Bucket, Readiness};
 use crate::cap::Cap;
 use crate::fact::{LimitShape, LimitSource};
@@ -41,15 +42,14 @@ impl Meter {
     }
 }
 
-/// When a limit can serve the first group waiting for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LimitWake {
-    /// When a call completes, or never because no group is waiting.
-    No,
-    /// At this time: queued in `wakes`.
-    At(Time),
+/// When a limit can serve the first group of each pool that waits for it. Nothing of it: when a
+/// call completes, or never because no group is waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LimitWake {
+    /// At this time, the earliest of all pools: queued in `wakes`.
+    pub at: Option<Time>,
     /// Now: queued in `due`, under that group's turn.
-    Due(Turn),
+    pub due: Vec<(PoolIx, Turn)>,
 }
 
 #[derive(Debug)]
@@ -58,12 +58,12 @@ pub(super) struct Limit {
     pub meter: Meter,
     pub configured: Option<LimitShape>,
     pub source: LimitSource,
-    pub waiting: BTreeSet<(Turn, GroupIx)>,
+    pub waiting: BTreeSet<(PoolIx, Turn, GroupIx)>,
     /// The deadlines of groups that wait, for this limit or another one, and whose heads charge it.
     pub watched: BTreeSet<(Time, GroupIx)>,
     /// No head of a watched group charges more, in micro-tokens.
     pub watched_cost_max: u64,
-    /// When it can serve its first waiting group.
+    /// When it can serve the first waiting groups.
     pub armed: LimitWake,
     /// The number of active operations that charge it.
     pub users: u32,
@@ -83,7 +83,7 @@ impl Limit {
             waiting: BTreeSet::new(),
             watched: BTreeSet::new(),
             watched_cost_max: 0,
-            armed: LimitWake::No,
+            armed: LimitWake::default(),
             users: 0,
         }
     }
@@ -166,8 +166,21 @@ impl Limit {
         self.users == 0 && self.waiting.is_empty() && is_idle
     }
 
-    /// Whether a group with an earlier turn waits for it.
-    pub(super) fn has_earlier_waiter(&self, turn: Turn) -> bool {
-        self.waiting.first().is_some_and(|(first, _)| *first < turn)
+    /// Whether a group of the same pool with an earlier turn waits for it.
+    pub(super) fn has_earlier_waiter(&self, pool: PoolIx, turn: Turn) -> bool {
+        self.first_waiter(pool).is_some_and(|(first, _)| first < turn)
+    }
+
+    /// The first group of a pool that waits for it.
+    pub(super) fn first_waiter(&self, pool: PoolIx) -> Option<(Turn, GroupIx)> {
+        first_of(&self.waiting, pool, GroupIx(0))
+    }
+
+    /// The first waiting group of each pool.
+    pub(super) fn first_waiters(&self) -> impl Iterator<Item = (PoolIx, Turn, GroupIx)> + '_ {
+        std::iter::successors(self.waiting.first().copied(), |(pool, ..)| {
+            let next = (PoolIx(pool.0.checked_add(1)?), Turn(0), GroupIx(0));
+            self.waiting.range(next..).next().copied()
+        })
     }
 }

@@ -34,7 +34,7 @@ impl Model {
     /// Removes a group from the structure it is in.
     pub(super) fn dequeue_group(&mut self, ix: GroupIx) {
         let group = &mut self.groups[ix.at()];
-        let turn = group.turn;
+        let (pool, turn) = (group.pool, group.turn);
         if let Some((run, awaiting)) = group.run.as_ref().and_then(|run| Some((run, run.awaiting()?))) {
             self.awaiting.remove(&(awaiting.until, run.fence));
         }
@@ -42,7 +42,7 @@ impl Model {
             GroupPlacement::Unqueued => {}
             GroupPlacement::Ready => {
                 self.ready_polls -= usize::from(group.run.is_some());
-                self.ready.remove(&(turn, ix));
+                self.ready.remove(&(pool, turn, ix));
             }
             GroupPlacement::Asleep(until) => {
                 self.asleep.remove(&(until, ix));
@@ -53,7 +53,7 @@ impl Model {
                 }
             }
             GroupPlacement::Waiting(limit) => {
-                self.limits[limit.at()].waiting.remove(&(turn, ix));
+                self.limits[limit.at()].waiting.remove(&(pool, turn, ix));
                 self.unwatch_deadline(ix);
                 self.stale.push(limit);
             }
@@ -86,26 +86,28 @@ impl Model {
 
     /// Queues a group, which is in no structure, among those that may run now.
     pub(super) fn enqueue_ready(&mut self, ix: GroupIx) {
+        let pool = self.pool_of(&self.groups[ix.at()]);
         let group = &mut self.groups[ix.at()];
         debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
-        group.placement = GroupPlacement::Ready;
-        self.ready.insert((group.turn, ix));
+        (group.placement, group.pool) = (GroupPlacement::Ready, pool);
+        self.ready.insert((pool, group.turn, ix));
         self.ready_polls += usize::from(group.run.is_some());
         self.index_awaiting(ix);
     }
 
     /// Queues a group, which is in no structure, on a limit it must wait for.
     pub(super) fn enqueue_on_limit(&mut self, ix: GroupIx, limit: LimitIx) {
+        let pool = self.pool_of(&self.groups[ix.at()]);
         let group = &mut self.groups[ix.at()];
         debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
-        group.placement = GroupPlacement::Waiting(limit);
-        self.limits[limit.at()].waiting.insert((group.turn, ix));
+        (group.placement, group.pool) = (GroupPlacement::Waiting(limit), pool);
+        self.limits[limit.at()].waiting.insert((pool, group.turn, ix));
         self.watch_deadline(ix);
         self.stale.push(limit);
         self.index_awaiting(ix);
     }
 
-    /// Recomputes when each changed limit can serve its first waiting group, and examines those
+    /// Recomputes when each changed limit can serve its first waiting groups, and examines those
     /// again that it can no longer serve in time.
     pub(super) fn rearm(&mut self, now: Time) {
         while let Some(ix) = self.stale.pop() {
@@ -115,38 +117,33 @@ impl Model {
             }
             self.wake_too_late(ix, now);
             let limit = &self.limits[ix.at()];
-            let armed = match limit.waiting.first() {
-                None => LimitWake::No,
-                Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or_default(), now) {
+            let mut armed = LimitWake::default();
+            for (pool, turn, group) in limit.first_waiters() {
+                match limit.ready(self.cost_of(group, ix).unwrap_or_default(), now) {
                     // A cost that can never be granted is examined now, and the operation is ended.
-                    Readiness::Now | Readiness::Never => LimitWake::Due(*turn),
-                    Readiness::At(at) => LimitWake::At(at),
-                    Readiness::AfterAnswer => LimitWake::No,
-                },
-            };
+                    Readiness::Now | Readiness::Never => armed.due.push((pool, turn)),
+                    Readiness::At(at) => armed.at = Some(armed.at.map_or(at, |earlier| earlier.min(at))),
+                    Readiness::AfterAnswer => {}
+                }
+            }
             self.arm(ix, armed);
         }
     }
 
     fn arm(&mut self, ix: LimitIx, armed: LimitWake) {
-        match std::mem::replace(&mut self.limits[ix.at()].armed, armed) {
-            LimitWake::No => {}
-            LimitWake::At(at) => {
-                self.wakes.remove(&(at, ix));
-            }
-            LimitWake::Due(turn) => {
-                self.due.remove(&(turn, ix));
-            }
+        let before = &self.limits[ix.at()].armed;
+        if *before == armed {
+            return;
         }
-        match armed {
-            LimitWake::No => {}
-            LimitWake::At(at) => {
-                self.wakes.insert((at, ix));
-            }
-            LimitWake::Due(turn) => {
-                self.due.insert((turn, ix));
-            }
+        if let Some(at) = before.at {
+            self.wakes.remove(&(at, ix));
         }
+        for (pool, turn) in &before.due {
+            self.due.remove(&(*pool, *turn, ix));
+        }
+        self.wakes.extend(armed.at.map(|at| (at, ix)));
+        self.due.extend(armed.due.iter().map(|(pool, turn)| (*pool, *turn, ix)));
+        self.limits[ix.at()].armed = armed;
     }
 
     /// The cost that a group's head charges to a limit.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Model;
 use super::entry::Entry;
 use super::limit::Meter;
+use super::pool::LOCAL;
 use crate::backoff::{Backoff, throttled, throttled_without_hint};
 use crate::bounds;
 use crate::fact::{Fact, SettleEffect, SettledClaim};
@@ -44,6 +45,8 @@ pub struct ClaimStatus {
     pub awaiting_since: Option<Time>,
     /// The number of this attempt; the first is 1.
     pub attempt: u16,
+    /// Whether it is of a kind that is left to remote workers.
+    pub is_remote: bool,
 }
 
 /// The outcome of a settlement.
@@ -150,6 +153,7 @@ impl Model {
             cancel_requested: entry.cancel_requested,
             awaiting_since: self.awaiting_since(entry),
             attempt: entry.attempt.saturating_add(1),
+            is_remote: self.pools[usize::from(entry.kind)] != LOCAL,
         })
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Model;
 use super::group::{GroupIx, GroupPlacement};
 use super::limit::{LimitIx, Meter};
+use super::pool::{FreeSlots, LOCAL, PoolIx, WorkerSlots, first_of};
 use super::settle::EndedOperation;
 use crate::bucket::Readiness;
 use crate::fact::Fact;
@@ -53,6 +54,8 @@ pub struct Claim {
 pub struct TakeOutcome {
     /// Operations that run now.
     pub claims: Vec<Claim>,
+    /// For each claim, which of the slots that asked it takes.
+    pub slots: Vec<usize>,
     /// Operations that ended without running.
     pub ended: Vec<EndedOperation>,
     /// Claims whose completion did not come in time.
@@ -73,12 +76,24 @@ pub struct OverdueClaim {
 }
 
 impl Model {
-    /// Claims at most `n` operations that may run now, each for `lease`.
+    /// Claims at most `n` operations that may run now, each for `lease`, for the owner's own
+    /// workers.
     pub fn take(
         &mut self,
         now: Time,
         n: usize,
         lease: Duration,
+        chance: u32,
+        facts: &mut Vec<Fact>,
+    ) -> TakeOutcome {
+        self.take_for(now, &[WorkerSlots::local(n, lease)], chance, facts)
+    }
+
+    /// Claims operations that may run now for these free slots, first come first.
+    pub fn take_for(
+        &mut self,
+        now: Time,
+        slots: &[WorkerSlots<'_>],
         chance: u32,
         facts: &mut Vec<Fact>,
     ) -> TakeOutcome {
@@ -88,24 +103,27 @@ impl Model {
         self.expire_awaiting(now, chance, facts, &mut take);
         self.expire_deadlines(now, facts, &mut take.ended);
         self.wake(now);
-        while take.claims.len() < n
-            && let Some(ix) = self.next_in_turn()
-        {
-            self.try_run(ix, now, lease, facts, &mut take);
+        let mut free = FreeSlots::new(self, slots);
+        while let Some((ix, slot)) = self.next_in_turn(&free) {
+            self.try_run(ix, now, free.lease(slot), facts, &mut take);
+            if take.slots.len() < take.claims.len() {
+                free.fill(slot);
+                take.slots.push(slot);
+            }
             self.rearm(now);
         }
         take
     }
 
     /// The next time at which something changes without a command: a claim or a deadline expires,
-    /// an awaited completion is overdue, a sleeping group wakes, or, for those who `can_take`, a
-    /// limit can grant something.
+    /// an awaited completion is overdue, a sleeping group wakes, or a limit can grant something to
+    /// the owner's own workers, if they `can_take`, or to remote ones.
     #[must_use]
     pub fn next_change(&self, can_take: bool) -> Option<Time> {
         let running = self.first_expiry();
         let asleep = self.asleep.first().map(|(at, _)| *at);
-        let wakes = self.wakes.first().filter(|_| can_take).map(|(at, _)| *at);
-        let due = self.due.first().filter(|_| can_take).map(|_| self.counters.clock);
+        let wakes = self.wakes.first().filter(|_| can_take || self.has_remote_kinds()).map(|(at, _)| *at);
+        let due = first_of(&self.due, LOCAL, LimitIx(0)).filter(|_| can_take).map(|_| self.counters.clock);
         let deadlines = self.deadlines.first().map(|(at, _)| *at);
         let awaiting = self.awaiting.first_key_value().map(|((until, _), _)| *until);
         [running, awaiting, asleep, wakes, due, deadlines].into_iter().flatten().min()
@@ -191,20 +209,25 @@ impl Model {
     }
 
     /// Returns the group whose turn is first among the ready ones and those that a limit can serve
-    /// now. Wakes only as many groups as can be claimed.
-    fn next_in_turn(&mut self) -> Option<GroupIx> {
-        let ready = self.ready.first().copied();
-        let due = self.due.first().copied();
-        match (ready, due) {
-            (Some((turn, ix)), Some((earlier, _))) if turn < earlier => Some(ix),
-            (_, Some((_, limit))) => {
-                let (_, ix) = self.limits[limit.at()].waiting.first().copied()?;
+    /// now, and the slot for it. Wakes only as many groups as can be claimed.
+    fn next_in_turn(&mut self, free: &FreeSlots<'_>) -> Option<(GroupIx, usize)> {
+        let first = |(pool, slot): (PoolIx, usize)| {
+            let ready = first_of(&self.ready, pool, GroupIx(0)).map(|(turn, ix)| (turn, Err(ix)));
+            let due = first_of(&self.due, pool, LimitIx(0)).map(|(turn, limit)| (turn, Ok(limit)));
+            let (turn, next) = [due, ready].into_iter().flatten().min_by_key(|(turn, _)| *turn)?;
+            Some((turn, pool, slot, next))
+        };
+        let (_, pool, slot, next) = free.pools().filter_map(first).min_by_key(|(turn, ..)| *turn)?;
+        let ix = match next {
+            Err(ready) => ready,
+            Ok(limit) => {
+                let (_, ix) = self.limits[limit.at()].first_waiter(pool)?;
                 self.dequeue_group(ix);
                 self.enqueue_ready(ix);
-                Some(ix)
+                ix
             }
-            (ready, None) => ready.map(|(_, ix)| ix),
-        }
+        };
+        Some((ix, slot))
     }
 
     /// Runs the head of a ready group, or queues the group on what it must wait for.
@@ -219,7 +242,7 @@ impl Model {
         debug_assert_eq!(self.groups[ix.at()].placement, GroupPlacement::Ready);
         let group = &self.groups[ix.at()];
         let Some(head) = self.head_of(group) else { return };
-        let (seq, turn, is_poll) = (head.seq, group.turn, group.run.is_some());
+        let (seq, turn, pool, is_poll) = (head.seq, group.turn, group.pool, group.run.is_some());
         let mut last = (Readiness::Now, None);
         let mut too_late = None;
         for (limit, cost) in head.charges.iter() {
@@ -232,7 +255,7 @@ impl Model {
             if !is_poll && when.is_past(head.deadline) {
                 too_late = too_late.max(Some((when, *limit)));
             }
-            if when == Readiness::Now && meter.has_earlier_waiter(turn) {
+            if when == Readiness::Now && meter.has_earlier_waiter(pool, turn) {
                 when = Readiness::AfterAnswer;
             }
             if when > last.0 {

@@ -21,6 +21,8 @@ pub enum ClaimedCall {
     Elsewhere,
     /// The process that sent it is gone.
     Orphaned,
+    /// A remote worker has it, and could not reach an owner for a while.
+    RemoteWorker,
 }
 
 /// What becomes of a claim.
@@ -36,8 +38,8 @@ pub enum TakeoverOutcome {
 }
 
 impl Model {
-    /// Takes over a claim, which is renewed until `until` if this process works on it. `None` when
-    /// there is no such claim.
+    /// Takes over a claim, which is renewed until `until` if this process works on it, and holds
+    /// until then at least if a remote worker does. `None` when there is no such claim.
     pub fn take_over(
         &mut self,
         now: Time,
@@ -54,6 +56,12 @@ impl Model {
             }
             ClaimedCall::Unsent => {
                 self.renew(seq, fence, until, facts);
+            }
+            ClaimedCall::RemoteWorker => {
+                if self.lease_end(seq).is_some_and(|end| end < until) {
+                    self.renew(seq, fence, until, facts);
+                }
+                self.mark_sent(now, seq, fence, facts);
             }
             // A poll changes nothing, so no one has to wait for one that is lost.
             ClaimedCall::Elsewhere | ClaimedCall::Orphaned if awaiting_since.is_some() => {
@@ -73,5 +81,11 @@ impl Model {
             }
         }
         Some(TakeoverOutcome::Kept { cancel_requested })
+    }
+
+    /// When the lease of a claim's worker expires.
+    fn lease_end(&self, seq: Seq) -> Option<Time> {
+        let run = self.groups[self.entry_of(seq)?.group.at()].run.as_ref()?;
+        Some(run.until)
     }
 }

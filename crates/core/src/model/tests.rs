@@ -9,6 +9,7 @@ mod groups;
 mod limits;
 mod listing;
 mod opened;
+mod remote;
 mod retries;
 mod takeover;
 mod upcoming;
@@ -88,12 +89,19 @@ impl ModelHarness {
 
     /// The model that a new owner would build from the log so far.
     fn replayed(&self) -> Model {
-        let mut model = Model::new();
+        let mut model = self.empty_model();
         for fact in &self.facts {
             model.absorb(fact);
         }
         model.check().unwrap();
         model
+    }
+}
+
+impl ModelHarness {
+    /// An empty model with the same remote kinds.
+    fn empty_model(&self) -> Model {
+        Model::with_remote_kinds(self.model.remote_kinds.iter().cloned())
     }
 }
 
@@ -105,7 +113,7 @@ impl Drop for ModelHarness {
         }
         let live: Vec<Fact> = self.model.snapshot().collect();
         assert_eq!(self.replayed().snapshot().collect::<Vec<_>>(), live);
-        let mut restored = Model::new();
+        let mut restored = self.empty_model();
         for fact in &live {
             restored.absorb(fact);
         }

@@ -6,19 +6,22 @@ use std::collections::VecDeque;
 use super::Model;
 use super::entry::EntryIx;
 use super::limit::LimitIx;
+use super::pool::LOCAL;
 use crate::id::Seq;
 
 impl Model {
     /// Returns the operations that are likely to be taken next, soonest first, at most `most` of
     /// them: the heads of ready groups and of groups that wait for a limit which a call in flight
     /// may free, then the operations behind the calls in flight, then those behind all of these.
-    /// The cost is bounded by the number returned and the number in flight.
+    /// Those of remote kinds are left out unless their workers ask for them, `with_remote`. The
+    /// cost is bounded by the number returned and the number in flight.
     #[must_use]
-    pub fn upcoming(&self, most: usize) -> Vec<Seq> {
+    pub fn upcoming(&self, most: usize, with_remote: bool) -> Vec<Seq> {
         let heads = |groups: &[super::GroupIx]| {
             groups.iter().filter_map(|ix| self.groups[ix.at()].head).collect::<Vec<EntryIx>>()
         };
-        let ready: Vec<_> = self.ready.iter().take(most).map(|(_, ix)| *ix).collect();
+        let ready = self.ready.iter().take_while(|(pool, ..)| with_remote || *pool == LOCAL);
+        let ready: Vec<_> = ready.take(most).map(|(.., ix)| *ix).collect();
         let mut next = VecDeque::from(heads(&ready));
         let running: Vec<_> = self.running.values().copied().collect();
         let running = heads(&running);
@@ -28,7 +31,7 @@ impl Model {
                 limits.push(*limit);
                 let room = most - next.len();
                 let waiting = self.limits[limit.at()].waiting.iter().take(room);
-                next.extend(waiting.filter_map(|(_, ix)| self.groups[ix.at()].head));
+                next.extend(waiting.filter_map(|(.., ix)| self.groups[ix.at()].head));
             }
         }
         next.extend(running.iter().filter_map(|ix| self.next_startable(*ix)));

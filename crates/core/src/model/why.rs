@@ -7,10 +7,11 @@ use super::Model;
 use super::entry::Cost;
 use super::group::GroupPlacement;
 use super::limit::Meter;
+use super::pool::LOCAL;
 use crate::bounds;
 use crate::fact::{AwaitingImage, GroupHold, LimitShape, LimitSource};
 use crate::fault::Fault;
-use crate::id::Seq;
+use crate::id::{Seq, Turn};
 use crate::time::Time;
 
 /// What an operation waits for.
@@ -32,6 +33,11 @@ pub enum Cause {
     },
     /// A worker with a free slot.
     Worker,
+    /// A remote worker for its kind.
+    RemoteWorker {
+        /// The kind.
+        kind: Arc<str>,
+    },
     /// A point in time: a requested delay, or the next attempt.
     Time,
     /// A bucket.
@@ -132,14 +138,18 @@ impl Model {
                 (Cause::Running { until }, Some(until))
             }
             GroupPlacement::Asleep(until) => (Cause::Time, Some(until)),
+            GroupPlacement::Ready if group.pool != LOCAL => {
+                let kind = Arc::clone(&self.kinds[usize::from(self.head_of(group)?.kind)]);
+                (Cause::RemoteWorker { kind }, None)
+            }
             GroupPlacement::Ready | GroupPlacement::Unqueued => (Cause::Worker, None),
             GroupPlacement::Waiting(limit_ix) => {
                 let limit = &self.limits[limit_ix.at()];
                 let cost = self.cost_of(ix, limit_ix).unwrap_or_default();
                 let first: Vec<Cost> = limit
                     .waiting
-                    .range(..(group.turn, ix))
-                    .map(|(_, group)| self.cost_of(*group, limit_ix).unwrap_or_default())
+                    .range((group.pool, Turn(0), super::GroupIx(0))..(group.pool, group.turn, ix))
+                    .map(|(.., group)| self.cost_of(*group, limit_ix).unwrap_or_default())
                     .take(bounds::AHEAD_COUNTED_MAX)
                     .collect();
                 let ahead = first.len();

@@ -20,6 +20,7 @@ pub struct EngineBuilder {
     pub(super) store: Arc<dyn Store>,
     pub(super) options: Options,
     pub(super) executors: Executors,
+    pub(super) remote_kinds: Vec<Arc<str>>,
     pub(super) limits: Vec<(Arc<str>, LimitShape)>,
     pub(super) archive: Option<SharedArchive>,
 }
@@ -31,6 +32,7 @@ impl Engine {
             store,
             options: Options::default(),
             executors: Executors::new(),
+            remote_kinds: Vec::new(),
             limits: Vec::new(),
             archive: None,
         }
@@ -53,6 +55,19 @@ impl EngineBuilder {
     /// Executes operations of one kind with an executor of your own.
     pub fn executor(mut self, kind: impl Into<Arc<str>>, executor: Arc<dyn Upstream>) -> Self {
         self.executors.insert(kind.into(), executor);
+        self
+    }
+
+    /// Leaves operations of one kind to remote workers, which take them with
+    /// [`Engine::take_work`]. `executor` checks them when they are submitted, and executes none.
+    pub fn remote(self, kind: impl Into<Arc<str>>, executor: Arc<dyn Upstream>) -> Self {
+        let kind = kind.into();
+        self.executor(Arc::clone(&kind), executor).remote_kinds([kind])
+    }
+
+    /// Leaves operations of kinds that have an executor to remote workers.
+    pub fn remote_kinds(mut self, kinds: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.remote_kinds.extend(kinds);
         self
     }
 

@@ -24,6 +24,7 @@ use crate::options::Options;
 use crate::owner::{LimitReporter, Owner, ReadAhead, ReplayedPartition, replay};
 use crate::payloads::Payloads;
 use crate::rng::JitterRng;
+use crate::work::ReadyKinds;
 
 /// How often operations past their retention are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -36,12 +37,9 @@ const CLOCK_BEHIND: Duration = Duration::from_secs(1);
 
 impl Engine {
     pub(super) async fn open(parts: EngineBuilder) -> Result<Self> {
-        let EngineBuilder { store, options, executors, limits, archive: archiving } = parts;
+        let EngineBuilder { store, options, executors, remote_kinds, limits, archive: archiving } = parts;
         check(&options)?;
-        if archiving.is_some() && store.archive_queue().is_none() {
-            let message = format!("{} has no archive queue", store.describe());
-            return Err(Error::new(ErrorKind::BadConfig, message));
-        }
+        check_archive(&*store, archiving.is_some())?;
         let started = Instant::now();
         store.migrate().await?;
         let asked = Instant::now();
@@ -52,20 +50,18 @@ impl Engine {
             asked,
             owned: Instant::now(),
         };
-        let ReplayedPartition { model, facts_read, last } = match replay(&store, options.partition).await {
-            Ok(replayed) => replayed,
-            Err(error) => return Err(release_unreadable(&store, ownership, error).await),
-        };
-        let now = if store.is_shared() { granted.check_wall_clock(WallClock.now()) } else { WallClock.now() };
-        if model.clock() > now.after(CLOCK_BEHIND) {
-            let behind = model.clock().since(now);
-            tracing::warn!(?behind, "the clock is behind the log; continuing from the log's last time");
-        }
+        let ReplayedPartition { model, facts_read, last } =
+            match replay(&store, options.partition, &remote_kinds).await {
+                Ok(replayed) => replayed,
+                Err(error) => return Err(release_unreadable(&store, ownership, error).await),
+            };
+        let now = starting_time(store.is_shared(), &granted, model.clock());
         let clock = EngineClock::starting_at(now.max(model.clock()));
         let (commands, inbox) = mpsc::channel(options.backlog_max);
         let (stop, stopped) = watch::channel(None);
         let (tenure, tenures) = watch::channel(ownership);
         let (backlog, seen) = watch::channel(Backlog::default());
+        let (ready, ready_kinds) = watch::channel(ReadyKinds::default());
         let mut calls = options.in_flight.take();
         calls.begin_epoch(ownership.epoch);
         let engine = Self {
@@ -79,17 +75,26 @@ impl Engine {
             stopped,
             ownership: tenures.clone(),
             give_up: calls.give_up.clone(),
+            ready_kinds,
             archived: archiving.map(|archiving| ArchiveLink { archiving, backlog: seen }),
         };
         let owned_until = asked + engine.options.partition_lease;
-        let parts =
-            Parts { model, calls, facts_read, last, ownership: tenure, owned_until, limits, inbox, stop };
+        let parts = Parts {
+            model,
+            calls,
+            facts_read,
+            last,
+            ownership: tenure,
+            owned_until,
+            limits,
+            inbox,
+            stop,
+            remote_kinds: remote_kinds.into(),
+            ready_kinds: ready,
+        };
         let mut owner = engine.owner(parts);
         owner.restore_state();
-        let counts = owner.model.counts();
-        let pending = counts.queued + counts.waiting + counts.unknown;
-        let took = started.elapsed();
-        tracing::info!(store = %store.describe(), facts_read, pending, ?took, "opened");
+        log_opened(&*store, &owner, facts_read, started);
         owner.warn_of_unconfigured_upstreams();
         engine.start_archiver(&owner, tenures.clone(), backlog);
         tokio::spawn(owner.work());
@@ -140,6 +145,12 @@ impl Engine {
             ended: Arc::default(),
             calls: parts.calls,
             held_back: Vec::new(),
+            held_back_work: Vec::new(),
+            handing_out: 0,
+            asked: FxHashMap::default(),
+            remote_kinds: parts.remote_kinds,
+            ready_kinds: parts.ready_kinds,
+            owner_since: self.clock.now(),
             store: Arc::clone(&self.store),
             ownership: parts.ownership,
             owned_until: parts.owned_until,
@@ -164,6 +175,23 @@ impl Engine {
     }
 }
 
+/// The time at which an engine starts: that of the store if others share it.
+fn starting_time(is_shared: bool, granted: &StoreClockReading, log: Time) -> Time {
+    let now = if is_shared { granted.check_wall_clock(WallClock.now()) } else { WallClock.now() };
+    if log > now.after(CLOCK_BEHIND) {
+        let behind = log.since(now);
+        tracing::warn!(?behind, "the clock is behind the log; continuing from the log's last time");
+    }
+    now
+}
+
+fn log_opened(store: &dyn Store, owner: &Owner, facts_read: u64, started: Instant) {
+    let counts = owner.model.counts();
+    let pending = counts.queued + counts.waiting + counts.unknown;
+    let took = started.elapsed();
+    tracing::info!(store = %store.describe(), facts_read, pending, ?took, "opened");
+}
+
 /// Releases a partition that this node cannot read, for a node that can.
 async fn release_unreadable(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_store::Error) -> Error {
     if error.kind() == StoreErrorKind::Unreadable
@@ -185,6 +213,8 @@ struct Parts {
     limits: Vec<(Arc<str>, LimitShape)>,
     inbox: mpsc::Receiver<crate::owner::Command>,
     stop: watch::Sender<Option<Error>>,
+    remote_kinds: Arc<[Arc<str>]>,
+    ready_kinds: watch::Sender<ReadyKinds>,
 }
 
 fn check(options: &Options) -> Result<()> {
@@ -199,6 +229,14 @@ fn check(options: &Options) -> Result<()> {
         return wrong(
             "retention must be at least as long as the dedupe window: a key must find its operation",
         );
+    }
+    Ok(())
+}
+
+fn check_archive(store: &dyn Store, is_archived: bool) -> Result<()> {
+    if is_archived && store.archive_queue().is_none() {
+        let message = format!("{} has no archive queue", store.describe());
+        return Err(Error::new(ErrorKind::BadConfig, message));
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Applies commands to the model, one at a time.
 
-use tidegate_core::model::{AcceptOutcome, DraftRefusal, LimitRefusal, SettleOutcome};
+use tidegate_core::model::{
+    AcceptOutcome, DraftRefusal, LimitRefusal, SettleOutcome, TakeOutcome, WorkerSlots,
+};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{LimitName, OperationId, State, Time};
 use tidegate_store::Clock;
@@ -74,6 +76,7 @@ impl Owner {
                 self.settle(report);
             }
             CallEvent::Fetched(fetched) => self.fetched(fetched),
+            CallEvent::WorkFetched(out, fetched) => self.work_fetched(*out, fetched),
             CallEvent::ReadAhead(read) => self.keep_ahead(read),
         }
     }
@@ -113,8 +116,9 @@ impl Owner {
         is_current
     }
 
-    /// Fills free slots with operations that may run now. A claim whose call is in flight in this
-    /// process never expires, however long nothing could be written.
+    /// Fills free slots with operations that may run now: those of this process, and those of the
+    /// remote workers that asked in this batch. A claim whose call is in flight in this process
+    /// never expires, however long nothing could be written.
     pub(super) fn take(&mut self) {
         let n = self.free_slots();
         let now = self.clock.now();
@@ -122,13 +126,42 @@ impl Owner {
             self.renew_claims();
         }
         let chance = self.chance.next();
-        let take = self.model.take(now, n, self.options.lease, chance, &mut self.building.facts);
-        self.building.claims.extend(take.claims);
-        for overdue in take.overdue {
+        let mut slots = vec![WorkerSlots::local(n, self.options.lease)];
+        let mut askers = vec![(0, 0)];
+        for (taker, asked) in self.building.takers.iter().enumerate().filter(|_| self.draining.is_none()) {
+            for (request, wanted) in asked.requests.iter().enumerate() {
+                let (kinds, free, lease) = (Some(&wanted.kinds[..]), wanted.max, wanted.lease);
+                slots.push(WorkerSlots { kinds, free, lease });
+                askers.push((taker, request));
+            }
+        }
+        let take = self.model.take_for(now, &slots, chance, &mut self.building.facts);
+        let TakeOutcome { claims, slots, ended, overdue } = take;
+        for (claim, slot) in claims.into_iter().zip(slots) {
+            match (slot, askers[slot]) {
+                (0, _) => self.building.claims.push(claim),
+                (_, (taker, request)) => self.building.takers[taker].claims[request].push(claim),
+            }
+        }
+        for overdue in overdue {
             self.record_overdue(overdue, now);
         }
-        for ended in take.ended {
+        for ended in ended {
             self.building.end(ended, bytes::Bytes::new());
+        }
+        self.publish_ready_kinds();
+    }
+
+    /// Publishes the remote kinds of which an operation may be claimed now, if that has changed.
+    fn publish_ready_kinds(&self) {
+        if self.model.has_remote_kinds() {
+            self.ready_kinds.send_if_modified(|known| {
+                let has_changed = !self.model.claimable_kinds().eq(known.iter());
+                if has_changed {
+                    *known = self.model.claimable_kinds().cloned().collect();
+                }
+                has_changed
+            });
         }
     }
 

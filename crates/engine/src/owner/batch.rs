@@ -10,7 +10,7 @@ use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 use tidegate_store::outbox::OutboxId;
 
-use super::{AcceptDecision, AcceptReply};
+use super::{AcceptDecision, AcceptReply, Taker};
 use crate::carry::Report;
 use crate::error::{Error, Result};
 use crate::events::Change;
@@ -40,6 +40,8 @@ pub(crate) struct OpenBatch {
     pub attempts: Vec<StoredAttempt>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
+    /// Callers that ask for work for remote workers, and what is claimed for them.
+    pub takers: Vec<Taker>,
     pub ended: Vec<EndedOperation>,
     /// Reports in this batch, kept until it is durable: the report of a call must not be lost.
     pub reports: Vec<Report>,
@@ -65,6 +67,7 @@ pub(crate) struct SealedBatch {
     pub operations: Vec<StoredOperation>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
+    pub takers: Vec<Taker>,
     pub ended: Vec<EndedOperation>,
     /// Operations whose outcome is unknown from now on.
     pub unknown: Vec<Seq>,
@@ -81,6 +84,7 @@ impl SealedBatch {
     pub(crate) fn join(&mut self, later: Self) {
         self.replies.extend(later.replies);
         self.reports.extend(later.reports);
+        self.takers.extend(later.takers);
     }
 }
 
@@ -128,6 +132,7 @@ impl OpenBatch {
             operations,
             replies: self.replies,
             claims: self.claims,
+            takers: self.takers,
             ended: self.ended,
             unknown,
             reports: self.reports,

@@ -42,6 +42,9 @@ impl Owner {
                 let _ = waiter.send(());
             }
         }
+        for taker in sealed.takers {
+            self.hand_out(taker);
+        }
         for reply in sealed.replies {
             match reply {
                 Reply::Accept(reply, answers) => {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_core::{Model, Seq};
-use tidegate_store::Store;
 use tidegate_store::log::{Epoch, StoredOperation};
+use tidegate_store::{Clock, Store};
 use tokio::time::Instant;
 
 use super::Owner;
@@ -23,6 +23,8 @@ const FIRST_READ: usize = 64;
 const WEIGHT_AT_FIRST: usize = 64 * 1024;
 /// The pause when there was nothing to read.
 const PAUSE: Duration = Duration::from_millis(20);
+/// For how long after a remote worker asked for work more is read ahead for the next one.
+const REMOTE_DEMAND: Duration = Duration::from_secs(10);
 /// The pause after a failed read: the store is unavailable, or one of the rows is damaged and stays
 /// so until it is taken.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -78,7 +80,7 @@ impl Owner {
         if now < self.ahead.resume_at {
             return;
         }
-        let mut seqs = self.model.upcoming(window);
+        let mut seqs = self.model.upcoming(window, self.has_remote_demand());
         self.payloads.retain_ahead(&seqs);
         seqs.retain(|seq| *seq <= self.ahead.durable && self.payloads.get(*seq).is_none());
         if seqs.is_empty() {
@@ -94,6 +96,12 @@ impl Owner {
             // The owner may have stopped.
             let _ = event.send(CallEvent::ReadAhead(ReadAheadOutcome { epoch, operations, has_failed }));
         });
+    }
+
+    /// Whether a remote worker has asked for work lately.
+    fn has_remote_demand(&self) -> bool {
+        let since = self.clock.now().before(REMOTE_DEMAND);
+        self.asked.values().any(|asked| *asked >= since)
     }
 
     /// Keeps what was read, unless the log was replayed meanwhile.

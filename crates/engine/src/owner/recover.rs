@@ -22,6 +22,9 @@ use crate::options::Options;
 
 /// The pause between two attempts to replay the log.
 const PAUSE: Duration = Duration::from_millis(250);
+/// How long the claims of remote workers hold at least when a new owner takes over: a worker that
+/// could not reach an owner meanwhile extends them in that time.
+const REMOTE_GRACE: Duration = Duration::from_secs(5);
 
 /// The replayed state of a partition.
 pub(crate) struct ReplayedPartition {
@@ -32,12 +35,13 @@ pub(crate) struct ReplayedPartition {
     pub(crate) last: Lsn,
 }
 
-/// Replays a partition's log into a fresh model.
+/// Replays a partition's log into a fresh model, which leaves these kinds to remote workers.
 pub(crate) async fn replay(
     store: &Arc<dyn Store>,
     partition: Partition,
+    remote_kinds: &[Arc<str>],
 ) -> tidegate_store::Result<ReplayedPartition> {
-    let (mut model, mut facts_read) = (Model::new(), 0_u64);
+    let (mut model, mut facts_read) = (Model::with_remote_kinds(remote_kinds.iter().cloned()), 0_u64);
     let mut absorb = |facts: Vec<tidegate_core::Fact>| {
         facts_read += facts.len() as u64;
         for fact in &facts {
@@ -88,9 +92,14 @@ impl Owner {
     fn restore_claim(&mut self, seq: Seq, fence: Fence, now: Time) {
         let Some(status) = self.model.claim_status(seq, fence) else { return };
         // On a shared store the claimant may be alive and its call in flight.
-        let stranger = if self.store.is_shared() { ClaimedCall::Elsewhere } else { ClaimedCall::Orphaned };
+        let stranger = match status.is_remote {
+            true => ClaimedCall::RemoteWorker,
+            false if self.store.is_shared() => ClaimedCall::Elsewhere,
+            false => ClaimedCall::Orphaned,
+        };
         let call = self.calls.claimed_call(seq, fence, status.accepted_at).unwrap_or(stranger);
-        let until = now.after(self.options.lease);
+        let lease = if status.is_remote { REMOTE_GRACE } else { self.options.lease };
+        let until = now.after(lease);
         match self.model.take_over(now, (seq, fence), call, until, &mut self.building.facts) {
             Some(TakeoverOutcome::Kept { cancel_requested: true }) => self.calls.stop(seq),
             Some(TakeoverOutcome::Settle(verdict)) => {
@@ -133,7 +142,9 @@ impl Owner {
             };
             self.calls.begin_epoch(owned.epoch);
             let (store, partition) = (Arc::clone(&self.store), self.options.partition);
-            match self.refuse_commands(&told, async move { replay(&store, partition).await }).await? {
+            let kinds = Arc::clone(&self.remote_kinds);
+            let replayed = async move { replay(&store, partition, &kinds).await };
+            match self.refuse_commands(&told, replayed).await? {
                 Ok(ReplayedPartition { model, facts_read, last }) => {
                     self.ownership.send_replace(owned);
                     self.owned_until = asked + self.options.partition_lease;
@@ -144,6 +155,7 @@ impl Owner {
                     self.wake_waiters();
                     self.restore_state();
                     self.send_held_back();
+                    self.deliver_held_back();
                     tracing::info!("the log is writable again");
                     return Ok(());
                 }
@@ -192,6 +204,7 @@ impl Owner {
                     }
                 }
             }
+            CallEvent::WorkFetched(out, fetched) => self.keep_unread(&out, &fetched),
             // The log is replayed: it may not contain them.
             CallEvent::ReadAhead(..) => {}
         }

@@ -151,7 +151,10 @@ impl Owner {
                     self.building.commands += 1;
                 }
                 renewed = tenure.next() => match self.apply_renewal(renewed) {
-                    Ok(()) => self.send_held_back(),
+                    Ok(()) => {
+                        self.send_held_back();
+                        self.deliver_held_back();
+                    }
                     Err(error) => return self.fail(writing.sealed, error),
                 },
             }
@@ -180,7 +183,7 @@ impl Owner {
 
     /// Whether it is draining and nothing is in flight any more; from then on nothing is accepted.
     fn is_drained(&mut self) -> bool {
-        let idle = self.calls.count() == 0;
+        let idle = self.calls.count() == 0 && self.handing_out == 0;
         match &mut self.draining {
             Some(drain) if idle => {
                 drain.accepts = false;
@@ -254,6 +257,9 @@ impl Owner {
             }
             self.calls.unsettled.extend(sealed.reports);
             self.calls.mark_never_sent(&sealed.claims);
+            for claims in sealed.takers.iter().flat_map(|taker| &taker.claims) {
+                self.calls.mark_never_sent(claims);
+            }
             sealed.replies.into_iter().for_each(|reply| refuse(reply, &told));
         }
         self.calls.unsettled.append(&mut self.building.reports);

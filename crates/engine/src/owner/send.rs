@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LEASE_MARGIN_PART: u32 = 10;
 
 /// A claim and its stored operation, or the verdict when it cannot be read.
-type FetchedClaim = (Claim, Result<ReadyCall, Verdict>);
+pub(crate) type FetchedClaim = (Claim, Result<ReadyCall, Verdict>);
 
 impl Owner {
     /// Sends the calls of durable claims; those whose payload is not in memory follow after a
@@ -105,7 +105,7 @@ impl Owner {
 
     /// Whether no other node can own the partition now. A lease counts from when it was requested,
     /// so a slow reply proves little.
-    fn holds_lease(&self) -> bool {
+    pub(super) fn holds_lease(&self) -> bool {
         let margin = self.options.partition_lease / LEASE_MARGIN_PART;
         !self.store.is_shared() || Instant::now() + margin < self.owned_until
     }
@@ -143,7 +143,7 @@ impl Owner {
 /// Reads the operations of claims, and the attempts of those that are polled. While the store is
 /// unavailable they are returned, because an attempt that was not made costs nothing. A damaged or
 /// missing operation fails alone.
-async fn fetch(
+pub(super) async fn fetch(
     store: &dyn Store,
     partition: Partition,
     claims: Vec<Claim>,

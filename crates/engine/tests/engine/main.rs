@@ -11,6 +11,7 @@ mod in_flight;
 mod opened;
 mod outage;
 mod people;
+mod remote;
 mod scripted_upstream;
 mod seen;
 mod settled;

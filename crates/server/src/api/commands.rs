@@ -7,7 +7,6 @@ use axum::response::IntoResponse;
 use tidegate::OperationView;
 use tidegate_core::model::Resolution;
 
-use super::complete::stored_result;
 use super::{HandlerResult, parse_id};
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
@@ -16,6 +15,7 @@ use crate::state::SharedPartition;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
 use crate::wire::response::OperationOut;
+use crate::wire::work::stored_result;
 
 const RESOLUTIONS: [(&str, Resolution); 3] =
     [("succeeded", Resolution::Succeeded), ("failed", Resolution::Failed), ("repeat", Resolution::Repeat)];

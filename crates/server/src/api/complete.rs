@@ -10,20 +10,19 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate::{Completion, CompletionProof};
 use tidegate_core::{Fault, FaultClass, OperationId};
-use tidegate_upstream::http::{response::Content, result};
 
 use super::{HandlerResult, parse_id};
 use crate::edge::auth::Caller;
 use crate::edge::completion_token;
 use crate::edge::content::RequestBody;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::state::SharedPartition;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
 use crate::wire::response::CompletionOut;
+use crate::wire::work::{encode_result, parse_fault};
 
 const NAMES: [&str; 3] = ["outcome", "result", "fault"];
-const FAULT_NAMES: [&str; 2] = ["class", "message"];
 
 /// The outcome that a completion reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,34 +111,6 @@ fn parse(body: &[u8]) -> Result<(Completion, Bytes)> {
 /// The result of a job: of one that succeeded, as if it were the response of the service.
 fn completion_result(end: &Completion, result: &RawValue) -> Bytes {
     encode_result(matches!(end, Completion::Succeeded).then_some(200), result)
-}
-
-/// The result as if it were the response of the service.
-pub(super) fn stored_result(result: &RawValue) -> Bytes {
-    encode_result(Some(200), result)
-}
-
-fn encode_result(status: Option<u16>, result: &RawValue) -> Bytes {
-    let json = axum::http::HeaderValue::from_static("application/json");
-    let headers = axum::http::HeaderMap::from_iter([(axum::http::header::CONTENT_TYPE, json)]);
-    result::encode(status, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
-}
-
-fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
-    let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
-    let Fields { values: [class, message], mut problems } = read(raw.get().as_bytes(), &FAULT_NAMES)?;
-    let class = problems.check(Field { name: "class", raw: class }.text());
-    let message = problems.check(Field { name: "message", raw: message }.required_text());
-    problems.finish()?;
-    let class = match class {
-        Some(word) => FaultClass::parse(&word).ok_or_else(|| {
-            let known = FaultClass::ALL.map(FaultClass::as_str).join(", ");
-            Error::new(ErrorCode::Invalid, format!("The class of a fault is one of {known}."))
-                .field("fault.class")
-        })?,
-        None => FaultClass::Validation,
-    };
-    Ok(Some(Fault::new(class, message)))
 }
 
 #[cfg(test)]

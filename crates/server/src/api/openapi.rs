@@ -13,6 +13,7 @@ use tidegate_shopify::executor::KIND as BULK;
 use crate::config::Config;
 use crate::executors;
 use crate::state::ServerState;
+use crate::work::RemoteKinds;
 
 const TEXT: &str = include_str!("../openapi.json");
 
@@ -31,7 +32,11 @@ pub(crate) fn describe(config: &Config) -> String {
         without_security(&mut all);
     }
     with_upstreams(&mut all, config);
-    with_kinds(&mut all, &executors::kinds(config));
+    let remote = RemoteKinds::from_config(config);
+    let kinds: Vec<&str> = executors::kinds(config);
+    let kinds: Vec<&str> = kinds.into_iter().filter(|kind| !remote.custom.contains(*kind)).collect();
+    with_kinds(&mut all, &kinds);
+    with_remote_kinds(&mut all, &remote);
     all.to_string()
 }
 
@@ -80,6 +85,34 @@ fn with_kinds(all: &mut Value, kinds: &[&str]) {
     }
     fields["request"] = json!({ "$ref": "#/components/schemas/Request" });
     drop(schemas.as_object_mut().map(|schemas| schemas.remove("BulkRequest")));
+}
+
+/// The kinds that remote workers ask for, and how those are submitted that only they understand.
+fn with_remote_kinds(all: &mut Value, remote: &RemoteKinds) {
+    if remote.is_empty() {
+        return;
+    }
+    let schemas = &mut all["components"]["schemas"];
+    let names: Vec<&str> = remote.names().collect();
+    schemas["WorkRequest"]["properties"]["kinds"]["items"]["enum"] = json!(names);
+    if remote.custom.is_empty() {
+        return;
+    }
+    let mut submission = schemas["Submission"].clone();
+    submission["description"] = json!("An operation of a kind that remote workers execute.");
+    submission["required"] = json!(["kind", "group", "payload"]);
+    let fields = &mut submission["properties"];
+    for name in ["upstream", "request", "completion"] {
+        drop(fields.as_object_mut().map(|fields| fields.remove(name)));
+    }
+    fields["kind"] = json!({ "type": "string", "description": "Its kind.", "enum": remote.custom });
+    fields["payload"] = json!({ "description": "Any JSON, for the worker." });
+    schemas["WorkSubmission"] = submission;
+    let either = json!({ "anyOf": [
+        { "$ref": "#/components/schemas/Submission" }, { "$ref": "#/components/schemas/WorkSubmission" },
+    ] });
+    schemas["Batch"]["properties"]["operations"]["items"] = either.clone();
+    all["paths"]["/v1/operations"]["post"]["requestBody"]["content"]["application/json"]["schema"] = either;
 }
 
 #[cfg(test)]

@@ -187,12 +187,12 @@ pub(super) fn page(path: &'static str, access: impl Into<Access>) -> RouteSpec {
 
 pub(super) fn post(
     path: &'static str,
-    scope: TokenScope,
+    access: impl Into<Access>,
     query: QueryPolicy,
     body: BodyBound,
     idempotence: Idempotence,
 ) -> RouteSpec {
-    RouteSpec { method: MethodFilter::POST, body, idempotence, ..get(path, scope, query) }
+    RouteSpec { method: MethodFilter::POST, body, idempotence, ..get(path, access, query) }
 }
 
 /// Sets something to what the body says, so it can be repeated.

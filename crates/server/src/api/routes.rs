@@ -2,10 +2,10 @@
 //! cluster are built from it, the guard enforces it, and a test compares the description of the API
 //! with it.
 
-use crate::config::TokenScope::{Operate, Read, Write};
+use crate::config::TokenScope::{Operate, Read, Work, Write};
 use crate::edge::content::BodyBound::{Batch, Operation, Proxied, Small};
 use crate::page;
-use crate::routing::{RoutingRule, handshake, node_routes, peer_call};
+use crate::routing::{RoutingRule, handshake, node_routes, peer_call, work as peer_work};
 
 use super::route::Access::{Nodes, Open};
 use super::route::Idempotence::{Always, ByRequest, Never};
@@ -13,7 +13,7 @@ use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, delete, get, page as html, post, proxied, put};
 use super::{
     buckets, cluster, commands, complete, costs, deployments, entities, events, groups, health, keys, leases,
-    limits, openapi, operations, outbox, proxy, submit,
+    limits, openapi, operations, outbox, proxy, submit, work,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.
@@ -22,6 +22,7 @@ pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstr
 /// All routes.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = operation_routes();
+    routes.extend(work_routes());
     routes.extend(shared_state_routes());
     routes.extend(entity_routes());
     routes.extend(key_routes());
@@ -68,6 +69,17 @@ fn operation_routes() -> Vec<Route> {
         }),
     );
     routes
+}
+
+/// Remote workers: operations of any partition, taken at any node, and their claims.
+fn work_routes() -> Vec<Route> {
+    vec![
+        post("/v1/work/take", Work, NoQuery, Small, Never).store(work::take),
+        post("/v1/work/extend", Work, NoQuery, Batch, Always)
+            .partition(RoutingRule::Extensions, work::extend),
+        post("/v1/work/settle", Work, NoQuery, Batch, Always)
+            .partition(RoutingRule::Settlements, work::settle),
+    ]
 }
 
 /// What belongs to no partition and is read from the store.
@@ -125,6 +137,8 @@ fn server_routes() -> Vec<Route> {
         get("/healthz", Open, NoQuery).stateless(health::live),
         get("/openapi.json", Open, NoQuery).store(openapi::document),
         get(handshake::PATH, Nodes, AnyQuery).peers(handshake::answer),
+        post(peer_work::READY_PATH, Nodes, NoQuery, Operation, Never).peers(peer_work::ready),
+        post(peer_work::TAKE_PATH, Nodes, NoQuery, Operation, Never).peers(peer_work::take),
         proxied("/internal/{partition}/{*rest}", Nodes, Batch, Never).peers(peer_call::handle_peer_call),
     ]
 }

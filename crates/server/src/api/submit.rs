@@ -44,6 +44,7 @@ pub(super) async fn submit_one(
         .inspect_err(telemetry::record_refused)?
         .with_request_key(key.map(|Extension(key)| request_key(key)));
     drop(body);
+    app.server.remote_kinds.check_shape(&submission).inspect_err(telemetry::record_refused)?;
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
     let receipt =
         app.engine.submit(submission).await.map_err(|error| request::explain(error.into(), &payload));
@@ -109,6 +110,8 @@ pub(super) async fn submit_batch(
     let mut good = Vec::with_capacity(read.len());
     let mut payloads = Vec::with_capacity(read.len());
     for item in read {
+        let item =
+            item.and_then(|submission| app.server.remote_kinds.check_shape(&submission).map(|()| submission));
         places.push(item.map(|submission| {
             payloads.push(submission.payload.clone());
             good.push(submission);

@@ -9,8 +9,8 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, cluster, exposure_message, failure, hydration, idempotency, pacing,
-    token, upstream,
+    Config, Overrides, ParseContext, cluster, exposure_message, failure, hydration, idempotency, kind,
+    pacing, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 
@@ -36,13 +36,7 @@ pub(super) fn read(
     let archive = store.text("archive", problems);
     let retention = store.integer("retention_s", 1..=10 * YEAR_S, problems);
     let dedupe_window = store.integer("dedupe_window_s", 1..=YEAR_S, problems);
-    if let (Some(retention), Some(window)) = (retention, dedupe_window)
-        && retention < window
-    {
-        let message =
-            format!("It must be at least dedupe_window_s, which is {window}: a key must find its operation.");
-        problems.push(store.problem_at("retention_s", message));
-    }
+    check_retention(&store, retention, dedupe_window, problems);
     store.finish(problems);
     let cluster = cluster::read(root, reading);
     let idempotency = idempotency::read(root, reading);
@@ -50,6 +44,7 @@ pub(super) fn read(
     let hydration = hydration::read(root, reading);
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
+    let kinds = root.sections("kind", problems);
     let tokens = root.sections("token", problems);
     let rules = root.sections("on_failure", problems);
     let on_failure = rules.into_iter().filter_map(|section| failure::read(section, problems)).collect();
@@ -64,9 +59,12 @@ pub(super) fn read(
     }
     reject_duplicates(&upstreams, problems);
     reject_duplicates(&tokens, problems);
+    reject_duplicates(&kinds, problems);
+    reject_shared_names(&kinds, &upstreams, problems);
     let mut beside = upstream::UpstreamExtras::default();
     let upstreams =
         upstreams.into_iter().filter_map(|section| upstream::read(section, &mut beside, reading)).collect();
+    let remote_kinds = kinds.into_iter().filter_map(|section| kind::read(section, reading)).collect();
     let tokens = tokens.into_iter().filter_map(|section| token::read(section, reading)).collect();
     Some(Config {
         listen: listen?,
@@ -85,12 +83,29 @@ pub(super) fn read(
         spread: beside.spread,
         shopify: beside.shopify,
         discord: beside.discord,
+        remote_kinds,
         tokens,
         cluster: cluster?,
         idempotency: idempotency?,
         pacing: pacing?,
         hydration: hydration?,
     })
+}
+
+/// Reports a retention that is shorter than the time for which keys are remembered.
+fn check_retention(
+    store: &Section<'_>,
+    retention: Option<u64>,
+    dedupe_window: Option<u64>,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    if let (Some(retention), Some(window)) = (retention, dedupe_window)
+        && retention < window
+    {
+        let message =
+            format!("It must be at least dedupe_window_s, which is {window}: a key must find its operation.");
+        problems.push(store.problem_at("retention_s", message));
+    }
 }
 
 /// Reports duplicate names, with their locations.
@@ -100,6 +115,16 @@ pub(super) fn reject_duplicates(sections: &[Section<'_>], problems: &mut Vec<Con
         if sections[..index].iter().any(|earlier| earlier.peek("name") == Some(name)) {
             let message = format!("There is another one called {name:?}.");
             problems.push(section.problem_at("name", message));
+        }
+    }
+}
+
+/// Reports kinds with the name of an upstream: their limits would have the same names.
+fn reject_shared_names(kinds: &[Section<'_>], upstreams: &[Section<'_>], problems: &mut Vec<ConfigProblem>) {
+    for kind in kinds {
+        let Some(name) = kind.peek("name") else { continue };
+        if upstreams.iter().any(|upstream| upstream.peek("name") == Some(name)) {
+            problems.push(kind.problem_at("name", format!("There is an upstream called {name:?}.")));
         }
     }
 }

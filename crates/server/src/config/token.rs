@@ -17,6 +17,8 @@ pub enum TokenScope {
     Read,
     /// Submit operations.
     Write,
+    /// Take, extend and settle operations of remote kinds.
+    Work,
     /// Cancel, re-run, resolve, pause, set limits.
     Operate,
 }
@@ -28,12 +30,13 @@ impl TokenScope {
         match self {
             Self::Read => "read",
             Self::Write => "write",
+            Self::Work => "work",
             Self::Operate => "operate",
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Read, Self::Write, Self::Operate].into_iter().find(|scope| scope.as_str() == word)
+        [Self::Read, Self::Write, Self::Work, Self::Operate].into_iter().find(|scope| scope.as_str() == word)
     }
 }
 

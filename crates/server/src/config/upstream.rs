@@ -133,7 +133,14 @@ fn placeholder_limit(name: String) -> LimitConfig {
     LimitConfig::new(name, LimitKind::AtOnce { at_once: 1 })
 }
 
-fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<LimitConfig> {
+/// The problem of a name of an upstream, or of a kind.
+pub(super) fn name_problem(name: &str) -> Option<String> {
+    let mut named = example();
+    name.clone_into(&mut named.name);
+    named.validate().err().map(|refusal| refusal.message)
+}
+
+pub(super) fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<LimitConfig> {
     let problems = &mut reading.problems;
     let most = TOKENS_MAX as f64;
     let name = section.text("name", problems);

@@ -15,6 +15,7 @@ use super::LocalPartitions;
 use crate::error::{Error, ErrorCode, Result};
 use crate::telemetry;
 use crate::wire::{request, submission};
+use crate::work::RemoteKinds;
 
 /// How many rows are accepted in one step.
 const PAGE: usize = 200;
@@ -30,6 +31,8 @@ pub(super) struct Drainer {
     pub engine: Engine,
     /// Notified when a row was submitted.
     pub wake: Arc<Notify>,
+    /// The kinds that are left to remote workers.
+    pub kinds: RemoteKinds,
 }
 
 impl Drainer {
@@ -68,7 +71,7 @@ impl Drainer {
         let rows = self.engine.outbox_rows(PAGE).await?;
         let (mut good, mut handed_in, mut bad) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
-            match parse_row(&row) {
+            match parse_row(&row, &self.kinds) {
                 Ok(submission) => {
                     handed_in.push((row.id, row.waited, submission.payload.clone()));
                     good.push((row.id, submission));
@@ -107,9 +110,10 @@ impl Drainer {
 
 /// Parses a row as a submission. Its times count from the moment it was submitted, and it always
 /// has a dedupe key.
-fn parse_row(row: &OutboxRow) -> Result<Submission> {
+fn parse_row(row: &OutboxRow, kinds: &RemoteKinds) -> Result<Submission> {
     let name: Arc<str> = format!("outbox-{}", row.id.0).into();
     let mut submission = submission::parse_one(&row.operation, &name)?;
+    kinds.check_shape(&submission)?;
     submission.dedupe_key.get_or_insert(name);
     submission.delay = submission.delay.map(|delay| delay.saturating_sub(row.waited));
     if let Some(deadline) = &mut submission.deadline {

@@ -36,6 +36,9 @@ pub(crate) struct NodeHandshake {
     spread: BTreeSet<String>,
     /// A hash of each upstream's limits.
     limits: BTreeMap<String, String>,
+    /// Kinds of remote workers that have limits, and therefore one partition each.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    limited_kinds: BTreeSet<String>,
 }
 
 impl NodeHandshake {
@@ -44,7 +47,13 @@ impl NodeHandshake {
         let run = format!("{chance:016x}-{}", std::process::id());
         let limits =
             upstreams.iter().map(|upstream| (upstream.name.clone(), limits_hash(upstream))).collect();
-        Self { node: node.to_owned(), run, spread: spread.clone(), limits }
+        Self { node: node.to_owned(), run, spread: spread.clone(), limits, limited_kinds: BTreeSet::new() }
+    }
+
+    /// Adds the kinds of remote workers that have limits.
+    pub(crate) fn with_limited_kinds(mut self, kinds: &BTreeSet<String>) -> Self {
+        self.limited_kinds.clone_from(kinds);
+        self
     }
 
     /// Hashes exactly what decides the partition of an operation, except for the number of
@@ -52,11 +61,18 @@ impl NodeHandshake {
     pub(crate) fn placement_hash(&self) -> String {
         let rule = Fingerprint::of("placing 1");
         let whole = self.spread.iter().fold(rule, |whole, name| whole.part(name.as_bytes()));
+        let kinds = self.limited_kinds.iter().map(|name| format!("kind {name}"));
+        let whole = kinds.fold(whole, |whole, kind| whole.part(kind.as_bytes()));
         hex(&whole.finish()[..HASH_LEN])
     }
 
     /// Describes what makes the other node place operations differently, as the end of a sentence.
     fn placement_mismatch(&self, other: &Self) -> Option<String> {
+        if let Some(kind) = self.limited_kinds.symmetric_difference(&other.limited_kinds).next() {
+            let is_here = self.limited_kinds.contains(kind);
+            let (limited, not) = if is_here { (self, other) } else { (other, self) };
+            return Some(format!("the kind {kind} has limits at {}, and none at {}", limited.node, not.node));
+        }
         let name = self.spread.symmetric_difference(&other.spread).next()?;
         let (spread, not) = if self.spread.contains(name) { (self, other) } else { (other, self) };
         Some(format!("the upstream {name} is spread by group at {}, and not at {}", spread.node, not.node))
@@ -159,6 +175,11 @@ mod tests {
         let differs = wide.placement_mismatch(&hello("ben", &[])).unwrap();
         assert_eq!(differs, "the upstream wide is spread by group at ann, and not at ben");
         assert_eq!(wide.placement_mismatch(&hello("ben", &["wide"])), None);
+        let kinds = ["resize".to_owned()].into();
+        let limited = hello("ann", &["wide"]).with_limited_kinds(&kinds);
+        assert_ne!(limited.placement_hash(), wide.placement_hash());
+        let differs = limited.placement_mismatch(&hello("ben", &["wide"])).unwrap();
+        assert_eq!(differs, "the kind resize has limits at ann, and none at ben");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::placement::PlacementKey;
 use crate::api;
 use crate::deployment_runner::DeploymentRunner;
 use crate::state::{PartitionState, ServerState};
+use crate::work;
 
 /// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 4_096;
@@ -29,6 +30,8 @@ pub(crate) struct PartitionSetup {
     pub server: Arc<ServerState>,
     pub options: Options,
     pub executors: Executors,
+    /// The kinds that are left to remote workers.
+    pub remote_kinds: Vec<Arc<str>>,
     /// Limits by the upstream they belong to.
     pub limits: Vec<(Arc<str>, LimitShape)>,
     pub spread: std::collections::BTreeSet<String>,
@@ -174,7 +177,7 @@ impl PartitionHost for LocalPartitionHost {
     ) -> BoxFuture<'_, Result<Arc<dyn PartitionHandle>, AcquireError>> {
         let rooms = Arc::clone(&self.partitions);
         Box::pin(async move {
-            let PartitionSetup { server: house, options, executors, .. } = &rooms.setup;
+            let PartitionSetup { server: house, options, executors, remote_kinds, .. } = &rooms.setup;
             let in_flight = rooms.in_flight(partition);
             let options = options.clone().with_partition(partition).with_in_flight(in_flight);
             let limits = rooms.limits_of(partition);
@@ -182,6 +185,7 @@ impl PartitionHost for LocalPartitionHost {
             let engine = Engine::builder(store)
                 .options(options)
                 .executors(executors.clone())
+                .remote_kinds(remote_kinds.iter().cloned())
                 .limits(limits)
                 .archive(archiving)
                 .open()
@@ -190,12 +194,17 @@ impl PartitionHost for LocalPartitionHost {
                 |error: tidegate::Error| AcquireError { why: error.message, unreadable: error.unreadable };
             let engine = engine.map_err(declined)?;
             rooms.forward_events(&engine);
+            work::attach(&house.work, &engine);
             let app = Arc::new(PartitionState::new(engine.clone(), Arc::clone(house)));
             let deploying = app.deployments.clone();
             rooms.resume_deployments(&deploying, partition);
             let wake = Arc::new(Notify::new());
             if house.store.outbox().is_some() {
-                let drainer = Drainer { engine: engine.clone(), wake: Arc::clone(&wake) };
+                let drainer = Drainer {
+                    engine: engine.clone(),
+                    wake: Arc::clone(&wake),
+                    kinds: house.remote_kinds.clone(),
+                };
                 tokio::spawn(drainer.run());
             }
             let room = LocalPartition { engine: engine.clone(), router: api::partition_router(app), wake };

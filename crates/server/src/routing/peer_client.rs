@@ -30,6 +30,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 /// The longest response to a question between nodes.
 const ASKED_LEN_MAX: usize = 1024 * 1024;
+/// The longest response with claims of another node.
+const WORK_LEN_MAX: usize = 64 * 1024 * 1024;
 /// A node that does not answer a ping for this long counts as dead.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
@@ -121,6 +123,20 @@ impl PeerClient {
             }
             Err(_) => ForwardOutcome::Lost,
         }
+    }
+
+    /// Sends a question that may take as long as a long poll; `None` if no complete response came.
+    pub(super) async fn post(&self, node: &Node, path: &str, body: Bytes) -> Option<(StatusCode, Bytes)> {
+        let request = Request::builder().method("POST").uri(format!("http://{}{path}", node.record.address));
+        let request = request.header(AUTHORIZATION, self.secret.header());
+        let request = request.header(CONTENT_TYPE, "application/json").body(Body::from(body)).ok()?;
+        let answer = async {
+            let answer = self.patient.request(request).await.ok()?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), WORK_LEN_MAX).collect().await.ok()?;
+            Some((status, body.to_bytes()))
+        };
+        tokio::time::timeout(ANSWER_TIMEOUT, answer).await.ok()?
     }
 
     /// Sends a GET to a node over a connection of its own; `None` if no complete response came.

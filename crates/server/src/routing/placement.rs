@@ -9,6 +9,7 @@ use tidegate_core::{LimitName, OperationId, Placement};
 use tidegate_discord::deploy;
 
 use super::RoutingState;
+use crate::work::RemoteKinds;
 
 /// How the partition of a request is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,10 @@ pub(crate) enum RoutingRule {
     Limits,
     /// By the upstream in the limit's name.
     Limit,
+    /// By the ids of its members.
+    Extensions,
+    /// The same.
+    Settlements,
     /// By the upstream in its path, or the group in its headers.
     Proxy,
 }
@@ -49,6 +54,8 @@ impl RoutingRule {
 /// The fields of a submission that decide its partition.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct PlacementKey<'a> {
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     upstream: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -75,14 +82,14 @@ impl<'a> PlacementKey<'a> {
 
     /// The key of a request whose upstream and group are known.
     pub(super) fn new(upstream: Cow<'a, str>, group: Cow<'a, str>) -> Self {
-        Self { upstream: Some(upstream), group: Some(group), dedupe_key: None }
+        Self { kind: None, upstream: Some(upstream), group: Some(group), dedupe_key: None }
     }
 
     /// The key of a deployment: its steps are operations of the guild's group.
     pub(super) fn from_deployment(body: &'a [u8]) -> Self {
         let DeploymentPlacement { upstream, guild } = serde_json::from_slice(body).unwrap_or_default();
         let group = guild.and_then(|guild| guild.parse().ok()).map(|guild| Cow::Owned(deploy::group(guild)));
-        Self { upstream, group, dedupe_key: None }
+        Self { kind: None, upstream, group, dedupe_key: None }
     }
 
     /// Whether it can be submitted again without being accepted twice.
@@ -91,7 +98,18 @@ impl<'a> PlacementKey<'a> {
     }
 
     pub(super) fn partition(&self, front: &RoutingState) -> Partition {
-        self.partition_among(&front.spread, front.cluster.partitions())
+        let partitions = front.cluster.partitions();
+        match self.limited_kind(&front.server.remote_kinds) {
+            Some(kind) => Placement::Upstream(kind).partition(partitions),
+            None => self.partition_among(&front.spread, partitions),
+        }
+    }
+
+    /// The kind, if its operations are in one partition because it has limits: like an upstream of
+    /// that name, which there is not.
+    fn limited_kind(&self, kinds: &RemoteKinds) -> Option<&str> {
+        let kind = self.kind.as_deref().filter(|_| self.upstream.is_none())?;
+        kinds.limited.contains(kind).then_some(kind)
     }
 
     /// Applies the placement rule. A store with an outbox implements it too, and a test keeps the

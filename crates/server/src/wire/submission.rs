@@ -22,7 +22,7 @@ use super::request;
 use super::time;
 use crate::error::{Error, ErrorCode, Result};
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "kind",
     "upstream",
     "group",
@@ -38,6 +38,7 @@ const NAMES: [&str; 15] = [
     "deployment_id",
     "deadline_at",
     "completion",
+    "payload",
 ];
 
 const ON_UNKNOWN: [(&str, OnUnknown); 3] =
@@ -65,17 +66,32 @@ pub(crate) fn parse_batch(
     Ok(items.into_iter().map(|fields| parse_submission(fields, request_id)).collect())
 }
 
-fn parse_submission(object: ParsedObject<'_, 15>, request_id: &Arc<str>) -> Result<Submission> {
+fn parse_submission(object: ParsedObject<'_, 16>, request_id: &Arc<str>) -> Result<Submission> {
     let Fields { values, mut problems } = object?;
     let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
     let kind = problems.check(field(0).text()).map_or_else(|| Arc::from(HTTP), Arc::from);
-    let upstream = problems.check(field(1).required_text());
+    let worker_payload = field(15).raw.map(RawValue::get);
+    let upstream = match worker_payload {
+        Some(_) => None,
+        None => Some(problems.check(field(1).required_text())),
+    };
     let group = field(2).required_text();
     let group = problems.check(group.and_then(|group| check_group(&field(2), group)));
-    let request = problems.check(field(3).object());
-    let completion = problems.check(optional_object(&field(14)));
-    let payload = problems.check(payload(&upstream, request, completion));
+    let (request, completion, payload) = match worker_payload {
+        Some(payload) => {
+            for place in [1, 3, 14] {
+                problems.check(absent(&field(place)));
+            }
+            ("", None, problems.check(bounded("payload", payload)))
+        }
+        None => {
+            let request = problems.check(field(3).object());
+            let completion = problems.check(optional_object(&field(14)));
+            let upstream = upstream.as_deref().unwrap_or_default();
+            (request, completion, problems.check(payload(upstream, request, completion)))
+        }
+    };
     let mut short = |place: usize, bytes: RangeInclusive<usize>| {
         let text = problems.check(field(place).text())?;
         problems.check(field(place).check_len(&text, bytes));
@@ -86,7 +102,6 @@ fn parse_submission(object: ParsedObject<'_, 15>, request_id: &Arc<str>) -> Resu
     let attempts = problems.check(field(6).integer(1..=u64::from(ATTEMPTS_MAX)));
     let priority = problems.check(field(9).integer(0..=u64::from(PRIORITY_MAX)));
     let mut submission = Submission::new(kind, group, payload)
-        .with_upstream(upstream.as_str())
         .with_request_id(Arc::clone(request_id))
         .with_max_attempts(attempts.and_then(|n| u16::try_from(n).ok()))
         .with_deadline(problems.check(deadline(field(7), &horizon)))
@@ -96,6 +111,7 @@ fn parse_submission(object: ParsedObject<'_, 15>, request_id: &Arc<str>) -> Resu
         .with_on_failure(problems.check(field(11).word(&ON_FAILURE)))
         .with_deadline_at(problems.check(deadline_at(field(13))));
     submission.cost = problems.check(cost(field(5)));
+    submission.upstream = upstream.map(Arc::from);
     submission.dedupe_key = dedupe_key;
     submission.deployment_id = deployment_id;
     if !problems.is_empty() {
@@ -155,6 +171,26 @@ fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
         Error::new(ErrorCode::Invalid, message).field(field.name)
     };
     time::parse(&text).map(Some).ok_or_else(wrong)
+}
+
+/// Refuses a field that operations of remote kinds do not have.
+fn absent(field: &Field<'_>) -> Result<()> {
+    match field.raw.filter(|raw| raw.get() != "null") {
+        None => Ok(()),
+        Some(_) => {
+            let message = format!("An operation with a payload has no field {:?}.", field.name);
+            Err(Error::new(ErrorCode::Malformed, message).field(field.name))
+        }
+    }
+}
+
+/// A payload for remote workers, as it was sent.
+fn bounded(name: &str, text: &str) -> Result<Bytes> {
+    if text.len() > PAYLOAD_LEN_MAX {
+        let message = format!("The {name} is {} bytes long; the most is {PAYLOAD_LEN_MAX}.", text.len());
+        return Err(Error::new(ErrorCode::TooLarge, message).field(name));
+    }
+    Ok(Bytes::copy_from_slice(text.as_bytes()))
 }
 
 /// An object that may be left out.
@@ -241,7 +277,9 @@ mod tests {
             sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
         let names: Vec<&str> =
             names.unwrap().0.split(',').map(|name| name.trim().trim_matches('\'')).collect();
-        assert_eq!(names, NAMES);
+        // The outbox takes calls to upstreams only.
+        assert_eq!(names, NAMES[..15]);
+        assert_eq!(NAMES[15], "payload");
         let sql = concat!(
             include_str!("../../../store-postgres/src/sql/outbox.sql"),
             include_str!("../../../store-postgres/src/sql/completions.sql")
@@ -289,6 +327,21 @@ mod tests {
         }
         assert!(read_one(&with("")).is_ok());
         assert!(read_one(&with(r#","max_attempts":null"#)).is_ok());
+    }
+
+    /// The payload of a remote kind is passed on as it was sent, whatever JSON it is.
+    #[test]
+    fn a_payload_is_not_touched() {
+        for payload in ["{\"b\":1.10, \"a\":[ ]}", "[1 ]", "\"text\"", "7", "null", "false"] {
+            let json = format!(r#"{{"kind":"resize","group":"g","payload":{payload}}}"#);
+            let submission = read_one(&json).unwrap();
+            assert_eq!((&submission.payload[..], &*submission.kind), (payload.as_bytes(), "resize"));
+            assert_eq!(submission.upstream, None);
+        }
+        for (field, value) in [("upstream", "\"e\""), ("request", "{}"), ("completion", "{}")] {
+            let json = format!(r#"{{"kind":"resize","group":"g","payload":1,"{field}":{value}}}"#);
+            assert_eq!(read_one(&json).unwrap_err().field.as_deref(), Some(field));
+        }
     }
 
     /// All problems of a submission are reported at once, including those inside its request.

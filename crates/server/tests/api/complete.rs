@@ -283,11 +283,12 @@ async fn ops_23_a_job_without_an_end_shows_what_is_known_of_it() {
         let world = World::new("").await;
         *world.service.polls.lock().unwrap() = vec![json!({ "status": "running" })];
         let poll = json!({ "path": "/jobs/{/id}", "every_s": 3600, "done": { "/status": ["succeeded"] } });
-        let polled = world.submit(&json!({ "callback": true, "poll": poll, "timeout_s": 1 })).await;
-        let called = world.submit(&json!({ "callback": true, "timeout_s": 1 })).await;
-        for (id, job_id) in [(&polled, json!("j 1")), (&called, Value::Null)] {
-            let path = format!("/v1/operations/{id}?wait_ms=30000");
-            let found = world.call(Method::GET, &path, &Value::Null).await.json;
+        let polled = json!({ "callback": true, "poll": poll, "timeout_s": 1 });
+        let called = json!({ "callback": true, "timeout_s": 1 });
+        for (completion, job_id) in [(called, Value::Null), (polled, json!("j 1"))] {
+            let id = world.submit(&completion).await;
+            let path = format!("/v1/operations/{id}");
+            let found = world.call(Method::GET, &format!("{path}?wait_ms=30000"), &Value::Null).await.json;
             assert_eq!((&found["state"], &found["job_id"]), (&json!("unknown"), &job_id), "{found}");
             assert_eq!(
                 (&found["result"]["status"], &found["result"]["body"]["id"]),
@@ -295,9 +296,14 @@ async fn ops_23_a_job_without_an_end_shows_what_is_known_of_it() {
                 "{found}"
             );
             assert_eq!(found["fault"]["may_have_happened"], true, "{found}");
+            let page = Client::new().get(format!("http://{}/operations/{id}", world.server.addr)).send();
+            let page = page.await.unwrap().text().await.unwrap();
+            assert_eq!(page.contains("<code>j 1</code>"), job_id == "j 1", "{page}");
+            let resolved =
+                world.call(Method::POST, &format!("{path}/resolve"), &json!({ "as": "failed" })).await;
+            assert_eq!(resolved.json["fault"]["may_have_happened"], false, "{resolved:?}");
+            assert_eq!(resolved.json["job_id"], job_id, "{resolved:?}");
         }
-        let page = Client::new().get(format!("http://{}/operations/{polled}", world.server.addr)).send();
-        assert!(page.await.unwrap().text().await.unwrap().contains("<code>j 1</code>"));
 
         let failed = world.submit(&json!({ "callback": true })).await;
         let job = world.service.submitted(3).await;

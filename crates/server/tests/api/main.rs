@@ -30,3 +30,4 @@ mod stop;
 mod submit;
 mod support;
 mod throttled;
+mod work;

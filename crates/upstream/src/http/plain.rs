@@ -1,5 +1,5 @@
 //! Plain HTTP: limits that are configured by hand, and costs given by the caller. Nothing is
-//! learned from a response.
+//! learned from a response. Kinds of remote workers have such limits too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,12 @@ use crate::request::HttpRequest;
 
 /// The dialect of an upstream without one of its own.
 #[derive(Clone, Debug)]
-pub struct PlainDialect {
+pub struct PlainDialect(ConfiguredLimits);
+
+/// The limits that are configured for an upstream, or for a kind: a gate with its name, which it
+/// closes when it asks to wait, and those that have figures.
+#[derive(Clone, Debug)]
+pub struct ConfiguredLimits {
     gate: Arc<str>,
     limits: Vec<Limit>,
 }
@@ -33,20 +38,41 @@ impl PlainDialect {
     /// Creates the dialect of an upstream with these limits, which were validated.
     #[must_use]
     pub fn new(upstream: &str, limits: &[LimitConfig]) -> Self {
-        let limits = limits.iter().map(|limit| Limit::of(upstream, limit)).collect();
-        Self { gate: Arc::from(upstream), limits }
+        Self(ConfiguredLimits::new(upstream, limits))
     }
 }
 
 impl Dialect for PlainDialect {
     fn limits(&self) -> Vec<LimitDefinition> {
+        self.0.definitions()
+    }
+
+    fn charges(&self, _: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
+        self.0.charges(cost)
+    }
+}
+
+impl ConfiguredLimits {
+    /// Creates the limits of an upstream or a kind, which were validated.
+    #[must_use]
+    pub fn new(owner: &str, limits: &[LimitConfig]) -> Self {
+        let limits = limits.iter().map(|limit| Limit::of(owner, limit)).collect();
+        Self { gate: Arc::from(owner), limits }
+    }
+
+    /// All of them, with their shapes.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<LimitDefinition> {
         let gate = (Arc::clone(&self.gate), LimitShape::Gate);
         let limits = self.limits.iter().map(|limit| (Arc::clone(&limit.name), limit.shape));
         std::iter::once(gate).chain(limits).collect()
     }
 
     /// Charges the gate, then every limit: the caller's cost, or one token by default.
-    fn charges(&self, _: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
+    ///
+    /// # Errors
+    /// Names a limit in the cost that does not exist.
+    pub fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
         let known: Vec<_> = self.limits.iter().map(|limit| limit.short.as_str()).collect();
         refuse_unknown_limits(&self.gate, &known, cost)?;
         let gate = Charge::tokens(Arc::clone(&self.gate), 1);

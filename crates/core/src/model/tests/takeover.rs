@@ -24,6 +24,7 @@ fn ops_23_a_claim_is_taken_over_by_what_is_known_of_its_call() {
         ClaimedCall::NeverSent,
         ClaimedCall::Elsewhere,
         ClaimedCall::Orphaned,
+        ClaimedCall::RemoteWorker,
     ] {
         let (mut world, seq, fence) = claimed();
         world.wait_ms(10_000);
@@ -31,7 +32,7 @@ fn ops_23_a_claim_is_taken_over_by_what_is_known_of_its_call() {
         let outcome = world.model.take_over(world.now, (seq, fence), call, until, &mut world.facts).unwrap();
         let kept = TakeoverOutcome::Kept { cancel_requested: false };
         let (expected, renewed) = match call {
-            ClaimedCall::InFlight(_) | ClaimedCall::Unsent => (kept, true),
+            ClaimedCall::InFlight(_) | ClaimedCall::Unsent | ClaimedCall::RemoteWorker => (kept, true),
             ClaimedCall::Elsewhere => (kept, false),
             ClaimedCall::NeverSent => (TakeoverOutcome::Settle(Verdict::Returned), false),
             ClaimedCall::Orphaned => {
@@ -43,7 +44,8 @@ fn ops_23_a_claim_is_taken_over_by_what_is_known_of_its_call() {
         let expiry = if renewed { Some(until) } else { expires };
         assert_eq!(world.model.first_expiry(), expiry, "{call:?}");
         let is_marked = world.facts.iter().any(|fact| matches!(fact, Fact::Sent { .. }));
-        let is_sent = matches!(call, ClaimedCall::InFlight(_) | ClaimedCall::Elsewhere);
+        let is_sent =
+            matches!(call, ClaimedCall::InFlight(_) | ClaimedCall::Elsewhere | ClaimedCall::RemoteWorker);
         assert_eq!(is_marked, is_sent, "{call:?}: from then on its charges count");
     }
 }

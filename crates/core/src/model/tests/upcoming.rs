@@ -3,7 +3,7 @@
 use super::*;
 
 fn upcoming(world: &ModelHarness, most: usize) -> Vec<u64> {
-    world.model.upcoming(most).iter().map(|seq| seq.0).collect()
+    world.model.upcoming(most, true).iter().map(|seq| seq.0).collect()
 }
 
 /// With every call completed in the order it was sent, operations are taken in the predicted order.

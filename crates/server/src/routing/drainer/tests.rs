@@ -22,7 +22,7 @@ fn row(more: &str, waited: Duration) -> OutboxRow {
 /// OPS-7: a row without a key gets a unique one.
 #[test]
 fn ops_7_every_row_has_a_key() {
-    let read = |more| parse_row(&row(more, Duration::ZERO)).unwrap().dedupe_key;
+    let read = |more| parse_row(&row(more, Duration::ZERO), &RemoteKinds::default()).unwrap().dedupe_key;
     assert_eq!(read("").as_deref(), Some("outbox-7"));
     assert_eq!(read(r#","dedupe_key":null"#).as_deref(), Some("outbox-7"));
     assert_eq!(read(r#","dedupe_key":"mine""#).as_deref(), Some("mine"));
@@ -30,7 +30,10 @@ fn ops_7_every_row_has_a_key() {
 
 #[test]
 fn times_count_from_when_it_was_handed_in() {
-    let after = |ms| parse_row(&row(r#","deadline_ms":500,"delay_ms":300"#, Duration::from_millis(ms)));
+    let after = |ms| {
+        let row = row(r#","deadline_ms":500,"delay_ms":300"#, Duration::from_millis(ms));
+        parse_row(&row, &RemoteKinds::default())
+    };
     let times = |ms| after(ms).map(|read| (read.deadline.unwrap(), read.delay.unwrap())).unwrap();
     let ms = Duration::from_millis;
     assert_eq!(times(0), (ms(500), ms(300)));
@@ -73,7 +76,7 @@ impl DrainerSetup {
     }
 
     fn drainer(&self) -> Drainer {
-        Drainer { engine: self.engine.clone(), wake: Arc::default() }
+        Drainer { engine: self.engine.clone(), wake: Arc::default(), kinds: RemoteKinds::default() }
     }
 
     /// Submits a row for a group and an upstream.

@@ -1,0 +1,123 @@
+"""Workers: jobs in order, retries, cancels, and servers that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from support import Server, Upstream, serving
+
+from tidegate import ApiError, AsyncClient, Awaiting, Client, Job, JobError, OperationFailedError, Worker
+
+KINDS = """
+[[kind]]
+name = "resize"
+worker = "remote"
+[[kind]]
+name = "scan"
+worker = "remote"
+"""
+
+
+@pytest.fixture(scope="module")
+def workplace(upstream: Upstream) -> Iterator[Server]:
+    with serving(upstream, KINDS) as server:
+        yield server
+
+
+def running(worker: Worker) -> threading.Thread:
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    return thread
+
+
+def test_jobs(workplace: Server) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def resize(job: Job) -> object:
+        seen.append((job.payload["n"], job.attempt))
+        if job.payload["n"] == 3:
+            raise JobError("failed", "no such image", fault_class="not_found")
+        if job.payload["n"] == 1 and job.attempt == 1:
+            raise ValueError("not yet")
+        return {"width": job.payload["n"]}
+
+    with Client(workplace.url) as client:
+        worker = client.worker({"resize": resize}, concurrency=4)
+        thread = running(worker)
+        ids = [client.submit(kind="resize", group="g", payload={"n": n}).id for n in range(3)]
+        done = [client.wait(id) for id in ids]
+        assert [one.body for one in done] == [{"width": 0}, {"width": 1}, {"width": 2}]
+        assert seen == [(0, 1), (1, 1), (1, 2), (2, 1)]
+        with pytest.raises(OperationFailedError, match="no such image"):
+            client.call(kind="resize", group="g", payload={"n": 3}, timeout=20)
+        worker.stop()
+        # Wakes a take that waits.
+        client.submit(kind="resize", group="h", payload={"n": 9})
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_a_refusal_ends_the_worker(workplace: Server) -> None:
+    with Client(workplace.url) as client, pytest.raises(ApiError, match="other"):
+        client.worker({"other": lambda job: None}).run()
+
+
+def test_async_jobs_are_canceled_and_awaited(workplace: Server) -> None:
+    async def main() -> None:
+        async with AsyncClient(workplace.url) as client:
+            started = asyncio.Event()
+
+            async def scan(job: Job) -> object:
+                if job.payload == "slow":
+                    started.set()
+                    await asyncio.sleep(60)
+                if job.awaited is None:
+                    return Awaiting(external_id="j-1", memo=[1], after=0.05)
+                return [job.awaited.external_id, job.awaited.memo]
+
+            worker = client.worker({"scan": scan}, lease=1.0)
+            running = asyncio.create_task(worker.run())
+            done = await client.call(kind="scan", group="a", payload=1, timeout=20)
+            assert done.body == ["j-1", [1]]
+            slow = await client.submit(kind="scan", group="b", payload="slow")
+            await started.wait()
+            await client.cancel(slow.id)
+            assert (await client.wait(slow.id, timeout=20)).state == "canceled"
+            worker.stop()
+            await asyncio.wait_for(running, 20)
+
+    asyncio.run(main())
+
+
+def test_a_worker_outlives_its_server(upstream: Upstream) -> None:
+    with serving(upstream, KINDS) as server:
+
+        async def main() -> None:
+            async with AsyncClient(server.url) as client:
+                release = asyncio.Event()
+                attempts: list[int] = []
+
+                async def resize(job: Job) -> object:
+                    attempts.append(job.attempt)
+                    await release.wait()
+                    return job.payload
+
+                worker = client.worker({"resize": resize}, lease=30.0)
+                running = asyncio.create_task(worker.run())
+                accepted = await client.submit(kind="resize", group="g", payload=7)
+                while not attempts:
+                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(server.kill_and_restart)
+                release.set()
+                done = await client.wait(accepted.id, timeout=30)
+                assert (done.state, done.body, attempts) == ("succeeded", 7, [1])
+                worker.stop()
+                await asyncio.wait_for(running, 20)
+
+        begun = time.monotonic()
+        asyncio.run(main())
+        assert time.monotonic() - begun < 30

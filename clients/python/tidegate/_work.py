@@ -1,0 +1,209 @@
+"""What workers ask for, get and report: the part that both kinds of workers share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+
+from ._errors import ApiError, TidegateError
+from ._transport import Flow, Request, Transport, explain, parse
+
+# How long a take waits for work.
+WAIT = 20.0
+# The most reports in one request.
+REPORTS = 200
+
+FaultClass = Literal["validation", "forbidden", "not_found", "rate_limited", "transient", "conflict"]
+USUAL: Mapping[str, FaultClass] = {
+    "failed": "validation",
+    "retry": "transient",
+    "throttled": "rate_limited",
+    "unknown": "transient",
+}
+
+
+class JobError(TidegateError):
+    """What became of a job that did not succeed. Any other exception means `retry`.
+
+    `failed`: running it again is pointless. `retry`: it may run again, and an attempt is spent.
+    `throttled`: wait, and no attempt is spent. `unknown`: it may have taken effect. `after` is the
+    shortest wait in seconds, `limit` the limit that is closed.
+    """
+
+    def __init__(
+        self,
+        outcome: Literal["failed", "retry", "throttled", "unknown"],
+        message: str,
+        *,
+        after: float | None = None,
+        limit: str | None = None,
+        fault_class: FaultClass | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.after = after
+        self.limit = limit
+        self.fault_class = fault_class
+
+
+@dataclass(frozen=True)
+class Awaiting:
+    """Return it from a handler when the job ends elsewhere: no worker is held.
+
+    It ends by its completion (`POST /v1/operations/{id}/complete`), or when a handler asks about it
+    after `after` seconds, with `job.awaited`. After `timeout` seconds its outcome is unknown.
+    """
+
+    external_id: str | None = None
+    memo: Any = None
+    after: float | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True)
+class AwaitedJob:
+    """A job that was reported as awaiting before. Do not start it again."""
+
+    external_id: str | None
+    memo: Any
+    cancel_requested: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """An operation to execute.
+
+    `attempt` above 1: an earlier one may have done part of the work. `stop` is set when the operation
+    was canceled, or when another worker may have it. `completion_token` lets others complete this
+    attempt; it is a secret.
+    """
+
+    id: str
+    kind: str
+    group: str
+    payload: Any
+    attempt: int
+    awaited: AwaitedJob | None = None
+    completion_token: str | None = field(default=None, repr=False)
+    stop: threading.Event = field(default_factory=threading.Event, repr=False)
+
+
+@dataclass
+class Active:
+    """A job in progress, and when another worker may get it."""
+
+    job: Job
+    fence: int
+    until: float
+    canceled: bool = False
+
+
+def once(transport: Transport, request: Request) -> Flow[Any]:
+    """Sends a request one time.
+
+    A report or an extension that comes twice changes nothing, and a take that gets lost comes back
+    by its lease.
+    """
+    reply = yield Request(
+        request.method, request.path, body=request.body, timeout=transport.timeout + request.wait
+    )
+    if isinstance(reply, httpx.Response) and reply.is_success and (body := parse(reply)) is not None:
+        return body
+    raise explain(request, reply)[0]
+
+
+def take(transport: Transport, kinds: Sequence[str], free: int, lease: float) -> Flow[list[Active]]:
+    """Waits for jobs."""
+    body = {
+        "kinds": list(kinds),
+        "max": min(free, 1_000),
+        "wait_ms": round(WAIT * 1_000),
+        "lease_ms": round(lease * 1_000),
+    }
+    asked = time.monotonic()
+    wire = yield from once(transport, Request("POST", "/v1/work/take", body=body, wait=WAIT))
+    return [Active(read_job(claim), claim["fence"], asked + lease) for claim in wire["claims"]]
+
+
+def extend(transport: Transport, held: Sequence[Active], lease: float) -> Flow[list[Active]]:
+    """Extends the claims of jobs, and returns those that have to stop."""
+    claims = [{"id": one.job.id, "fence": one.fence, "lease_ms": round(lease * 1_000)} for one in held]
+    asked = time.monotonic()
+    wire = yield from once(transport, Request("POST", "/v1/work/extend", body={"claims": claims}))
+    stopped = []
+    for one, answer in zip(held, wire["claims"], strict=True):
+        if answer.get("held"):
+            one.until = asked + lease
+        one.canceled = bool(answer.get("cancel_requested"))
+        if not answer.get("held") or one.canceled:
+            stopped.append(one)
+    return stopped
+
+
+def settle(transport: Transport, settlements: Sequence[Mapping[str, Any]]) -> Flow[Any]:
+    """Reports what became of jobs."""
+    body = {"settlements": list(settlements)}
+    return once(transport, Request("POST", "/v1/work/settle", body=body))
+
+
+def is_refusal(error: TidegateError) -> bool:
+    """Whether the server would refuse the same again."""
+    return isinstance(error, ApiError) and 400 <= error.status < 500 and error.status != 429
+
+
+def read_job(claim: Mapping[str, Any]) -> Job:
+    """A job as the server wrote it."""
+    return Job(
+        id=claim["id"],
+        kind=claim["kind"],
+        group=claim["group"],
+        payload=claim["payload"],
+        attempt=claim["attempt"],
+        awaited=read_awaited(claim.get("job")),
+        completion_token=claim.get("completion_token"),
+    )
+
+
+def read_awaited(wire: Mapping[str, Any] | None) -> AwaitedJob | None:
+    """The job to ask about, if there is one."""
+    if wire is None:
+        return None
+    return AwaitedJob(wire["external_id"], wire["memo"], wire["cancel_requested"])
+
+
+def succeeded(active: Active, result: Any) -> dict[str, Any]:
+    """The report on a handler that returned."""
+    report: dict[str, Any] = {"id": active.job.id, "fence": active.fence}
+    if isinstance(result, Awaiting):
+        report |= {"outcome": "awaiting", "external_id": result.external_id, "memo": result.memo}
+        report |= {"after_ms": milliseconds(result.after), "timeout_ms": milliseconds(result.timeout)}
+    else:
+        report |= {"outcome": "succeeded", "result": result}
+    return report
+
+
+def failed(active: Active, error: BaseException) -> dict[str, Any]:
+    """The report on a handler that raised."""
+    report: dict[str, Any] = {"id": active.job.id, "fence": active.fence}
+    if active.canceled:
+        return report | {"outcome": "canceled"}
+    if not isinstance(error, JobError):
+        message = str(error) or type(error).__name__
+        return report | {"outcome": "retry", "fault": {"class": "transient", "message": message}}
+    fault = {"class": error.fault_class or USUAL[error.outcome], "message": str(error)}
+    return report | {
+        "outcome": error.outcome,
+        "fault": fault,
+        "after_ms": milliseconds(error.after),
+        "limit": error.limit,
+    }
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    """A time for the wire."""
+    return None if seconds is None else round(seconds * 1_000)

@@ -1,0 +1,268 @@
+"""Workers: they take operations of remote kinds, execute them and report what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import httpx
+
+from . import _work as work
+from ._errors import TidegateError
+from ._transport import Transport, backoff, run, run_async
+from ._work import Active, Job
+
+Handler = Callable[[Job], Any]
+AsyncHandler = Callable[[Job], Awaitable[Any]]
+OnError = Callable[[BaseException], None]
+
+
+def ignore(_: BaseException) -> None:
+    """The server is asked again."""
+
+
+class Worker:
+    """A worker with threads. `Client.worker` makes one."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        http: httpx.Client,
+        kinds: Mapping[str, Handler],
+        concurrency: int,
+        lease: float,
+        on_error: OnError | None,
+    ) -> None:
+        self._transport = transport
+        self._http = http
+        self._kinds = kinds
+        self._concurrency = concurrency
+        self._lease = lease
+        self._on_error = on_error or ignore
+        self._active: dict[tuple[str, int], Active] = {}
+        self._reports: list[dict[str, Any]] = []
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._finished = False
+
+    def run(self) -> None:
+        """Works until `stop` is called, then until all jobs in progress are reported.
+
+        Raises `ApiError` when the server refuses it: a wrong token, an unknown kind.
+        """
+        helpers = [threading.Thread(target=one, daemon=True) for one in (self._report, self._extend)]
+        for helper in helpers:
+            helper.start()
+        try:
+            self._take()
+        finally:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._active)
+                self._finished = True
+                self._changed.notify_all()
+            for helper in helpers:
+                helper.join()
+
+    def stop(self) -> None:
+        """Takes no more. `run` returns when the jobs in progress have ended; a take may last 20 s."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _take(self) -> None:
+        failures = 0
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped or len(self._active) < self._concurrency)
+                if self._stopped:
+                    return
+                free = self._concurrency - len(self._active)
+            try:
+                jobs = run(self._http, work.take(self._transport, list(self._kinds), free, self._lease))
+            except TidegateError as error:
+                if work.is_refusal(error):
+                    raise
+                self._on_error(error)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._stopped, backoff(failures, 0.0))
+                failures += 1
+                continue
+            failures = 0
+            for active in jobs:
+                with self._changed:
+                    self._active[(active.job.id, active.fence)] = active
+                threading.Thread(target=self._execute, args=(active,), daemon=True).start()
+
+    def _execute(self, active: Active) -> None:
+        try:
+            report = work.succeeded(active, self._kinds[active.job.kind](active.job))
+        except BaseException as error:  # noqa: BLE001
+            report = work.failed(active, error)
+        with self._changed:
+            del self._active[(active.job.id, active.fence)]
+            self._reports.append(report)
+            self._changed.notify_all()
+
+    def _extend(self) -> None:
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._finished, self._lease / 3):
+                    return
+                held = list(self._active.values())
+            if not held:
+                continue
+            try:
+                for active in run(self._http, work.extend(self._transport, held, self._lease)):
+                    active.job.stop.set()
+            except TidegateError as error:
+                self._on_error(error)
+            for active in held:
+                if active.until <= time.monotonic():
+                    active.job.stop.set()
+
+    def _report(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._reports or self._finished)
+                if not self._reports:
+                    return
+                batch, self._reports = self._reports[: work.REPORTS], self._reports[work.REPORTS :]
+            end, failures = time.monotonic() + self._lease, 0
+            while True:
+                try:
+                    run(self._http, work.settle(self._transport, batch))
+                    break
+                except TidegateError as error:
+                    self._on_error(error)
+                    if work.is_refusal(error) or time.monotonic() >= end:
+                        break
+                    time.sleep(backoff(failures, 0.0))
+                    failures += 1
+
+
+class AsyncWorker:
+    """A worker for asyncio. `AsyncClient.worker` makes one."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        http: httpx.AsyncClient,
+        kinds: Mapping[str, AsyncHandler],
+        concurrency: int,
+        lease: float,
+        on_error: OnError | None,
+    ) -> None:
+        self._transport = transport
+        self._http = http
+        self._kinds = kinds
+        self._concurrency = concurrency
+        self._lease = lease
+        self._on_error = on_error or ignore
+        self._active: dict[tuple[str, int], tuple[Active, asyncio.Task[None]]] = {}
+        self._reports: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._stopped = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def run(self) -> None:
+        """Works until `stop` is called, then until all jobs in progress are reported.
+
+        Raises `ApiError` when the server refuses it: a wrong token, an unknown kind.
+        """
+        reporting = asyncio.create_task(self._report())
+        extending = asyncio.create_task(self._extend())
+        try:
+            await self._take()
+        finally:
+            while self._active:
+                self._room.clear()
+                await self._room.wait()
+            extending.cancel()
+            await self._reports.put(None)
+            await asyncio.wait([reporting, extending])
+
+    def stop(self) -> None:
+        """Takes no more. `run` returns when the jobs in progress have ended."""
+        self._stopped.set()
+        self._room.set()
+
+    async def _take(self) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            free = self._concurrency - len(self._active)
+            if free <= 0:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            taking = asyncio.create_task(
+                run_async(self._http, work.take(self._transport, list(self._kinds), free, self._lease))
+            )
+            stopping = asyncio.create_task(self._stopped.wait())
+            await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if not taking.done():
+                taking.cancel()
+                return
+            try:
+                jobs = taking.result()
+            except TidegateError as error:
+                if work.is_refusal(error):
+                    raise
+                self._on_error(error)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), backoff(failures, 0.0))
+                failures += 1
+                continue
+            failures = 0
+            for active in jobs:
+                task = asyncio.create_task(self._execute(active))
+                self._active[(active.job.id, active.fence)] = (active, task)
+
+    async def _execute(self, active: Active) -> None:
+        try:
+            report = work.succeeded(active, await self._kinds[active.job.kind](active.job))
+        except (Exception, asyncio.CancelledError) as error:
+            report = work.failed(active, error)
+        self._active.pop((active.job.id, active.fence), None)
+        self._room.set()
+        await self._reports.put(report)
+
+    async def _extend(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease / 3)
+            held = [active for active, _ in self._active.values()]
+            if not held:
+                continue
+            lost: list[Active] = []
+            try:
+                lost = await run_async(self._http, work.extend(self._transport, held, self._lease))
+            except TidegateError as error:
+                self._on_error(error)
+            lost += [active for active in held if active.until <= time.monotonic()]
+            for active in lost:
+                active.job.stop.set()
+                if found := self._active.get((active.job.id, active.fence)):
+                    found[1].cancel()
+
+    async def _report(self) -> None:
+        is_last = False
+        while not is_last:
+            batch = [await self._reports.get()]
+            while not self._reports.empty() and len(batch) < work.REPORTS:
+                batch.append(self._reports.get_nowait())
+            is_last = None in batch
+            reports = [one for one in batch if one is not None]
+            end, failures = time.monotonic() + self._lease, 0
+            while reports:
+                try:
+                    await run_async(self._http, work.settle(self._transport, reports))
+                    break
+                except TidegateError as error:
+                    self._on_error(error)
+                    if work.is_refusal(error) or time.monotonic() >= end:
+                        break
+                    await asyncio.sleep(backoff(failures, 0.0))
+                    failures += 1

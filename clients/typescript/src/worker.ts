@@ -1,0 +1,301 @@
+/** A worker: takes operations of remote kinds, executes them and reports what became of them. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { ApiError } from "./errors.js";
+import { backoffMs, type Transport } from "./transport.js";
+import type { Fault } from "./types.js";
+
+/** An operation to execute. */
+export interface Job<Payload = unknown> {
+  id: string;
+  kind: string;
+  group: string;
+  payload: Payload;
+  /** The number of this attempt. Above 1, an earlier one may have done part of the work. */
+  attempt: number;
+  /** The job to ask about, when it was reported as awaiting before. Do not start it again. */
+  job: { externalId: string | null; memo: unknown; cancelRequested: boolean } | null;
+  /** Lets others complete this attempt, see `awaiting`. A secret. */
+  completionToken: string | null;
+  /** Aborted when the operation was canceled, or when another worker may have it. */
+  signal: AbortSignal;
+}
+
+/** Executes a job. What it returns is the result of the operation; see `JobError` for the rest. */
+export type Handler = (job: Job) => Promise<unknown>;
+
+export interface WorkerOptions {
+  /** What executes each kind. */
+  kinds: Record<string, Handler>;
+  /** The most jobs at once; 16. */
+  concurrency?: number;
+  /** How long the server waits for a sign of this worker before others get its jobs; 30,000. */
+  leaseMs?: number;
+  /** Learns of what went wrong beside the jobs: a server that cannot be reached, a lost lease. */
+  onError?: (error: unknown) => void;
+}
+
+/** What became of a job that did not succeed. Any other error means `retry`. */
+export class JobError extends Error {
+  constructor(
+    /** `failed`: running it again is pointless. `retry`: it may run again, and an attempt is spent.
+     * `throttled`: wait, and no attempt is spent. `unknown`: it may have taken effect. */
+    readonly outcome: "failed" | "retry" | "throttled" | "unknown",
+    message: string,
+    /** The shortest wait, the limit that is closed, and the class of the fault. */
+    readonly options: { afterMs?: number; limit?: string; class?: Fault["class"] } = {},
+  ) {
+    super(message);
+    this.name = "JobError";
+  }
+}
+
+/** A job that was accepted by someone else and ends there. */
+class AwaitedJob {
+  constructor(readonly settlement: object) {}
+}
+
+/**
+ * Return it from a handler when the job ends elsewhere: no worker is held. It ends by its completion
+ * (`POST /v1/operations/{id}/complete`), or when a handler asks about it after `afterMs`, with `job.job`.
+ */
+export function awaiting(
+  options: { externalId?: string; memo?: unknown; afterMs?: number; timeoutMs?: number } = {},
+): unknown {
+  const { externalId, memo, afterMs, timeoutMs } = options;
+  return new AwaitedJob({
+    outcome: "awaiting",
+    external_id: externalId,
+    memo,
+    after_ms: afterMs,
+    timeout_ms: timeoutMs,
+  });
+}
+
+interface Claim {
+  id: string;
+  fence: number;
+  kind: string;
+  group: string;
+  attempt: number;
+  payload: unknown;
+  job?: { external_id: string | null; memo: unknown; cancel_requested: boolean };
+  completion_token?: string;
+}
+
+interface Extended {
+  id: string;
+  held: boolean;
+  cancel_requested: boolean;
+}
+
+/** A job in progress. */
+interface Active {
+  claim: Claim;
+  stop: AbortController;
+  /** When another worker may get it: counted from before the server was asked. */
+  until: number;
+}
+
+const WAIT_MS = 20_000;
+const REPORTS_MAX = 200;
+
+/** A worker. `run` returns when it was stopped and all its jobs are reported. */
+export class Worker implements AsyncDisposable {
+  private readonly concurrency: number;
+  private readonly leaseMs: number;
+  private readonly active = new Map<string, Active>();
+  private readonly stopped = new AbortController();
+  private readonly finished = new AbortController();
+  private reports: object[] = [];
+  private wakeReporter: () => void = () => undefined;
+  private wakeTaker: () => void = () => undefined;
+  private running: Promise<void> | undefined;
+
+  constructor(
+    private readonly transport: Transport,
+    private readonly options: WorkerOptions,
+  ) {
+    this.concurrency = options.concurrency ?? 16;
+    this.leaseMs = Math.ceil(options.leaseMs ?? 30_000);
+  }
+
+  /** Works until `stop` is called. Throws when the server refuses it: a wrong token, an unknown kind. */
+  run(): Promise<void> {
+    this.running ??= this.work();
+    return this.running;
+  }
+
+  /** Takes no more, lets the jobs in progress finish, and reports them. */
+  async stop(): Promise<void> {
+    this.stopped.abort();
+    this.wakeTaker();
+    await this.running;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  private async work(): Promise<void> {
+    const reporting = this.reportAll();
+    const extending = this.extendAll();
+    try {
+      await this.takeAll();
+    } finally {
+      while (this.active.size > 0) await this.room();
+      this.finished.abort();
+      this.wakeReporter();
+      await Promise.all([reporting, extending]);
+    }
+  }
+
+  private async takeAll(): Promise<void> {
+    for (let failures = 0; !this.stopped.signal.aborted; ) {
+      const free = this.concurrency - this.active.size;
+      if (free <= 0) {
+        await this.room();
+        continue;
+      }
+      try {
+        const askedAt = performance.now();
+        const { claims } = await this.post<{ claims: Claim[] }>("take", {
+          kinds: Object.keys(this.options.kinds),
+          max: Math.min(free, 1_000),
+          wait_ms: WAIT_MS,
+          lease_ms: this.leaseMs,
+        }, WAIT_MS, this.stopped.signal);
+        failures = 0;
+        for (const claim of claims) this.start(claim, askedAt);
+      } catch (error) {
+        if (this.stopped.signal.aborted) return;
+        if (isRefusal(error)) throw error;
+        this.options.onError?.(error);
+        const pause = backoffMs(failures++, 0);
+        await sleep(pause, undefined, { signal: this.stopped.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Resolves when a job has ended. */
+  private room(): Promise<void> {
+    return new Promise((resolve) => (this.wakeTaker = resolve));
+  }
+
+  private start(claim: Claim, askedAt: number): void {
+    const active = { claim, stop: new AbortController(), until: askedAt + this.leaseMs };
+    this.active.set(key(claim), active);
+    void this.execute(active).then((settlement) => {
+      this.active.delete(key(claim));
+      if (settlement) {
+        this.reports.push({ id: claim.id, fence: claim.fence, ...settlement });
+        this.wakeReporter();
+      }
+      this.wakeTaker();
+    });
+  }
+
+  private async execute({ claim, stop }: Active): Promise<object | null> {
+    const { job } = claim;
+    try {
+      const handler = this.options.kinds[claim.kind];
+      if (!handler) return { outcome: "returned" };
+      const result = await handler({
+        id: claim.id,
+        kind: claim.kind,
+        group: claim.group,
+        payload: claim.payload,
+        attempt: claim.attempt,
+        job: job ? { externalId: job.external_id, memo: job.memo, cancelRequested: job.cancel_requested } : null,
+        completionToken: claim.completion_token ?? null,
+        signal: stop.signal,
+      });
+      if (result instanceof AwaitedJob) return result.settlement;
+      return { outcome: "succeeded", result: result ?? null };
+    } catch (error) {
+      if (stop.signal.aborted && stop.signal.reason === CANCELED) return { outcome: "canceled" };
+      return failure(error);
+    }
+  }
+
+  /** Extends all claims at a third of the lease, and stops those that are lost or canceled. */
+  private async extendAll(): Promise<void> {
+    const pause = { signal: this.finished.signal, ref: false };
+    for (;;) {
+      await sleep(this.leaseMs / 3, undefined, pause).catch(() => undefined);
+      if (this.finished.signal.aborted) return;
+      const held = [...this.active.values()];
+      const claims = held.map(({ claim: { id, fence } }) => ({ id, fence, lease_ms: this.leaseMs }));
+      if (claims.length === 0) continue;
+      const askedAt = performance.now();
+      try {
+        const extended = await this.post<{ claims: (Extended | { error: object })[] }>("extend", { claims });
+        extended.claims.forEach((one, place) => {
+          const active = held[place] as Active;
+          if (!("error" in one) && one.held) active.until = askedAt + this.leaseMs;
+          else active.stop.abort(LOST);
+          if (!("error" in one) && one.cancel_requested) active.stop.abort(CANCELED);
+        });
+      } catch (error) {
+        this.options.onError?.(error);
+      }
+      for (const { stop } of held.filter(({ until }) => until <= performance.now())) stop.abort(LOST);
+    }
+  }
+
+  /** Reports what became of jobs, again until the server answers or the leases are over. */
+  private async reportAll(): Promise<void> {
+    for (;;) {
+      if (this.reports.length === 0) {
+        if (this.finished.signal.aborted) return;
+        await new Promise<void>((resolve) => {
+          this.wakeReporter = resolve;
+          if (this.reports.length > 0 || this.finished.signal.aborted) resolve();
+        });
+        continue;
+      }
+      const settlements = this.reports.splice(0, REPORTS_MAX);
+      const end = performance.now() + this.leaseMs;
+      for (let failures = 0; ; failures++) {
+        try {
+          await this.post("settle", { settlements });
+          break;
+        } catch (error) {
+          this.options.onError?.(error);
+          if (isRefusal(error) || performance.now() >= end) break;
+          await sleep(backoffMs(failures, 0));
+        }
+      }
+    }
+  }
+
+  /** Sends one request. A report or an extension that comes twice changes nothing, and a take that
+   * gets lost comes back by its lease. */
+  private post<T>(verb: string, body: object, waitMs = 0, signal?: AbortSignal): Promise<T> {
+    return this.transport.once({ method: "POST", path: `/v1/work/${verb}`, body, waitMs, signal });
+  }
+}
+
+const LOST = new Error("Another worker may have this job.");
+const CANCELED = new Error("The operation was canceled.");
+
+function key({ id, fence }: Claim): string {
+  return `${id} ${fence}`;
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
+}
+
+/** What the server is told of an error of a handler. */
+function failure(error: unknown): object {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof JobError)) {
+    return { outcome: "retry", fault: { class: "transient", message } };
+  }
+  const { afterMs, limit, class: given } = error.options;
+  const usual = { failed: "validation", retry: "transient", throttled: "rate_limited", unknown: "transient" };
+  const fault = { class: given ?? usual[error.outcome], message };
+  return { outcome: error.outcome, fault, after_ms: afterMs, limit };
+}

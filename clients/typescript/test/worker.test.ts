@@ -1,0 +1,67 @@
+/** Workers: jobs in order, retries, cancels, and servers that are killed. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { ApiError, awaiting, type Job, JobError, OperationFailedError, Tidegate } from "tidegate";
+
+import { Server, Upstream } from "./support.js";
+
+const KINDS = '[[kind]]\nname = "resize"\nworker = "remote"\n[[kind]]\nname = "scan"\nworker = "remote"\n';
+
+test("jobs run in order, again when they may, and fail when that is pointless", async (t) => {
+  const server = await Server.start(t, await Upstream.start(t), KINDS);
+  const tidegate = new Tidegate({ server: server.url });
+  const seen: [number, number][] = [];
+  const resize = async (job: Job): Promise<unknown> => {
+    const { n } = job.payload as { n: number };
+    seen.push([n, job.attempt]);
+    if (n === 3) throw new JobError("failed", "no such image", { class: "not_found" });
+    if (n === 1 && job.attempt === 1) throw new Error("not yet");
+    return { width: n };
+  };
+  const worker = tidegate.worker({ kinds: { resize }, concurrency: 4 });
+  const running = worker.run();
+  const accepted = await Promise.all(
+    [0, 1, 2].map((n) => tidegate.submit({ kind: "resize", group: `g`, payload: { n } })),
+  );
+  for (const { id } of accepted) assert.equal((await tidegate.wait(id)).state, "succeeded");
+  assert.equal(seen.length, 4);
+  await assert.rejects(
+    tidegate.call({ kind: "resize", group: "g", payload: { n: 3 } }, { timeoutMs: 20_000 }),
+    (error: unknown) => error instanceof OperationFailedError && error.operation.fault?.class === "not_found",
+  );
+  await worker.stop();
+  await running;
+});
+
+test("a worker that the server refuses ends with the refusal", async (t) => {
+  const server = await Server.start(t, await Upstream.start(t), KINDS);
+  const worker = new Tidegate({ server: server.url }).worker({ kinds: { other: async () => 1 } });
+  await assert.rejects(worker.run(), (error: unknown) => error instanceof ApiError && error.status === 422);
+});
+
+test("a job is awaited elsewhere, and another is canceled", async (t) => {
+  const server = await Server.start(t, await Upstream.start(t), KINDS);
+  const tidegate = new Tidegate({ server: server.url });
+  let started = false;
+  const scan = async (job: Job): Promise<unknown> => {
+    if (job.payload === "slow") {
+      started = true;
+      await sleep(60_000, undefined, { signal: job.signal });
+    }
+    if (!job.job) return awaiting({ externalId: "j-1", memo: [1], afterMs: 50 });
+    return [job.job.externalId, job.job.memo];
+  };
+  const worker = tidegate.worker({ kinds: { scan }, leaseMs: 1_000 });
+  const running = worker.run();
+  const done = await tidegate.call({ kind: "scan", group: "a", payload: 1 }, { timeoutMs: 20_000 });
+  assert.deepEqual(done.result?.body, ["j-1", [1]]);
+  const slow = await tidegate.submit({ kind: "scan", group: "b", payload: "slow" });
+  while (!started) await sleep(10);
+  await tidegate.cancel(slow.id);
+  assert.equal((await tidegate.wait(slow.id, { timeoutMs: 20_000 })).state, "canceled");
+  await worker.stop();
+  await running;
+});

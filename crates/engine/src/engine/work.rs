@@ -1,0 +1,138 @@
+//! Lets remote workers take, extend and settle claims. The owner's take decides as for its own
+//! workers, so order, limits and fairness hold; only kinds that are left to remote workers are
+//! handed out, and only their claims are extended or settled this way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{OperationId, State, Verdict};
+use tidegate_store::Clock;
+use tokio::sync::{oneshot, watch};
+
+use super::Engine;
+use crate::carry::{Report, checked};
+use crate::error::{ErrorKind, Result};
+use crate::owner::{Command, Owner, Taker};
+use crate::work::{ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, WorkReceipt, WorkReport, WorkRequest};
+
+impl Engine {
+    /// Claims operations that may run now, for each request in turn, and returns them once their
+    /// claims are durable. It does not wait for work; see [`Engine::ready_kinds`]. When the caller
+    /// is gone by then, its claims are returned to the queue.
+    ///
+    /// # Errors
+    /// When the engine is stopping, or the store cannot be written.
+    pub async fn take_work(&self, requests: Vec<WorkRequest>) -> Result<Vec<Vec<RemoteClaim>>> {
+        let (reply, answer) = oneshot::channel();
+        let ask = Command::Update(Box::new(move |owner: &mut Owner| {
+            let now = owner.clock.now();
+            for kind in requests.iter().flat_map(|request| &request.kinds) {
+                owner.asked.insert(Arc::clone(kind), now);
+            }
+            owner.building.takers.push(Taker::new(requests, reply));
+        }));
+        self.commands.send(ask).await.map_err(|_| self.stop_reason())?;
+        answer.await.map_err(|_| self.stop_reason())
+    }
+
+    /// The remote kinds of which an operation may be claimed now. A take may still find nothing,
+    /// because a limit or another caller was faster.
+    #[must_use]
+    pub fn ready_kinds(&self) -> watch::Receiver<ReadyKinds> {
+        self.ready_kinds.clone()
+    }
+
+    /// Extends claims of remote workers by `lease` from now on.
+    ///
+    /// # Errors
+    /// When the engine is stopping, or the store cannot be written.
+    pub async fn extend_work(&self, claims: Vec<(ClaimId, Duration)>) -> Result<Vec<LeaseExtension>> {
+        self.update_owner(move |owner| {
+            claims.into_iter().map(|(claim, lease)| extend(owner, claim, lease)).collect()
+        })
+        .await
+    }
+
+    /// Settles claims of remote workers, each by its fence: one that has ended, or that another
+    /// worker has by now, is left as it is, and the receipt says so.
+    ///
+    /// # Errors
+    /// Of all, when the engine is stopping or the store cannot be written; of one, when there is no
+    /// such operation.
+    pub async fn settle_work(&self, settlements: Vec<WorkReport>) -> Result<Vec<Result<WorkReceipt>>> {
+        let ids: Vec<OperationId> = settlements.iter().map(|settlement| settlement.claim.id).collect();
+        let settled: Vec<Option<State>> = self
+            .update_owner(move |owner| settlements.into_iter().map(|one| settle(owner, one)).collect())
+            .await?;
+        let mut receipts = Vec::with_capacity(ids.len());
+        for (id, state) in ids.into_iter().zip(settled) {
+            receipts.push(match state {
+                Some(state) => Ok(WorkReceipt { applied: true, state }),
+                None => self.get(id).await.map(|view| WorkReceipt { applied: false, state: view.state }),
+            });
+        }
+        match receipts.iter().find_map(|receipt| receipt.as_ref().err()) {
+            Some(error) if error.kind != ErrorKind::NoOperation => Err(error.clone()),
+            _ => Ok(receipts),
+        }
+    }
+}
+
+/// Whether the claim is that of a remote worker, and of this very operation.
+fn is_current(owner: &Owner, ClaimId { id, fence }: ClaimId) -> bool {
+    let status = owner.model.claim_status(id.seq(), fence);
+    status.is_some_and(|status| status.is_remote && owner.id_of(id.seq(), status.accepted_at) == id)
+}
+
+fn extend(owner: &mut Owner, claim: ClaimId, lease: Duration) -> LeaseExtension {
+    let (seq, fence) = (claim.id.seq(), claim.fence);
+    let until = owner.clock.now().after(lease);
+    let status = owner.model.claim_status(seq, fence).filter(|_| is_current(owner, claim));
+    let held = status.is_some() && owner.model.renew(seq, fence, until, &mut owner.building.facts);
+    LeaseExtension {
+        until: held.then_some(until),
+        cancel_requested: status.is_some_and(|status| status.cancel_requested),
+    }
+}
+
+/// Settles a claim and returns the state of its operation; `None` when it is not current.
+fn settle(owner: &mut Owner, settlement: WorkReport) -> Option<State> {
+    let WorkReport { claim, outcome } = settlement;
+    let (seq, fence) = (claim.id.seq(), claim.fence);
+    if !is_current(owner, claim) {
+        metrics::counter!("tidegate_work_stale_total").increment(1);
+        return None;
+    }
+    let active = owner.model.active(seq)?;
+    let mut outcome = checked(outcome);
+    for hint in &mut outcome.hints {
+        hint.limit = limit_name(owner, &active.kind, &hint.limit);
+    }
+    if let Verdict::Throttled { scope: Some(limit), .. } = &mut outcome.verdict {
+        *limit = limit_name(owner, &active.kind, limit);
+    }
+    let (result, _) = crate::carry::describe(&outcome.verdict);
+    let kind = active.kind.to_string();
+    metrics::counter!("tidegate_work_settled_total", "kind" => kind, "result" => result).increment(1);
+    let report = Report {
+        accepted_at: Some(active.at),
+        hints: outcome.hints,
+        body: outcome.body,
+        job: outcome.job,
+        ..Report::without_call(seq, fence, outcome.verdict)
+    };
+    if !owner.settle(report) {
+        return None;
+    }
+    let ended = || owner.building.ended.iter().rev().find(|ended| ended.seq == seq);
+    let state = owner.model.active(seq).map(|active| active.state);
+    state.or_else(|| ended().map(|ended| ended.state.into()))
+}
+
+/// The full name of a limit that a worker may name as `cost` does, within its kind.
+fn limit_name(owner: &Owner, kind: &str, name: &Arc<str>) -> Arc<str> {
+    if owner.model.limit(name, owner.clock.now()).is_some() {
+        return Arc::clone(name);
+    }
+    format!("{kind}/{name}").into()
+}

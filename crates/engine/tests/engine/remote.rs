@@ -1,0 +1,247 @@
+//! Remote workers: take, extend and settle through the engine, over restarts, outages and cancels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate::upstream::{JobNote, LimitConfig, LimitKind, Outcome, RemoteKind, RemoteKindConfig};
+use tidegate::{
+    ClaimId, CompletionKey, CompletionProof, Engine, ErrorKind, Options, RemoteClaim, Submission,
+    WorkReceipt, WorkReport, WorkRequest,
+};
+use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
+use tidegate_core::{Fence, OperationId, State, Verdict};
+use tidegate_store::Store;
+
+use crate::scripted_upstream::{LONG, ScriptedUpstream, memory};
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A kind with two slots, and one whose operations must not run twice.
+async fn open(store: &Arc<dyn Store>) -> Engine {
+    let slots = LimitConfig::new("slots", LimitKind::AtOnce { at_once: 2 });
+    let resize = RemoteKind::new(&RemoteKindConfig::new("resize").with_limits(vec![slots]));
+    let limits = resize.limits();
+    let once = RemoteKind::new(&RemoteKindConfig::new("once").with_repeatable(false));
+    let local = ScriptedUpstream::new(|_, _| (Duration::from_millis(1), Verdict::Done));
+    let options = Options::default().with_completion_key(CompletionKey::new(&[1; 16]));
+    Engine::builder(Arc::clone(store))
+        .options(options)
+        .executor("local", local)
+        .remote("resize", Arc::new(resize))
+        .remote("once", Arc::new(once))
+        .limits(limits)
+        .open()
+        .await
+        .unwrap()
+}
+
+async fn submit(engine: &Engine, kind: &str, group: &str) -> OperationId {
+    engine.submit(Submission::new(kind, group, format!("\"{group}\""))).await.unwrap().id
+}
+
+async fn take(engine: &Engine, kinds: &[&str], max: usize) -> Vec<RemoteClaim> {
+    let kinds = kinds.iter().map(|kind| Arc::from(*kind)).collect();
+    let request = WorkRequest { kinds, max, lease: LEASE };
+    engine.take_work(vec![request]).await.unwrap().pop().unwrap()
+}
+
+async fn settle(engine: &Engine, claim: ClaimId, verdict: Verdict) -> WorkReceipt {
+    let outcome = Outcome::unanswered(verdict);
+    engine.settle_work(vec![WorkReport { claim, outcome }]).await.unwrap().pop().unwrap().unwrap()
+}
+
+async fn state(engine: &Engine, id: OperationId) -> State {
+    engine.get(id).await.unwrap().state
+}
+
+fn receipt(applied: bool, state: State) -> WorkReceipt {
+    WorkReceipt { applied, state }
+}
+
+/// OPS-4, OPS-5: remote workers get operations in turn and within the limits of their kind; a
+/// report settles its claim once, by fence. The engine's own workers take none of them.
+#[tokio::test(start_paused = true)]
+async fn ops_4_a_remote_worker_takes_and_settles_in_order() {
+    let engine = open(&memory()).await;
+    let mut ready = engine.ready_kinds();
+    let local = submit(&engine, "local", "a").await;
+    assert_eq!(engine.wait(local, LONG).await.unwrap().state, State::Succeeded);
+    assert!(take(&engine, &["resize"], 9).await.is_empty());
+    let mut ids = Vec::new();
+    for group in ["a", "a", "b", "c"] {
+        ids.push(submit(&engine, "resize", group).await);
+    }
+    assert!(ready.wait_for(|kinds| kinds.iter().any(|kind| &**kind == "resize")).await.is_ok());
+    let claims = take(&engine, &["resize", "once"], 9).await;
+    let taken: Vec<_> = claims.iter().map(|claim| (claim.claim.id, &*claim.group, claim.attempt)).collect();
+    assert_eq!(taken, [(ids[0], "a", 1), (ids[2], "b", 1)], "in turn, and two slots");
+    assert_eq!((&claims[0].payload[..], claims[0].lease), (&b"\"a\""[..], LEASE));
+    assert!(claims[0].completion_token.is_some());
+    let why = engine.why(ids[3]).await.unwrap();
+    assert_eq!((why.waiting_for, why.name.as_deref()), ("lease", Some("resize/slots")));
+    assert_eq!(settle(&engine, claims[0].claim, Verdict::Done).await, receipt(true, State::Succeeded));
+    assert_eq!(settle(&engine, claims[0].claim, Verdict::Done).await, receipt(false, State::Succeeded));
+    let older = ClaimId { fence: Fence(0), ..claims[1].claim };
+    assert_eq!(settle(&engine, older, Verdict::Done).await, receipt(false, State::Running));
+    let next: Vec<_> = take(&engine, &["resize"], 9).await.iter().map(|claim| claim.claim.id).collect();
+    assert_eq!(next, [ids[3]], "the head of a waits longer than c");
+    let stranger =
+        ClaimId { id: OperationId::new(tidegate::Time::ZERO, 0, tidegate::Seq(99)), fence: Fence(1) };
+    let outcome = Outcome::unanswered(Verdict::Done);
+    let refused = engine.settle_work(vec![WorkReport { claim: stranger, outcome }]).await.unwrap();
+    assert_eq!(refused[0].as_ref().unwrap_err().kind, ErrorKind::NoOperation);
+}
+
+/// OPS-8: a worker that dies gives its claim back when its lease runs out: the operation runs
+/// again, or waits for an operator if its kind must not run twice. Its late report changes nothing.
+#[tokio::test(start_paused = true)]
+async fn ops_8_a_dead_worker_gives_its_claim_back() {
+    let engine = open(&memory()).await;
+    let (again, once) = (submit(&engine, "resize", "a").await, submit(&engine, "once", "b").await);
+    let dead = take(&engine, &["resize", "once"], 9).await;
+    assert_eq!(dead.len(), 2);
+    tokio::time::sleep(LEASE + Duration::from_secs(2)).await;
+    assert_eq!(state(&engine, once).await, State::Unknown);
+    let claim = take(&engine, &["resize"], 9).await.pop().unwrap();
+    assert_eq!((claim.claim.id, claim.attempt), (again, 2));
+    assert_eq!(settle(&engine, dead[0].claim, Verdict::Done).await, receipt(false, State::Running));
+    assert_eq!(settle(&engine, dead[1].claim, Verdict::Done).await, receipt(false, State::Unknown));
+    assert_eq!(settle(&engine, claim.claim, Verdict::Done).await, receipt(true, State::Succeeded));
+}
+
+/// A worker that extends its claim keeps it, and learns of a cancel; whatever it reports then is
+/// the end.
+#[tokio::test(start_paused = true)]
+async fn ops_9_an_extended_claim_holds_and_tells_of_a_cancel() {
+    let engine = open(&memory()).await;
+    let id = submit(&engine, "resize", "a").await;
+    let claim = take(&engine, &["resize"], 1).await.pop().unwrap().claim;
+    for _ in 0..4 {
+        tokio::time::sleep(LEASE / 2).await;
+        let extended = engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0];
+        assert!(extended.until.is_some() && !extended.cancel_requested);
+    }
+    engine.cancel(id).await.unwrap();
+    let extended = engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0];
+    assert!(extended.until.is_some() && extended.cancel_requested);
+    let stopped = Verdict::Canceled { may_have_happened: true };
+    assert_eq!(settle(&engine, claim, stopped).await, receipt(true, State::Canceled));
+    let late = engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0];
+    assert_eq!((late.until, late.cancel_requested), (None, false));
+    assert_eq!(settle(&engine, claim, Verdict::Done).await, receipt(false, State::Canceled));
+}
+
+/// OPS-8: a claim survives a restart of the server: the worker extends or settles it afterwards.
+#[tokio::test(start_paused = true)]
+async fn ops_8_a_claim_survives_a_restart() {
+    let store = memory();
+    let engine = open(&store).await;
+    let (first, second) = (submit(&engine, "once", "a").await, submit(&engine, "once", "b").await);
+    let claims = take(&engine, &["once"], 9).await;
+    engine.drain().await;
+    let engine = open(&store).await;
+    assert_eq!((state(&engine, first).await, state(&engine, second).await), (State::Running, State::Running));
+    for _ in 0..2 {
+        assert!(engine.extend_work(vec![(claims[0].claim, LEASE)]).await.unwrap()[0].until.is_some());
+        tokio::time::sleep(LEASE / 2 + Duration::from_secs(1)).await;
+    }
+    assert_eq!(settle(&engine, claims[0].claim, Verdict::Done).await, receipt(true, State::Succeeded));
+    assert_eq!(state(&engine, second).await, State::Unknown, "its worker did not come back");
+}
+
+/// A caller that is gone before its claims are durable gets none: they are returned at once, and no
+/// attempt is spent.
+#[tokio::test(start_paused = true)]
+async fn a_claim_without_a_caller_is_returned() {
+    let engine = open(&memory()).await;
+    let id = submit(&engine, "resize", "a").await;
+    let request = WorkRequest { kinds: vec!["resize".into()], max: 1, lease: LEASE };
+    {
+        let mut asked = std::pin::pin!(engine.take_work(vec![request]));
+        // The command is sent, and its caller hangs up.
+        assert!(futures_util::poll!(&mut asked).is_pending());
+    }
+    let claim = loop {
+        if let Some(claim) = take(&engine, &["resize"], 1).await.pop() {
+            break claim;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    };
+    assert_eq!((claim.claim.id, claim.attempt), (id, 1));
+}
+
+/// A worker's job that ends elsewhere awaits its completion without a worker, is asked about by any
+/// worker, and keeps its slot.
+#[tokio::test(start_paused = true)]
+async fn a_remote_job_is_asked_about_and_completed() {
+    let engine = open(&memory()).await;
+    let polled = submit(&engine, "resize", "a").await;
+    let completed = submit(&engine, "resize", "b").await;
+    let claims = take(&engine, &["resize"], 9).await;
+    let note =
+        || Some(JobNote { external_id: Some("j-1".into()), memo: Bytes::from_static(b"{}"), cost: None });
+    for (claim, poll_after) in [(&claims[0], Some(Duration::from_secs(5))), (&claims[1], None)] {
+        let verdict = Verdict::Accepted { poll_after, timeout: LEASE * 100 };
+        let outcome = Outcome::unanswered(verdict).with_job(note());
+        let settled = engine.settle_work(vec![WorkReport { claim: claim.claim, outcome }]).await.unwrap();
+        assert_eq!(settled[0].as_ref().unwrap(), &receipt(true, State::Running));
+    }
+    submit(&engine, "resize", "c").await;
+    assert!(take(&engine, &["resize"], 9).await.is_empty(), "both slots are taken, and nothing is due");
+    let token = CompletionProof::Token(claims[1].completion_token.clone().unwrap());
+    let done =
+        engine.complete(completed, token, tidegate::Completion::Succeeded, Bytes::new()).await.unwrap();
+    assert!(done.applied);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let next = take(&engine, &["resize"], 9).await;
+    let poll = next.iter().find(|claim| claim.job.is_some()).unwrap();
+    assert_eq!((poll.claim, next.len()), (claims[0].claim, 2), "the same claim again, and the one of c");
+    let job = poll.job.as_ref().unwrap();
+    assert_eq!((job.external_id.as_deref(), &job.memo[..]), (Some("j-1"), &b"{}"[..]));
+    assert_eq!(settle(&engine, poll.claim, Verdict::Done).await, receipt(true, State::Succeeded));
+    assert_eq!(state(&engine, polled).await, State::Succeeded);
+}
+
+/// OPS-23: when an append fails, the claims that it may contain were handed to no one: they are
+/// returned, and a report that it may have lost is settled again.
+#[tokio::test(start_paused = true)]
+async fn ops_23_an_outage_loses_no_claim_and_no_report() {
+    let faulty = Arc::new(FaultyStore::new(memory(), FaultPlan::none()));
+    let lose_next =
+        || faulty.set_plan(FaultPlan::none().at(StoreMethod::Append, 1, InjectedFault::LoseReply));
+    let engine = open(&(Arc::clone(&faulty) as Arc<dyn Store>)).await;
+    let id = submit(&engine, "resize", "a").await;
+    lose_next();
+    let request = WorkRequest { kinds: vec!["resize".into()], max: 1, lease: LEASE };
+    assert!(engine.take_work(vec![request]).await.is_err());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let claim = take(&engine, &["resize"], 1).await.pop().unwrap();
+    assert_eq!((claim.claim.id, claim.attempt), (id, 1), "returned, not waited for");
+    lose_next();
+    let outcome = Outcome::unanswered(Verdict::Done);
+    assert!(engine.settle_work(vec![WorkReport { claim: claim.claim, outcome }]).await.is_err());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(settle(&engine, claim.claim, Verdict::Done).await, receipt(false, State::Succeeded));
+}
+
+/// `why` says that no worker asks for the kind.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_worker_says_so() {
+    let engine = open(&memory()).await;
+    let id = submit(&engine, "resize", "a").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let why = engine.why(id).await.unwrap();
+    assert_eq!((why.waiting_for, why.name.as_deref()), ("worker", Some("resize")));
+    assert!(
+        why.because.contains("none has asked for kind resize since this node took over"),
+        "{}",
+        why.because
+    );
+    let claim = take(&engine, &["resize"], 1).await.pop().unwrap();
+    let retry = Verdict::Returned;
+    settle(&engine, claim.claim, retry).await;
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let why = engine.why(id).await.unwrap();
+    assert_eq!(why.because, "Waiting for a worker: none has asked for kind resize for 7.0 s.");
+}

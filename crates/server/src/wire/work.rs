@@ -207,9 +207,14 @@ fn parse_result(result: Field<'_>, response: Field<'_>) -> Result<Bytes> {
 
 /// A result as if it were the response of a service.
 pub(crate) fn stored_result(result: &RawValue) -> Bytes {
+    encode_result(Some(200), result)
+}
+
+/// A result in the form of a response, with its status if it is to have one.
+pub(crate) fn encode_result(status: Option<u16>, result: &RawValue) -> Bytes {
     let json = axum::http::HeaderValue::from_static("application/json");
     let headers = axum::http::HeaderMap::from_iter([(axum::http::header::CONTENT_TYPE, json)]);
-    result::encode(200, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
+    result::encode(status, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
 }
 
 /// Parses a fault; without a class it is that of a failure that is pointless to repeat.
@@ -227,7 +232,9 @@ pub(crate) fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
         })?,
         None => FaultClass::Validation,
     };
-    Ok(Some(Fault::new(class, message)))
+    let fault = Fault::from_stored(class, message);
+    let message = fault.message.clone();
+    Ok(Some(fault.with_message(message)))
 }
 
 fn parse_hints(field: Field<'_>, now: Time) -> Result<Vec<Hint>> {

@@ -33,7 +33,7 @@ fn accepted_once() -> AcceptedOperation {
 }
 
 fn fault_once() -> Fault {
-    Fault { class: FaultClass::Transient, message: "reset".into() }
+    Fault::new(FaultClass::Transient, "reset")
 }
 
 /// Returns a claim that awaits its completion, always the same.

@@ -105,6 +105,10 @@ impl Fault {
     #[must_use]
     pub fn new(class: FaultClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
+        // Stored, these words would say that it may have happened.
+        while message.ends_with(IN_DOUBT) {
+            message.truncate(message.len() - IN_DOUBT.len());
+        }
         if message.len() > FAULT_MESSAGE_LEN_MAX {
             let mut end = FAULT_MESSAGE_LEN_MAX - '…'.len_utf8();
             while !message.is_char_boundary(end) {
@@ -252,6 +256,8 @@ mod tests {
         assert_eq!((ended.class, ended.may_have_happened), (FaultClass::NotFound, true));
         assert_eq!(refused.clone().with_earlier_doubt(Some(&unsent(1))), refused);
         assert_eq!(lost.clone().with_earlier_doubt(Some(&ended)), lost);
+        let forged = Fault::new(FaultClass::NotFound, "404.; it may have happened; it may have happened");
+        assert_eq!(forged, refused, "whoever says so, a message makes no doubt");
         for fault in [ended, refused, lost] {
             let stored = fault.stored_message().into_owned();
             assert_eq!(stored.ends_with("; it may have happened"), fault.may_have_happened);

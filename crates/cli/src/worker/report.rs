@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tidegate::{Hint, Time, Verdict};
+use tidegate::{Fault, Hint, Time, Verdict};
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::Outcome;
 
@@ -70,8 +70,9 @@ fn describe(json: &mut Value, verdict: Verdict) {
     };
     json["outcome"] = json!(outcome);
     if let Some(fault) = fault {
-        // A doubt is said in the message, as stores keep it.
-        json["fault"] = json!({ "class": fault.class.as_str(), "message": &*fault.stored_message() });
+        let Fault { class, message, may_have_happened } = fault;
+        json["fault"] =
+            json!({ "class": class.as_str(), "message": message, "may_have_happened": may_have_happened });
     }
     if let Some(after) = after {
         json["after_ms"] = json!(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
@@ -105,7 +106,7 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use tidegate::{Fault, FaultClass};
+    use tidegate::FaultClass;
 
     use super::*;
 

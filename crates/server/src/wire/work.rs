@@ -43,7 +43,7 @@ const SETTLE: [&str; 13] = [
     "memo",
     "may_have_happened",
 ];
-const FAULT: [&str; 2] = ["class", "message"];
+const FAULT: [&str; 3] = ["class", "message", "may_have_happened"];
 const HINT: [&str; 6] = ["limit", "remaining", "capacity", "refill_per_s", "reset_ms", "spent"];
 
 /// The leases that workers may ask for, in milliseconds, and the one they get by default.
@@ -220,9 +220,10 @@ pub(crate) fn encode_result(status: Option<u16>, result: &RawValue) -> Bytes {
 /// Parses a fault; without a class it is that of a failure that is pointless to repeat.
 pub(crate) fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
     let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
-    let Fields { values: [class, message], mut problems } = read(raw.get().as_bytes(), &FAULT)?;
+    let Fields { values: [class, message, doubt], mut problems } = read(raw.get().as_bytes(), &FAULT)?;
     let class = problems.check(Field { name: "class", raw: class }.text());
     let message = problems.check(Field { name: "message", raw: message }.required_text());
+    let doubt = problems.check(Field { name: "may_have_happened", raw: doubt }.flag()).unwrap_or(false);
     problems.finish()?;
     let class = match class {
         Some(word) => FaultClass::parse(&word).ok_or_else(|| {
@@ -232,9 +233,8 @@ pub(crate) fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
         })?,
         None => FaultClass::Validation,
     };
-    let fault = Fault::from_stored(class, message);
-    let message = fault.message.clone();
-    Ok(Some(fault.with_message(message)))
+    let fault = Fault::new(class, message);
+    Ok(Some(if doubt { fault.in_doubt() } else { fault }))
 }
 
 fn parse_hints(field: Field<'_>, now: Time) -> Result<Vec<Hint>> {

@@ -1,6 +1,6 @@
-//! The queue's executor of kind `shopify.bulk`: starts a bulk operation, and polls it until its end.
-//! No worker is held in between: the claim awaits, with its slot. The URL of the result is stored,
-//! never the result. A start whose outcome is unknown is looked for, and adopted.
+//! The queue's executor of kind `shopify.bulk`: starts a bulk operation, and polls it until its
+//! end. No worker is held in between: the claim awaits, with its slot. The URL of the result is
+//! stored, never the result. A start whose outcome is unknown is looked for, and adopted.
 
 mod memo;
 mod payload;

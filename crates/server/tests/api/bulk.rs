@@ -45,8 +45,8 @@ async fn end(server: &Server, id: &str) -> Value {
     within(async { read(Client::new().get(url).send().await.unwrap()).await }).await.json
 }
 
-/// LIM-21, LIM-13: two bulk jobs of one shop run one after the other, one of another shop meanwhile;
-/// Shopify refuses none. None holds the only worker: a call passes them.
+/// LIM-21, LIM-13: two bulk jobs of one shop run one after the other, one of another shop
+/// meanwhile; Shopify refuses none. None holds the only worker: a call passes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_bulk_jobs_over_http_on_redis() {
     let redis = RedisServer::start();

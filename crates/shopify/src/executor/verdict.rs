@@ -70,8 +70,8 @@ impl BulkLimits {
         }
     }
 
-    /// Returns the verdict of a poll that did not find the operation. Only Shopify's word that it is
-    /// gone ends it.
+    /// Returns the verdict of a poll that did not find the operation. Only Shopify's word that it
+    /// is gone ends it.
     pub(super) fn poll_failure_verdict(&self, error: &Error, every: Duration) -> Verdict {
         let fault = |class| Fault::new(class, format!("Its end was not observed. {error}"));
         match error.kind() {

@@ -1,5 +1,5 @@
-//! The queue's executor of bulk operations, one attempt or poll at a time: what it asks, reports and
-//! counts.
+//! The queue's executor of bulk operations, one attempt or poll at a time: what it asks, reports
+//! and counts.
 
 use std::collections::BTreeMap;
 

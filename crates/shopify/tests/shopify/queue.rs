@@ -1,5 +1,5 @@
-//! Bulk operations in the queue, with a single worker: the cap of a shop limits them, and none holds
-//! the worker.
+//! Bulk operations in the queue, with a single worker: the cap of a shop limits them, and none
+//! holds the worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -133,9 +133,9 @@ fn started(sim: &ShopifySim, shop: &str) -> u64 {
     sim.stats().shops.get(shop).map_or(0, |shop| shop.bulk_started)
 }
 
-/// LIM-21, LIM-3, LIM-16, LIM-13: of two bulk jobs of one shop in the queue the second waits and then
-/// runs, without an attempt spent and without Shopify having to refuse it; one of another shop runs
-/// meanwhile. The only worker is free for a quick operation all the time.
+/// LIM-21, LIM-3, LIM-16, LIM-13: of two bulk jobs of one shop in the queue the second waits and
+/// then runs, without an attempt spent and without Shopify having to refuse it; one of another shop
+/// runs meanwhile. The only worker is free for a quick operation all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
     let (server, sim) = (RedisServer::start(), sim(ms(2_500), 7).await);

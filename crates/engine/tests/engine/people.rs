@@ -7,7 +7,6 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
 use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
-use tidegate_store::log::Batch;
 
 use crate::scripted_upstream::*;
 

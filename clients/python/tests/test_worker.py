@@ -41,6 +41,8 @@ def test_jobs(workplace: Server) -> None:
         seen.append((job.payload["n"], job.attempt))
         if job.payload["n"] == 3:
             raise JobError("failed", "no such image", fault_class="not_found")
+        if job.payload["n"] == 4:
+            return {"not", "JSON"}
         if job.payload["n"] == 1 and job.attempt == 1:
             raise ValueError("not yet")
         return {"width": job.payload["n"]}
@@ -54,6 +56,9 @@ def test_jobs(workplace: Server) -> None:
         assert seen == [(0, 1), (1, 1), (1, 2), (2, 1)]
         with pytest.raises(OperationFailedError, match="no such image"):
             client.call(kind="resize", group="g", payload={"n": 3}, timeout=20)
+        with pytest.raises(OperationFailedError, match="is not JSON"):
+            client.call(kind="resize", group="g", payload={"n": 4}, timeout=20)
+        assert client.call(kind="resize", group="g", payload={"n": 5}, timeout=20).body == {"width": 5}
         worker.stop()
         # Wakes a take that waits.
         client.submit(kind="resize", group="h", payload={"n": 9})

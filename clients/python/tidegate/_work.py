@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -137,10 +138,13 @@ def extend(transport: Transport, held: Sequence[Active], lease: float) -> Flow[l
     wire = yield from once(transport, Request("POST", "/v1/work/extend", body={"claims": claims}))
     stopped = []
     for one, answer in zip(held, wire["claims"], strict=True):
-        if answer.get("held"):
+        if not answer or "error" in answer:
+            # It was not extended, and may be next time: it is held until its lease ends.
+            continue
+        if answer["held"]:
             one.until = asked + lease
         one.canceled = bool(answer.get("cancel_requested"))
-        if not answer.get("held") or one.canceled:
+        if not answer["held"] or one.canceled:
             stopped.append(one)
     return stopped
 
@@ -184,6 +188,11 @@ def succeeded(active: Active, result: Any) -> dict[str, Any]:
         report |= {"after_ms": milliseconds(result.after), "timeout_ms": milliseconds(result.timeout)}
     else:
         report |= {"outcome": "succeeded", "result": result}
+    try:
+        json.dumps(report, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        # It fails its own job, not the reports of others.
+        raise JobError("failed", f"the result of the handler is not JSON: {error}") from error
     return report
 
 

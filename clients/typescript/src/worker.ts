@@ -212,6 +212,7 @@ export class Worker implements AsyncDisposable {
         signal: stop.signal,
       });
       if (result instanceof AwaitedJob) return result.settlement;
+      checkJson(result);
       return { outcome: "succeeded", result: result ?? null };
     } catch (error) {
       if (stop.signal.aborted && stop.signal.reason === CANCELED) return { outcome: "canceled" };
@@ -230,12 +231,14 @@ export class Worker implements AsyncDisposable {
       if (claims.length === 0) continue;
       const askedAt = performance.now();
       try {
-        const extended = await this.post<{ claims: (Extended | { error: object })[] }>("extend", { claims });
+        const extended = await this.post<{ claims: (Extended | { error: object } | null)[] }>("extend", { claims });
         extended.claims.forEach((one, place) => {
           const active = held[place] as Active;
-          if (!("error" in one) && one.held) active.until = askedAt + this.leaseMs;
+          // It was not extended, and may be next time: it is held until its lease ends.
+          if (one === null || "error" in one) return;
+          if (one.held) active.until = askedAt + this.leaseMs;
           else active.stop.abort(LOST);
-          if (!("error" in one) && one.cancel_requested) active.stop.abort(CANCELED);
+          if (one.cancel_requested) active.stop.abort(CANCELED);
         });
       } catch (error) {
         this.options.onError?.(error);
@@ -288,7 +291,16 @@ function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
 }
 
-/** What the server is told of an error of a handler. */
+/** A result that is not JSON fails its own job, not the reports of others. */
+function checkJson(result: unknown): void {
+  try {
+    JSON.stringify(result);
+  } catch (error) {
+    throw new JobError("failed", `the result of the handler is not JSON: ${String(error)}`);
+  }
+}
+
+/** The report on a handler that threw. */
 function failure(error: unknown): object {
   const message = error instanceof Error ? error.message : String(error);
   if (!(error instanceof JobError)) {

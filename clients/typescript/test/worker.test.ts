@@ -18,6 +18,7 @@ test("jobs run in order, again when they may, and fail when that is pointless", 
     const { n } = job.payload as { n: number };
     seen.push([n, job.attempt]);
     if (n === 3) throw new JobError("failed", "no such image", { class: "not_found" });
+    if (n === 4) return 4n;
     if (n === 1 && job.attempt === 1) throw new Error("not yet");
     return { width: n };
   };
@@ -32,6 +33,12 @@ test("jobs run in order, again when they may, and fail when that is pointless", 
     tidegate.call({ kind: "resize", group: "g", payload: { n: 3 } }, { timeoutMs: 20_000 }),
     (error: unknown) => error instanceof OperationFailedError && error.operation.fault?.class === "not_found",
   );
+  await assert.rejects(
+    tidegate.call({ kind: "resize", group: "g", payload: { n: 4 } }, { timeoutMs: 20_000 }),
+    (error: unknown) => error instanceof OperationFailedError && /not JSON/.test(error.operation.fault?.message ?? ""),
+  );
+  const next = await tidegate.call({ kind: "resize", group: "g", payload: { n: 5 } }, { timeoutMs: 20_000 });
+  assert.deepEqual(next.result?.body, { width: 5 });
   await worker.stop();
   await running;
 });

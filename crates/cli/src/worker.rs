@@ -40,8 +40,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The most reports in one request.
 const REPORTS_MAX: usize = 100;
 
-/// A claim as the server writes it.
-#[derive(Debug, Deserialize)]
+/// A claim as the server writes it. It holds secrets, so it is never printed.
+#[derive(Deserialize)]
 struct ClaimedWork {
     id: String,
     fence: u64,

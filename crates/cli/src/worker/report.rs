@@ -125,6 +125,7 @@ mod tests {
         assert_eq!(report["limit"], "echo/requests");
         assert_eq!(report["hints"][0]["remaining"], 2.5);
         assert_eq!(report["response"]["status"], 429);
-        assert_eq!(report["fault"], json!({ "class": "rate_limited", "message": "slow down" }));
+        let fault = json!({ "class": "rate_limited", "message": "slow down", "may_have_happened": false });
+        assert_eq!(report["fault"], fault);
     }
 }

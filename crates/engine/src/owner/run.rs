@@ -183,7 +183,7 @@ impl Owner {
 
     /// Whether it is draining and nothing is in flight any more; from then on nothing is accepted.
     fn is_drained(&mut self) -> bool {
-        let idle = self.calls.count() == 0 && self.handing_out == 0;
+        let idle = self.calls.count() == 0 && self.handing_out == 0 && self.held_back_work.is_empty();
         match &mut self.draining {
             Some(drain) if idle => {
                 drain.accepts = false;

@@ -13,8 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// The shortest wait: the time to find out whether there is something to claim.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
-/// A claim for a caller: what it is called, and how it is written.
-#[derive(Debug)]
+/// A claim for a caller: its id, and its JSON, which holds secrets and is never printed.
 pub(crate) struct HandedClaim {
     pub claim: ClaimId,
     pub json: Box<RawValue>,

@@ -41,6 +41,9 @@ async fn pull(hub: &WorkHub, engine: &Engine) {
         let requests = reserved.requests();
         let Ok(claims) = engine.take_work(requests.clone()).await else {
             hub.requeue(reserved);
+            if ready.has_changed().is_err() {
+                return;
+            }
             tokio::time::sleep(PAUSE).await;
             continue;
         };

@@ -65,7 +65,7 @@ struct ClaimedJob {
     cancel_requested: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct TakenWork {
     claims: Vec<ClaimedWork>,
 }

@@ -11,6 +11,7 @@ import pytest
 from support import Server, Upstream, serving
 
 from tidegate import ApiError, AsyncClient, Awaiting, Client, Job, JobError, OperationFailedError, Worker
+from tidegate import _work as work
 
 KINDS = """
 [[kind]]
@@ -64,6 +65,22 @@ def test_jobs(workplace: Server) -> None:
         client.submit(kind="resize", group="h", payload={"n": 9})
         thread.join(30)
         assert not thread.is_alive()
+
+
+def test_reports_without_an_answer_are_sent_again_in_requests_that_fit() -> None:
+    reports = [{"id": name} for name in "abcd"]
+    unavailable, invalid = {"error": {"code": "TG0017"}}, {"error": {"code": "TG0002"}}
+    assert work.unanswered([{"applied": True}, unavailable, None, invalid], reports) == reports[1:3]
+    long = [{"result": "x" * (work.REPORTS_LENGTH // 2)} for _ in range(3)]
+    assert work.split([reports[0], *long]) == [[reports[0], long[0]], [long[1]], [long[2]]]
+
+
+def test_a_poll_that_is_stopped_passes_its_cancel_on_next_time() -> None:
+    awaited = work.AwaitedJob("j-1", None, cancel_requested=False)
+    poll = work.Active(Job("op", "resize", "g", None, 1, awaited), 7, 0.0, canceled=True)
+    assert work.failed(poll, JobError("retry", "stopped"))["outcome"] == "returned"
+    first = work.Active(Job("op", "resize", "g", None, 1), 7, 0.0, canceled=True)
+    assert work.failed(first, JobError("retry", "stopped"))["outcome"] == "canceled"
 
 
 def test_a_refusal_ends_the_worker(workplace: Server) -> None:

@@ -18,6 +18,10 @@ from ._transport import Flow, Request, Transport, explain, parse
 WAIT = 20.0
 # The most reports in one request.
 REPORTS = 200
+# The longest body of reports, in characters: well under what the server reads.
+REPORTS_LENGTH = 8 * 1024 * 1024
+# The errors after which a report is sent again: its partition was not to be reached.
+UNAVAILABLE = frozenset({"TG0017", "TG0018", "TG0022", "TG0023", "TG0026"})
 
 FaultClass = Literal["validation", "forbidden", "not_found", "rate_limited", "transient", "conflict"]
 USUAL: Mapping[str, FaultClass] = {
@@ -143,16 +147,45 @@ def extend(transport: Transport, held: Sequence[Active], lease: float) -> Flow[l
             continue
         if answer["held"]:
             one.until = asked + lease
-        one.canceled = bool(answer.get("cancel_requested"))
+        # A job that passes a cancel on is not stopped by it.
+        is_canceling = one.job.awaited is not None and one.job.awaited.cancel_requested
+        one.canceled = bool(answer.get("cancel_requested")) and not is_canceling
         if not answer["held"] or one.canceled:
             stopped.append(one)
     return stopped
 
 
-def settle(transport: Transport, settlements: Sequence[Mapping[str, Any]]) -> Flow[Any]:
-    """Reports what became of jobs."""
+def split(reports: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Splits reports into requests that are not too long for the server."""
+    parts: list[list[dict[str, Any]]] = []
+    length = 0
+    for report in reports:
+        size = len(json.dumps(report))
+        length += size
+        if parts and length <= REPORTS_LENGTH:
+            parts[-1].append(report)
+        else:
+            parts.append([report])
+            length = size
+    return parts
+
+
+def settle(transport: Transport, settlements: Sequence[dict[str, Any]]) -> Flow[list[dict[str, Any]]]:
+    """Reports what became of jobs, and returns the reports that were not answered."""
     body = {"settlements": list(settlements)}
-    return once(transport, Request("POST", "/v1/work/settle", body=body))
+    wire = yield from once(transport, Request("POST", "/v1/work/settle", body=body))
+    return unanswered(wire["settlements"], settlements)
+
+
+def unanswered(
+    answers: Sequence[Mapping[str, Any] | None], settlements: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The reports whose partitions were not to be reached."""
+    return [
+        one
+        for one, answer in zip(settlements, answers, strict=True)
+        if not answer or answer.get("error", {}).get("code") in UNAVAILABLE
+    ]
 
 
 def is_refusal(error: TidegateError) -> bool:
@@ -200,7 +233,8 @@ def failed(active: Active, error: BaseException) -> dict[str, Any]:
     """The report on a handler that raised."""
     report: dict[str, Any] = {"id": active.job.id, "fence": active.fence}
     if active.canceled:
-        return report | {"outcome": "canceled"}
+        # The next one to ask about an awaited job passes the cancel on.
+        return report | {"outcome": "returned" if active.job.awaited else "canceled"}
     if not isinstance(error, JobError):
         message = str(error) or type(error).__name__
         return report | {"outcome": "retry", "fault": {"class": "transient", "message": message}}

@@ -131,17 +131,23 @@ class Worker:
                 if not self._reports:
                     return
                 batch, self._reports = self._reports[: work.REPORTS], self._reports[work.REPORTS :]
-            end, failures = time.monotonic() + self._lease, 0
-            while True:
-                try:
-                    run(self._http, work.settle(self._transport, batch))
-                    break
-                except TidegateError as error:
-                    self._on_error(error)
-                    if work.is_refusal(error) or time.monotonic() >= end:
-                        break
-                    time.sleep(backoff(failures, 0.0))
-                    failures += 1
+            end = time.monotonic() + self._lease
+            for part in work.split(batch):
+                self._send(part, end)
+
+    def _send(self, reports: list[dict[str, Any]], end: float) -> None:
+        failures = 0
+        while True:
+            try:
+                reports = run(self._http, work.settle(self._transport, reports))
+            except TidegateError as error:
+                self._on_error(error)
+                if work.is_refusal(error):
+                    return
+            if not reports or time.monotonic() >= end:
+                return
+            time.sleep(backoff(failures, 0.0))
+            failures += 1
 
 
 class AsyncWorker:
@@ -255,14 +261,20 @@ class AsyncWorker:
                 batch.append(self._reports.get_nowait())
             is_last = None in batch
             reports = [one for one in batch if one is not None]
-            end, failures = time.monotonic() + self._lease, 0
-            while reports:
-                try:
-                    await run_async(self._http, work.settle(self._transport, reports))
-                    break
-                except TidegateError as error:
-                    self._on_error(error)
-                    if work.is_refusal(error) or time.monotonic() >= end:
-                        break
-                    await asyncio.sleep(backoff(failures, 0.0))
-                    failures += 1
+            end = time.monotonic() + self._lease
+            for part in work.split(reports):
+                await self._send(part, end)
+
+    async def _send(self, reports: list[dict[str, Any]], end: float) -> None:
+        failures = 0
+        while True:
+            try:
+                reports = await run_async(self._http, work.settle(self._transport, reports))
+            except TidegateError as error:
+                self._on_error(error)
+                if work.is_refusal(error):
+                    return
+            if not reports or time.monotonic() >= end:
+                return
+            await asyncio.sleep(backoff(failures, 0.0))
+            failures += 1

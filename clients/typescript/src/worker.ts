@@ -90,6 +90,9 @@ interface Extended {
   cancel_requested: boolean;
 }
 
+/** The answer to a report; `null` when there was none. */
+type Settled = { error?: { code: string } } | null;
+
 /** A job in progress. */
 interface Active {
   claim: Claim;
@@ -100,6 +103,10 @@ interface Active {
 
 const WAIT_MS = 20_000;
 const REPORTS_MAX = 200;
+/** The longest body of reports, in characters: well under what the server reads. */
+const REPORTS_LENGTH_MAX = 8 * 1024 * 1024;
+/** The errors after which a report is sent again: its partition was not to be reached. */
+const UNAVAILABLE = ["TG0017", "TG0018", "TG0022", "TG0023", "TG0026"];
 
 /** A worker. `run` returns when it was stopped and all its jobs are reported. */
 export class Worker implements AsyncDisposable {
@@ -215,7 +222,10 @@ export class Worker implements AsyncDisposable {
       checkJson(result);
       return { outcome: "succeeded", result: result ?? null };
     } catch (error) {
-      if (stop.signal.aborted && stop.signal.reason === CANCELED) return { outcome: "canceled" };
+      if (stop.signal.aborted && stop.signal.reason === CANCELED) {
+        // The next one to ask about an awaited job passes the cancel on.
+        return { outcome: job ? "returned" : "canceled" };
+      }
       return failure(error);
     }
   }
@@ -238,7 +248,8 @@ export class Worker implements AsyncDisposable {
           if (one === null || "error" in one) return;
           if (one.held) active.until = askedAt + this.leaseMs;
           else active.stop.abort(LOST);
-          if (one.cancel_requested) active.stop.abort(CANCELED);
+          // A job that passes a cancel on is not stopped by it.
+          if (one.cancel_requested && !active.claim.job?.cancel_requested) active.stop.abort(CANCELED);
         });
       } catch (error) {
         this.options.onError?.(error);
@@ -258,18 +269,22 @@ export class Worker implements AsyncDisposable {
         });
         continue;
       }
-      const settlements = this.reports.splice(0, REPORTS_MAX);
       const end = performance.now() + this.leaseMs;
-      for (let failures = 0; ; failures++) {
-        try {
-          await this.post("settle", { settlements });
-          break;
-        } catch (error) {
-          this.options.onError?.(error);
-          if (isRefusal(error) || performance.now() >= end) break;
-          await sleep(backoffMs(failures, 0));
-        }
+      for (const part of splitReports(this.reports.splice(0, REPORTS_MAX))) await this.send(part, end);
+    }
+  }
+
+  private async send(reports: object[], end: number): Promise<void> {
+    for (let failures = 0; ; failures++) {
+      try {
+        const settled = await this.post<{ settlements: Settled[] }>("settle", { settlements: reports });
+        reports = reports.filter((_, place) => isUnanswered(settled.settlements[place]));
+      } catch (error) {
+        this.options.onError?.(error);
+        if (isRefusal(error)) return;
       }
+      if (reports.length === 0 || performance.now() >= end) return;
+      await sleep(backoffMs(failures, 0));
     }
   }
 
@@ -285,6 +300,29 @@ const CANCELED = new Error("The operation was canceled.");
 
 function key({ id, fence }: Claim): string {
   return `${id} ${fence}`;
+}
+
+/** Splits reports into requests that are not too long for the server. */
+function splitReports(reports: object[]): object[][] {
+  const parts: object[][] = [];
+  let length = 0;
+  for (const report of reports) {
+    const size = JSON.stringify(report).length;
+    length += size;
+    const part = parts.at(-1);
+    if (part && length <= REPORTS_LENGTH_MAX) {
+      part.push(report);
+    } else {
+      parts.push([report]);
+      length = size;
+    }
+  }
+  return parts;
+}
+
+/** Whether the partition of a report was not to be reached. */
+function isUnanswered(answer: Settled | undefined): boolean {
+  return !answer || UNAVAILABLE.includes(answer.error?.code ?? "");
 }
 
 function isRefusal(error: unknown): boolean {

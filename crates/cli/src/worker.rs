@@ -52,6 +52,8 @@ struct ClaimedWork {
     #[serde(default)]
     reconcile_first: bool,
     #[serde(default)]
+    in_doubt: bool,
+    #[serde(default)]
     job: Option<ClaimedJob>,
     #[serde(default)]
     completion_token: Option<String>,
@@ -61,7 +63,7 @@ struct ClaimedWork {
 #[derive(Debug, Deserialize)]
 struct ClaimedJob {
     external_id: Option<String>,
-    memo: Option<String>,
+    memo: Option<Box<RawValue>>,
     cancel_requested: bool,
 }
 
@@ -210,7 +212,9 @@ async fn take(worker: &Worker, max: usize) -> Result<Vec<ClaimedWork>, CliError>
 impl Worker {
     /// Executes one claim, unless it is lost or canceled meanwhile.
     async fn execute(&self, claim: ClaimedWork) -> Report {
-        let (stop, _held) = self.active.hold(&claim.id, claim.fence);
+        // A poll that passes a cancel on is not stopped by it.
+        let is_canceling = claim.job.as_ref().is_some_and(|job| job.cancel_requested);
+        let (stop, _held) = self.active.hold(&claim.id, claim.fence, is_canceling);
         let now = WallClock.now();
         let outcome = tokio::select! {
             outcome = self.call(&claim, now) => Some(outcome),
@@ -218,6 +222,8 @@ impl Worker {
         };
         match outcome {
             Some(outcome) => Report::new(&claim.id, claim.fence, outcome, WallClock.now()),
+            // A poll that is stopped leaves the job as it is; the next one passes the cancel on.
+            None if claim.job.is_some() => Report::returned(&claim.id, claim.fence),
             None => Report::stopped(&claim.id, claim.fence),
         }
     }
@@ -234,12 +240,14 @@ impl Worker {
         let call = Call::new(&claim.id, claim.payload.get().as_bytes(), now)
             .with_attempt(claim.attempt)
             .with_reconcile_first(claim.reconcile_first)
+            .with_doubt(claim.in_doubt)
             .with_on_unknown(on_unknown)
             .with_completion_token(claim.completion_token.as_deref());
         match &claim.job {
             None => executor.carry(call).await,
             Some(job) => {
-                let memo = job.memo.as_deref().unwrap_or_default().as_bytes();
+                let memo = job.memo.as_deref().map(report::memo_text).unwrap_or_default();
+                let memo = memo.as_bytes();
                 let (external_id, cancel_requested) = (job.external_id.as_deref(), job.cancel_requested);
                 executor.poll(call, AcceptedJob { since: now, external_id, memo, cancel_requested }).await
             }
@@ -266,30 +274,44 @@ async fn extend_all(worker: Arc<Worker>) {
     }
 }
 
-/// Reports what became of claims, several at once, again and again until their leases are over.
+/// Reports what became of claims, several at once.
 async fn report_all(client: Client, mut reports: mpsc::UnboundedReceiver<Report>, lease: Duration) {
     let mut batch = Vec::new();
     while reports.recv_many(&mut batch, REPORTS_MAX).await > 0 {
         let until = Instant::now() + lease;
-        let settlements: Vec<_> = batch.drain(..).map(|report| report.json).collect();
-        let body = Bytes::from(format!("{{\"settlements\":[{}]}}", settlements.join(",")));
-        let mut pause = PAUSE;
-        loop {
-            match client.exchange(Method::POST, "/v1/work/settle", body.clone(), Duration::ZERO).await {
-                Ok(answer) => {
-                    report::log_stale(&answer);
-                    break;
+        for part in report::split(batch.drain(..)) {
+            send_reports(&client, part, until).await;
+        }
+    }
+}
+
+/// Sends reports, again and again until each is answered or their leases are over.
+async fn send_reports(client: &Client, mut reports: Vec<String>, until: Instant) {
+    let mut pause = PAUSE;
+    loop {
+        let body = Bytes::from(format!("{{\"settlements\":[{}]}}", reports.join(",")));
+        match client.exchange(Method::POST, "/v1/work/settle", body, Duration::ZERO).await {
+            Ok(answer) => {
+                report::log_refused(&answer);
+                reports = report::unanswered(&answer, reports);
+                if reports.is_empty() {
+                    return;
                 }
-                Err(error) if error.is_refused || Instant::now() >= until => {
-                    tracing::error!(error = error.message, "reports were not accepted");
-                    break;
-                }
-                Err(error) => {
-                    tracing::warn!(error = error.message, "reports cannot be sent now; trying again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
+                tracing::warn!(count = reports.len(), "reports were not answered; trying again");
+            }
+            Err(error) if error.is_refused => {
+                tracing::error!(error = error.message, "reports were not accepted");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(error = error.message, "reports cannot be sent now; trying again");
             }
         }
+        if Instant::now() >= until {
+            tracing::error!(count = reports.len(), "reports were not accepted before their leases ended");
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
     }
 }

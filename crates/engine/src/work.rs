@@ -54,6 +54,8 @@ pub struct RemoteClaim {
     pub deadline: Option<Time>,
     /// Whether the last attempt's outcome is unknown, and to be checked before anything is done.
     pub reconcile_first: bool,
+    /// Whether an earlier attempt may have taken effect, or may still be in progress.
+    pub in_doubt: bool,
     /// What follows when its outcome is unknown.
     pub on_unknown: OnUnknown,
     /// The job to ask about, when it was accepted before: it must not be started again.

@@ -6,7 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-type Tokens = BTreeMap<(String, u64), CancellationToken>;
+type Tokens = BTreeMap<(String, u64), StopToken>;
+
+/// How to stop a claim.
+struct StopToken {
+    stop: CancellationToken,
+    /// Whether it passes a cancel on, and goes on in spite of it.
+    is_canceling: bool,
+}
 
 /// The claims in progress.
 #[derive(Clone, Default)]
@@ -41,9 +48,9 @@ impl ActiveClaims {
     }
 
     /// Holds a claim until the guard is dropped; the token tells when to stop.
-    pub(super) fn hold(&self, id: &str, fence: u64) -> (CancellationToken, HeldClaim) {
+    pub(super) fn hold(&self, id: &str, fence: u64, is_canceling: bool) -> (CancellationToken, HeldClaim) {
         let (key, stop) = ((id.to_owned(), fence), CancellationToken::new());
-        self.tokens().insert(key.clone(), stop.clone());
+        self.tokens().insert(key.clone(), StopToken { stop: stop.clone(), is_canceling });
         (stop, HeldClaim { claims: self.clone(), key })
     }
 
@@ -57,8 +64,9 @@ impl ActiveClaims {
         let Ok(extended) = serde_json::from_slice::<ExtendedClaims>(answer) else { return };
         let tokens = self.tokens();
         for claim in extended.claims.into_iter().filter(|claim| !claim.held || claim.cancel_requested) {
-            if let Some(stop) = tokens.get(&(claim.id, claim.fence)) {
-                stop.cancel();
+            let token = tokens.get(&(claim.id, claim.fence));
+            if let Some(token) = token.filter(|token| !claim.held || !token.is_canceling) {
+                token.stop.cancel();
             }
         }
     }
@@ -78,14 +86,15 @@ mod tests {
     #[test]
     fn lost_and_canceled_claims_are_stopped() {
         let active = ActiveClaims::default();
-        let held: Vec<_> = ["a", "b", "c"].iter().map(|id| active.hold(id, 1)).collect();
+        let held: Vec<_> = ["a", "b", "c", "d"].iter().map(|id| active.hold(id, 1, *id == "d")).collect();
         let answer = br#"{"claims":[
             {"id":"a","fence":1,"held":false,"cancel_requested":false},
             {"id":"b","fence":1,"held":true,"cancel_requested":true},
-            {"id":"c","fence":1,"held":true,"cancel_requested":false},{"error":{}}]}"#;
+            {"id":"c","fence":1,"held":true,"cancel_requested":false},
+            {"id":"d","fence":1,"held":true,"cancel_requested":true},{"error":{}}]}"#;
         active.stop_lost(answer);
         let stopped: Vec<bool> = held.iter().map(|(stop, _)| stop.is_cancelled()).collect();
-        assert_eq!(stopped, [true, true, false]);
+        assert_eq!(stopped, [true, true, false, false], "d passes its cancel on");
         drop(held);
         assert!(active.claims().is_empty());
     }

@@ -4,8 +4,20 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate::{Fault, Hint, Time, Verdict};
+use tidegate_core::ErrorCode;
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::Outcome;
+
+/// The longest body of reports, in bytes: well under what the server reads.
+const REPORTS_LEN_MAX: usize = 16 * 1024 * 1024;
+/// The errors after which a report is sent again: its partition was not to be reached.
+const UNAVAILABLE: [ErrorCode; 5] = [
+    ErrorCode::StoreUnavailable,
+    ErrorCode::Stopping,
+    ErrorCode::StoreRefused,
+    ErrorCode::Internal,
+    ErrorCode::NotInTime,
+];
 
 /// A report on one claim, as JSON.
 pub(super) struct Report {
@@ -44,6 +56,11 @@ impl Report {
     pub(super) fn stopped(id: &str, fence: u64) -> Self {
         let json = json!({ "id": id, "fence": fence, "outcome": "canceled", "may_have_happened": true });
         Self { json: json.to_string() }
+    }
+
+    /// A claim that is to be handed out again as it was.
+    pub(super) fn returned(id: &str, fence: u64) -> Self {
+        Self { json: json!({ "id": id, "fence": fence, "outcome": "returned" }).to_string() }
     }
 }
 
@@ -91,13 +108,53 @@ fn hint_json(hint: &Hint, now: Time) -> Value {
     })
 }
 
-/// Logs reports that came too late.
-pub(super) fn log_stale(answer: &[u8]) {
+/// A memo as its executor wrote it: a string is what it says, and anything else is its own text.
+pub(super) fn memo_text(memo: &RawValue) -> String {
+    serde_json::from_str(memo.get()).unwrap_or_else(|_| memo.get().to_owned())
+}
+
+/// Splits reports into requests that are not too long for the server.
+pub(super) fn split(reports: impl Iterator<Item = Report>) -> Vec<Vec<String>> {
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    let mut len = 0;
+    for Report { json } in reports {
+        len += json.len();
+        match parts.last_mut() {
+            Some(part) if len <= REPORTS_LEN_MAX => part.push(json),
+            _ => {
+                len = json.len();
+                parts.push(vec![json]);
+            }
+        }
+    }
+    parts
+}
+
+/// The reports that the server has not answered: their partitions were not to be reached.
+pub(super) fn unanswered(answer: &[u8], reports: Vec<String>) -> Vec<String> {
+    let settled = serde_json::from_slice::<SettledWork>(answer).map(|settled| settled.settlements);
+    let settled = settled.unwrap_or_default();
+    let is_answered = |place: usize| match settled.get(place) {
+        None | Some(Value::Null) => false,
+        Some(one) => one["error"]["code"]
+            .as_str()
+            .is_none_or(|code| !UNAVAILABLE.iter().any(|known| known.to_string() == code)),
+    };
+    let places = reports.into_iter().enumerate();
+    places.filter(|(place, _)| !is_answered(*place)).map(|(_, report)| report).collect()
+}
+
+/// Logs reports that came too late, and those that the server refused.
+pub(super) fn log_refused(answer: &[u8]) {
     let Ok(settled) = serde_json::from_slice::<SettledWork>(answer) else { return };
-    for one in settled.settlements.iter().filter(|one| one["applied"] != true) {
-        let id = one["id"].as_str().unwrap_or_default();
-        let state = one["state"].as_str().unwrap_or("unknown to the server");
-        tracing::warn!(operation_id = id, state, "a report came too late and changed nothing");
+    for one in &settled.settlements {
+        if one["applied"] == false {
+            let id = one["id"].as_str().unwrap_or_default();
+            let state = one["state"].as_str().unwrap_or_default();
+            tracing::warn!(operation_id = id, state, "a report came too late and changed nothing");
+        } else if let Some(error) = one["error"]["message"].as_str() {
+            tracing::warn!(error, "a report was not accepted");
+        }
     }
 }
 
@@ -127,5 +184,33 @@ mod tests {
         assert_eq!(report["response"]["status"], 429);
         let fault = json!({ "class": "rate_limited", "message": "slow down", "may_have_happened": false });
         assert_eq!(report["fault"], fault);
+    }
+
+    /// What no partition answered is sent again; what was answered or refused is not.
+    #[test]
+    fn unanswered_reports_are_sent_again() {
+        let reports = || ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        let answer = br#"{"settlements":[{"id":"a","applied":true},{"error":{"code":"TG0017"}},null,
+            {"error":{"code":"TG0002"}},{"id":"e","applied":false}]}"#;
+        assert_eq!(unanswered(answer, reports()), ["b", "c"]);
+        assert_eq!(unanswered(b"cut", reports()), reports());
+    }
+
+    /// Large results are reported in several requests; one report always goes.
+    #[test]
+    fn reports_are_split_by_length() {
+        let report = |len: usize| Report { json: "x".repeat(len) };
+        let half = REPORTS_LEN_MAX / 2;
+        let lens = [1, half, half, 1, REPORTS_LEN_MAX + 1, 1];
+        let parts: Vec<usize> = split(lens.map(report).into_iter()).iter().map(Vec::len).collect();
+        assert_eq!(parts, [2, 2, 1, 1]);
+        assert!(split(std::iter::empty()).is_empty());
+    }
+
+    #[test]
+    fn a_memo_of_any_json_is_read() {
+        let read = |json: &str| memo_text(&RawValue::from_string(json.to_owned()).unwrap());
+        assert_eq!(read(r#""/jobs/7\n{}""#), "/jobs/7\n{}");
+        assert_eq!(read(r#"{"spent":1}"#), r#"{"spent":1}"#);
     }
 }

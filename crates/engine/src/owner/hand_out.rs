@@ -179,6 +179,7 @@ impl Owner {
             lease: claim.until.since(now),
             deadline: claim.deadline,
             reconcile_first: claim.reconcile_first,
+            in_doubt: claim.in_doubt,
             on_unknown: claim.on_unknown,
             job,
             completion_token: self.options.completion_key.as_ref().map(|key| key.token(id, claim.fence)),

@@ -104,7 +104,8 @@ async fn ops_8_a_dead_worker_gives_its_claim_back() {
     tokio::time::sleep(LEASE + Duration::from_secs(2)).await;
     assert_eq!(state(&engine, once).await, State::Unknown);
     let claim = take(&engine, &["resize"], 9).await.pop().unwrap();
-    assert_eq!((claim.claim.id, claim.attempt), (again, 2));
+    assert_eq!((claim.claim.id, claim.attempt, claim.in_doubt), (again, 2, true));
+    assert!(!dead[0].in_doubt);
     assert_eq!(settle(&engine, dead[0].claim, Verdict::Done).await, receipt(false, State::Running));
     assert_eq!(settle(&engine, dead[1].claim, Verdict::Done).await, receipt(false, State::Unknown));
     assert_eq!(settle(&engine, claim.claim, Verdict::Done).await, receipt(true, State::Succeeded));

@@ -280,6 +280,8 @@ struct ClaimOut<'a> {
     deadline_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     reconcile_first: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    in_doubt: bool,
     on_unknown: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JobOut<'a>>,
@@ -292,7 +294,7 @@ struct ClaimOut<'a> {
 struct JobOut<'a> {
     since: Timestamp,
     external_id: Option<&'a str>,
-    memo: Option<&'a RawValue>,
+    memo: Option<Box<RawValue>>,
     cancel_requested: bool,
 }
 
@@ -301,7 +303,7 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
     let job = claim.job.as_ref().map(|job| JobOut {
         since: Timestamp(job.since),
         external_id: job.external_id.as_deref(),
-        memo: serde_json::from_slice(&job.memo).ok(),
+        memo: memo_json(&job.memo),
         cancel_requested: job.cancel_requested,
     });
     let out = ClaimOut {
@@ -315,6 +317,7 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
         lease_until: Timestamp(claim.until),
         deadline_at: claim.deadline.map(Timestamp),
         reconcile_first: claim.reconcile_first,
+        in_doubt: claim.in_doubt,
         on_unknown: match claim.on_unknown {
             OnUnknown::Repeat => "repeat",
             OnUnknown::Reconcile => "reconcile",
@@ -324,6 +327,13 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
         completion_token: claim.completion_token.as_deref(),
     };
     Some(HandedClaim { claim: claim.claim, json: serde_json::value::to_raw_value(&out).ok()? })
+}
+
+/// A memo as a worker gets it: as JSON, or as a string when an executor of this server wrote it.
+fn memo_json(memo: &[u8]) -> Option<Box<RawValue>> {
+    let text = std::str::from_utf8(memo).ok().filter(|text| !text.is_empty())?;
+    let json = serde_json::from_str::<Box<RawValue>>(text);
+    json.or_else(|_| serde_json::value::to_raw_value(text)).ok()
 }
 
 #[derive(Serialize)]
@@ -425,5 +435,13 @@ mod tests {
         let mixed = br#"{"settlements":[7,{"id":"op","fence":1,"outcome":"succeeded"}]}"#;
         assert!(parse_settle(mixed, Time::ZERO).unwrap().iter().all(Result::is_err));
         assert!(parse_settle(b"{}", Time::ZERO).is_err());
+    }
+
+    #[test]
+    fn a_memo_that_is_no_json_is_a_string() {
+        let read = |memo: &str| memo_json(memo.as_bytes()).map(|json| json.get().to_owned());
+        assert_eq!(read(r#"{"a":1.10}"#).as_deref(), Some(r#"{"a":1.10}"#));
+        assert_eq!(read("/jobs/7\n{}").as_deref(), Some(r#""/jobs/7\n{}""#));
+        assert_eq!((read(""), memo_json(&[0xff]).is_none()), (None, true));
     }
 }

@@ -49,7 +49,7 @@ use arena::Arena;
 use entry::Entry;
 use group::{Group, GroupIx};
 use limit::{Limit, LimitIx};
-use pool::{LOCAL, PoolIx};
+use pool::PoolIx;
 use seq_index::SeqIndex;
 
 use crate::fact::Counters;
@@ -81,8 +81,10 @@ pub struct Model {
     kinds: Vec<Arc<str>>,
     /// The pool of each kind.
     pools: Vec<PoolIx>,
-    /// The kinds that are left to remote workers.
+    /// The kinds that are left to remote workers, and those that no one executes.
     remote_kinds: Vec<Arc<str>>,
+    /// The kinds that are executed at all; `None` for any.
+    known_kinds: Option<Vec<Arc<str>>>,
     keys: HashMap<u128, Key>,
     keys_by_age: VecDeque<(Time, u128)>,
     /// Groups that may run now, as far as their own start time is concerned.
@@ -145,6 +147,7 @@ impl Model {
             kinds: Vec::new(),
             pools: Vec::new(),
             remote_kinds: Vec::new(),
+            known_kinds: None,
             keys: HashMap::new(),
             keys_by_age: VecDeque::new(),
             ready: BTreeSet::new(),
@@ -182,7 +185,8 @@ impl Model {
     fn intern_kind(&mut self, kind: &Arc<str>) -> u16 {
         let found = self.kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
             self.kinds.push(Arc::clone(kind));
-            self.pools.push(self.remote_pool(kind).unwrap_or(LOCAL));
+            let pool = self.new_pool(kind);
+            self.pools.push(pool);
             self.kinds.len() - 1
         });
         u16::try_from(found).unwrap_or(u16::MAX)

@@ -309,6 +309,7 @@ fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
     });
     let missing = owner.unconfigured_upstream(&why.cause).map(str::to_owned);
     let demand = match &why.cause {
+        Cause::RemoteWorker { kind } if owner.model.is_missing(kind) => WorkerDemand::Missing,
         Cause::RemoteWorker { kind } => owner
             .asked
             .get(kind)

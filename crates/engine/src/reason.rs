@@ -15,6 +15,8 @@ pub(crate) enum WorkerDemand {
     Last(Time),
     /// Not since this owner began, which was then.
     NeverSince(Time),
+    /// No one can: the kind is not configured.
+    Missing,
 }
 
 /// Builds the reason for `why`; `behind` is the id of the operation ahead of it, and `missing` the
@@ -30,7 +32,7 @@ pub(crate) fn wait_reason(
         Some(upstream) => {
             // It is tried again now and then, and nothing comes of that until someone acts.
             (why.until, why.starts_at) = (None, None);
-            ("person", Some(upstream.into()), missing_sentence(upstream))
+            ("person", Some(upstream.into()), missing_sentence("upstream", upstream))
         }
         None => describe(&why, demand, now),
     };
@@ -72,6 +74,9 @@ fn describe(
         Cause::RemoteWorker { kind } => {
             let span = |since: Time| format_span(now.since(since).as_millis());
             let when = match demand {
+                WorkerDemand::Missing => {
+                    return ("person", Some(kind.clone()), missing_sentence("kind", kind));
+                }
                 WorkerDemand::Last(last) => format!("for {}", span(last)),
                 WorkerDemand::NeverSince(began) => format!("since this node took over {} ago", span(began)),
             };
@@ -118,9 +123,9 @@ fn describe(
     }
 }
 
-fn missing_sentence(upstream: &str) -> String {
+fn missing_sentence(what: &str, name: &str) -> String {
     format!(
-        "Waiting because the upstream {upstream} is not configured — put it back into the configuration and start again, or cancel the operation."
+        "Waiting because the {what} {name} is not configured — put it back into the configuration and start again, or cancel the operation."
     )
 }
 

@@ -106,6 +106,25 @@ impl Model {
         Self { remote_kinds: kinds.into_iter().collect(), ..Self::new() }
     }
 
+    /// Sets the kinds that are executed at all. Operations of another one wait until it is executed
+    /// again: its worker may be back after a mistake in the configuration is corrected.
+    #[must_use]
+    pub fn with_known_kinds(mut self, kinds: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.known_kinds = Some(kinds.into_iter().collect());
+        self
+    }
+
+    /// The kinds of this partition that no one executes.
+    pub fn missing_kinds(&self) -> impl Iterator<Item = &Arc<str>> + '_ {
+        self.kinds.iter().filter(move |kind| self.is_missing(kind))
+    }
+
+    /// Whether no one executes operations of this kind.
+    #[must_use]
+    pub fn is_missing(&self, kind: &Arc<str>) -> bool {
+        self.known_kinds.as_ref().is_some_and(|known| !known.contains(kind))
+    }
+
     /// Whether some kinds are left to remote workers.
     #[must_use]
     pub const fn has_remote_kinds(&self) -> bool {
@@ -126,6 +145,15 @@ impl Model {
     /// The pool of a remote kind.
     pub(super) fn remote_pool(&self, kind: &Arc<str>) -> Option<PoolIx> {
         self.remote_kinds.iter().position(|known| known == kind).map(pool_at)
+    }
+
+    /// The pool of a kind that was not seen before. A kind that no one executes has one of its own,
+    /// without workers.
+    pub(super) fn new_pool(&mut self, kind: &Arc<str>) -> PoolIx {
+        if self.is_missing(kind) && self.remote_pool(kind).is_none() {
+            self.remote_kinds.push(Arc::clone(kind));
+        }
+        self.remote_pool(kind).unwrap_or(LOCAL)
     }
 
     /// The pool that executes the head of a group.

@@ -51,7 +51,7 @@ impl Engine {
             owned: Instant::now(),
         };
         let ReplayedPartition { model, facts_read, last } =
-            match replay(&store, options.partition, &remote_kinds).await {
+            match replay(&store, options.partition, &executors, &remote_kinds).await {
                 Ok(replayed) => replayed,
                 Err(error) => return Err(release_unreadable(&store, ownership, error).await),
             };
@@ -96,6 +96,7 @@ impl Engine {
         owner.restore_state();
         log_opened(&*store, &owner, facts_read, started);
         owner.warn_of_unconfigured_upstreams();
+        owner.warn_of_missing_kinds();
         engine.start_archiver(&owner, tenures.clone(), backlog);
         tokio::spawn(owner.work());
         tokio::spawn(sweep(

@@ -17,6 +17,7 @@ use super::run::refuse;
 use super::{Command, Owner, ReadAhead};
 use crate::calls::CallEvent;
 use crate::carry::Report;
+use crate::engine::Executors;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
@@ -35,13 +36,17 @@ pub(crate) struct ReplayedPartition {
     pub(crate) last: Lsn,
 }
 
-/// Replays a partition's log into a fresh model, which leaves these kinds to remote workers.
+/// Replays a partition's log into a fresh model, which leaves these kinds to remote workers, and lets
+/// operations without an executor wait.
 pub(crate) async fn replay(
     store: &Arc<dyn Store>,
     partition: Partition,
+    executors: &Executors,
     remote_kinds: &[Arc<str>],
 ) -> tidegate_store::Result<ReplayedPartition> {
-    let (mut model, mut facts_read) = (Model::with_remote_kinds(remote_kinds.iter().cloned()), 0_u64);
+    let model = Model::with_remote_kinds(remote_kinds.iter().cloned());
+    let mut model = model.with_known_kinds(executors.keys().cloned());
+    let mut facts_read = 0_u64;
     let mut absorb = |facts: Vec<tidegate_core::Fact>| {
         facts_read += facts.len() as u64;
         for fact in &facts {
@@ -142,8 +147,8 @@ impl Owner {
             };
             self.calls.begin_epoch(owned.epoch);
             let (store, partition) = (Arc::clone(&self.store), self.options.partition);
-            let kinds = Arc::clone(&self.remote_kinds);
-            let replayed = async move { replay(&store, partition, &kinds).await };
+            let (executors, kinds) = (Arc::clone(&self.carrier.executors), Arc::clone(&self.remote_kinds));
+            let replayed = async move { replay(&store, partition, &executors, &kinds).await };
             match self.refuse_commands(&told, replayed).await? {
                 Ok(ReplayedPartition { model, facts_read, last }) => {
                     self.ownership.send_replace(owned);

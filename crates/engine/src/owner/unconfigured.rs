@@ -1,9 +1,9 @@
-//! Upstreams that are gone from the configuration while operations for them wait. Their limits are
-//! still in the log, and no configured limit has their name.
+//! Upstreams and kinds that are gone from the configuration while operations for them wait. The
+//! limits of such an upstream are still in the log, and no configured limit has their name.
 
 use tidegate_core::LimitName;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::model::Cause;
+use tidegate_core::model::{ActiveOperation, Cause};
 use tidegate_store::Clock;
 
 use super::Owner;
@@ -33,6 +33,20 @@ impl Owner {
                 upstreams,
                 "accepted operations wait for upstreams that are not configured"
             );
+        }
+    }
+
+    /// Logs which kinds with accepted operations are not configured, and how many those are.
+    pub(crate) fn warn_of_missing_kinds(&self) {
+        let kinds: Vec<&str> = self.model.missing_kinds().map(AsRef::as_ref).collect();
+        if kinds.is_empty() {
+            return;
+        }
+        let is_missing = |active: &ActiveOperation| kinds.contains(&&*active.kind);
+        let operations = self.model.actives(None).filter(is_missing).count();
+        if operations > 0 {
+            let kinds = kinds.join(", ");
+            tracing::warn!(operations, kinds, "accepted operations wait for kinds that are not configured");
         }
     }
 

@@ -151,6 +151,31 @@ async fn ops_8_a_claim_survives_a_restart() {
     assert_eq!(state(&engine, second).await, State::Unknown, "its worker did not come back");
 }
 
+/// OPS-8: what was accepted for a kind that is missing from the configuration waits and spends no
+/// attempt, and a worker that has a claim keeps it.
+#[tokio::test(start_paused = true)]
+async fn ops_8_what_was_accepted_for_a_missing_kind_waits() {
+    let store = memory();
+    let engine = open(&store).await;
+    let (held, queued) = (submit(&engine, "once", "a").await, submit(&engine, "once", "b").await);
+    let claim = take(&engine, &["once"], 1).await.pop().unwrap().claim;
+    assert_eq!(claim.id, held);
+    engine.drain().await;
+    let local = ScriptedUpstream::new(|_, _| (Duration::from_millis(1), Verdict::Done));
+    let engine = Engine::builder(Arc::clone(&store)).executor("local", local).open().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(engine.get(queued).await.unwrap().attempt, 0);
+    let why = engine.why(queued).await.unwrap();
+    assert_eq!((why.waiting_for, why.name.as_deref()), ("person", Some("once")));
+    assert!(why.because.contains("the kind once is not configured"), "{}", why.because);
+    assert!(engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0].until.is_some());
+    assert_eq!(settle(&engine, claim, Verdict::Done).await, receipt(true, State::Succeeded));
+    engine.drain().await;
+    let engine = open(&store).await;
+    let claim = take(&engine, &["once"], 9).await.pop().unwrap();
+    assert_eq!((claim.claim.id, claim.attempt), (queued, 1));
+}
+
 /// A caller that is gone before its claims are durable gets none: they are returned at once, and no
 /// attempt is spent.
 #[tokio::test(start_paused = true)]

@@ -156,7 +156,7 @@ impl Carrier {
 
 /// Bounds what is kept of an accepted job. A memo that is too long cannot be kept, and without it
 /// no one knows how the job ends.
-pub(crate) fn checked(mut outcome: Outcome) -> Outcome {
+fn checked(mut outcome: Outcome) -> Outcome {
     if let Some(job) = &mut outcome.job {
         if let Some(id) = job.external_id.as_ref().filter(|id| id.len() > bounds::EXTERNAL_ID_LEN_MAX) {
             job.external_id = Some(id[..id.floor_char_boundary(bounds::EXTERNAL_ID_LEN_MAX)].into());

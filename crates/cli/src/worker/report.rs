@@ -1,10 +1,12 @@
 //! The outcome of an attempt, as a worker reports it.
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate::{Fault, Hint, Time, Verdict};
 use tidegate_core::ErrorCode;
+use tidegate_core::bounds::EXTERNAL_ID_LEN_MAX;
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::Outcome;
 
@@ -32,22 +34,29 @@ struct SettledWork {
 impl Report {
     pub(super) fn new(id: &str, fence: u64, outcome: Outcome, now: Time) -> Self {
         let Outcome { verdict, hints, body, job, .. } = outcome;
+        let mut memo = Bytes::new();
         let mut json = json!({ "id": id, "fence": fence });
         if !hints.is_empty() {
             json["hints"] = hints.iter().map(|hint| hint_json(hint, now)).collect();
         }
         if let Some(job) = job {
-            json["external_id"] = json!(job.external_id.as_deref());
-            json["memo"] = json!(String::from_utf8_lossy(&job.memo));
+            let id = job.external_id.as_deref();
+            json["external_id"] = json!(id.map(|id| &id[..id.floor_char_boundary(EXTERNAL_ID_LEN_MAX)]));
+            memo = job.memo;
+        }
+        if serde_json::from_slice::<&RawValue>(&memo).is_err() && !memo.is_empty() {
+            json["memo"] = json!(String::from_utf8_lossy(&memo));
         }
         describe(&mut json, verdict);
         let mut json = json.to_string();
-        // The response is kept as the executor wrote it.
-        if let Ok(response) = serde_json::from_slice::<&RawValue>(&body) {
-            json.pop();
-            json.push_str(",\"response\":");
-            json.push_str(response.get());
-            json.push('}');
+        // What the executor wrote as JSON is kept as it is.
+        for (field, written) in [("memo", &memo), ("response", &body)] {
+            if let Ok(written) = serde_json::from_slice::<&RawValue>(written) {
+                json.pop();
+                for text in [",\"", field, "\":", written.get(), "}"] {
+                    json.push_str(text);
+                }
+            }
         }
         Self { json }
     }
@@ -162,8 +171,8 @@ pub(super) fn log_refused(answer: &[u8]) {
 mod tests {
     use std::time::Duration;
 
-    use bytes::Bytes;
     use tidegate::FaultClass;
+    use tidegate_upstream::JobNote;
 
     use super::*;
 
@@ -205,6 +214,19 @@ mod tests {
         let parts: Vec<usize> = split(lens.map(report).into_iter()).iter().map(Vec::len).collect();
         assert_eq!(parts, [2, 2, 1, 1]);
         assert!(split(std::iter::empty()).is_empty());
+    }
+
+    /// A memo is reported as the JSON that it is, or as a string.
+    #[test]
+    fn a_memo_is_reported_as_it_was_written() {
+        for (memo, reported) in [(r#"{"spent":1.10}"#, r#"{"spent":1.10}"#), ("/jobs/7", r#""/jobs/7""#)] {
+            let job = JobNote { external_id: None, memo: memo.into(), cost: None };
+            let verdict = Verdict::Accepted { poll_after: None, timeout: Duration::ZERO };
+            let text =
+                Report::new("op_1", 7, Outcome::unanswered(verdict).with_job(Some(job)), Time::ZERO).json;
+            assert!(text.contains(&format!("\"memo\":{reported}")), "{text}");
+            assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+        }
     }
 
     #[test]

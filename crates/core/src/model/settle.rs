@@ -47,6 +47,8 @@ pub struct ClaimStatus {
     pub attempt: u16,
     /// Whether it is of a kind that is left to remote workers.
     pub is_remote: bool,
+    /// Whether a worker has it: its job is not awaited without one.
+    pub has_worker: bool,
 }
 
 /// The outcome of a settlement.
@@ -154,6 +156,7 @@ impl Model {
             awaiting_since: self.awaiting_since(entry),
             attempt: entry.attempt.saturating_add(1),
             is_remote: self.pools[usize::from(entry.kind)] != LOCAL,
+            has_worker: self.has_worker(seq, fence),
         })
     }
 

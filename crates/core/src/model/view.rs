@@ -222,6 +222,12 @@ impl Model {
         self.by_limit.get(name).map(|ix| limit_view(&self.limits[ix.at()], now))
     }
 
+    /// Iterates over the names of the limits that an operation charges.
+    pub fn charged_limits(&self, seq: Seq) -> impl Iterator<Item = &Arc<str>> + '_ {
+        let entry = self.entry_of(seq).into_iter();
+        entry.flat_map(move |entry| entry.charges.iter().map(move |(limit, _)| &self.limits[limit.at()].name))
+    }
+
     pub(super) fn view(&self, entry: &Entry) -> ActiveOperation {
         let group = &self.groups[entry.group.at()];
         let state = state_of(group, entry);

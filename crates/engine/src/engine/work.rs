@@ -5,13 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{OperationId, State, Verdict};
+use tidegate_core::model::ActiveOperation;
+use tidegate_core::{LimitName, OperationId, State, Time, Verdict, bounds};
 use tidegate_store::Clock;
+use tidegate_upstream::JobNote;
 use tokio::sync::{oneshot, watch};
 
 use super::Engine;
-use crate::carry::{Report, checked};
-use crate::error::{ErrorKind, Result};
+use crate::carry::Report;
+use crate::error::{Error, ErrorKind, Result};
 use crate::owner::{Command, Owner, Taker};
 use crate::work::{ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, WorkReceipt, WorkReport, WorkRequest};
 
@@ -58,30 +60,29 @@ impl Engine {
     ///
     /// # Errors
     /// Of all, when the engine is stopping or the store cannot be written; of one, when there is no
-    /// such operation.
+    /// such operation, or when the report cannot be kept. Then its claim stays as it is.
     pub async fn settle_work(&self, settlements: Vec<WorkReport>) -> Result<Vec<Result<WorkReceipt>>> {
         let ids: Vec<OperationId> = settlements.iter().map(|settlement| settlement.claim.id).collect();
-        let settled: Vec<Option<State>> = self
+        let settled: Vec<Result<Option<State>>> = self
             .update_owner(move |owner| settlements.into_iter().map(|one| settle(owner, one)).collect())
             .await?;
         let mut receipts = Vec::with_capacity(ids.len());
         for (id, state) in ids.into_iter().zip(settled) {
             receipts.push(match state {
-                Some(state) => Ok(WorkReceipt { applied: true, state }),
-                None => self.get(id).await.map(|view| WorkReceipt { applied: false, state: view.state }),
+                Ok(Some(state)) => Ok(WorkReceipt { applied: true, state }),
+                Ok(None) => self.get(id).await.map(|view| WorkReceipt { applied: false, state: view.state }),
+                Err(error) => Err(error),
             });
         }
-        match receipts.iter().find_map(|receipt| receipt.as_ref().err()) {
-            Some(error) if error.kind != ErrorKind::NoOperation => Err(error.clone()),
-            _ => Ok(receipts),
-        }
+        Ok(receipts)
     }
 }
 
-/// Whether the claim is that of a remote worker, and of this very operation.
+/// Whether a remote worker has the claim, and it is of this very operation.
 fn is_current(owner: &Owner, ClaimId { id, fence }: ClaimId) -> bool {
     let status = owner.model.claim_status(id.seq(), fence);
-    status.is_some_and(|status| status.is_remote && owner.id_of(id.seq(), status.accepted_at) == id)
+    let is_of = |accepted_at: Time| owner.id_of(id.seq(), accepted_at) == id;
+    status.is_some_and(|status| status.is_remote && status.has_worker && is_of(status.accepted_at))
 }
 
 fn extend(owner: &mut Owner, claim: ClaimId, lease: Duration) -> LeaseExtension {
@@ -96,20 +97,28 @@ fn extend(owner: &mut Owner, claim: ClaimId, lease: Duration) -> LeaseExtension 
 }
 
 /// Settles a claim and returns the state of its operation; `None` when it is not current.
-fn settle(owner: &mut Owner, settlement: WorkReport) -> Option<State> {
-    let WorkReport { claim, outcome } = settlement;
+fn settle(owner: &mut Owner, settlement: WorkReport) -> Result<Option<State>> {
+    let WorkReport { claim, mut outcome } = settlement;
     let (seq, fence) = (claim.id.seq(), claim.fence);
-    if !is_current(owner, claim) {
+    let active = owner.model.active(seq).filter(|_| is_current(owner, claim));
+    let Some(active) = active else {
         metrics::counter!("tidegate_work_stale_total").increment(1);
-        return None;
+        return Ok(None);
+    };
+    if let Some(job) = &outcome.job {
+        check_job(job)?;
     }
-    let active = owner.model.active(seq)?;
-    let mut outcome = checked(outcome);
-    for hint in &mut outcome.hints {
-        hint.limit = limit_name(owner, &active.kind, &hint.limit);
-    }
+    outcome.hints.retain_mut(|hint| match limit_name(owner, &active, &hint.limit) {
+        Some(name) => {
+            hint.limit = name;
+            true
+        }
+        // It says nothing about this operation.
+        None => false,
+    });
     if let Verdict::Throttled { scope: Some(limit), .. } = &mut outcome.verdict {
-        *limit = limit_name(owner, &active.kind, limit);
+        let name = limit_name(owner, &active, limit);
+        *limit = name.ok_or_else(|| unknown_limit(limit))?;
     }
     let (result, _) = crate::carry::describe(&outcome.verdict);
     let kind = active.kind.to_string();
@@ -122,17 +131,40 @@ fn settle(owner: &mut Owner, settlement: WorkReport) -> Option<State> {
         ..Report::without_call(seq, fence, outcome.verdict)
     };
     if !owner.settle(report) {
-        return None;
+        return Ok(None);
     }
     let ended = || owner.building.ended.iter().rev().find(|ended| ended.seq == seq);
     let state = owner.model.active(seq).map(|active| active.state);
-    state.or_else(|| ended().map(|ended| ended.state.into()))
+    Ok(state.or_else(|| ended().map(|ended| ended.state.into())))
 }
 
-/// The full name of a limit that a worker may name as `cost` does, within its kind.
-fn limit_name(owner: &Owner, kind: &str, name: &Arc<str>) -> Arc<str> {
-    if owner.model.limit(name, owner.clock.now()).is_some() {
-        return Arc::clone(name);
+/// Refuses to keep of a job what is too long: without it no one knows how the job ends.
+fn check_job(job: &JobNote) -> Result<()> {
+    let id = job.external_id.as_ref().map_or(0, |id| id.len());
+    for (field, len, most) in
+        [("memo", job.memo.len(), bounds::MEMO_LEN_MAX), ("external_id", id, bounds::EXTERNAL_ID_LEN_MAX)]
+    {
+        if len > most {
+            let message = format!("The field {field:?} is {len} bytes long; the most is {most}.");
+            return Err(Error::new(ErrorKind::TooLarge, message).field(field));
+        }
     }
-    format!("{kind}/{name}").into()
+    Ok(())
+}
+
+fn unknown_limit(name: &str) -> Error {
+    let message = format!("The operation charges no limit called {name:?}.");
+    Error::new(ErrorKind::UnknownLimit, message).field("limit")
+}
+
+/// The full name of a limit that a worker may name as `cost` does, within its kind; `None` when
+/// the operation charges no limit of that kind or upstream.
+fn limit_name(owner: &Owner, active: &ActiveOperation, name: &Arc<str>) -> Option<Arc<str>> {
+    let own: Arc<str> = format!("{}/{name}", active.kind).into();
+    if owner.model.limit(&own, owner.clock.now()).is_some() {
+        return Some(own);
+    }
+    let upstream = LimitName::parse(name).upstream();
+    let mut charged = owner.model.charged_limits(active.seq);
+    charged.any(|limit| LimitName::parse(limit).upstream() == upstream).then(|| Arc::clone(name))
 }

@@ -148,9 +148,14 @@ impl Owner {
                 self.settle_remote(claim, Verdict::Canceled { may_have_happened: false });
                 false
             }
-            status => {
-                status.is_some_and(|status| status.accepted_at == claim.accepted_at) && claim.until > now
+            Some(status) if status.accepted_at == claim.accepted_at => {
+                // It was held back for too long, and no one has started it.
+                if claim.until <= now && !claim.poll {
+                    self.settle_remote(claim, Verdict::Returned);
+                }
+                claim.until > now
             }
+            _ => false,
         }
     }
 

@@ -10,7 +10,7 @@ use tidegate::{
     WorkReceipt, WorkReport, WorkRequest,
 };
 use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
-use tidegate_core::{Fence, OperationId, State, Verdict};
+use tidegate_core::{Fault, FaultClass, Fence, OperationId, State, Verdict};
 use tidegate_store::Store;
 
 use crate::scripted_upstream::{LONG, ScriptedUpstream, memory};
@@ -227,6 +227,50 @@ async fn a_remote_job_is_asked_about_and_completed() {
     assert_eq!((job.external_id.as_deref(), &job.memo[..]), (Some("j-1"), &b"{}"[..]));
     assert_eq!(settle(&engine, poll.claim, Verdict::Done).await, receipt(true, State::Succeeded));
     assert_eq!(state(&engine, polled).await, State::Succeeded);
+}
+
+/// A report that comes twice, or after its poll lapsed, changes nothing while no worker has the
+/// claim.
+#[tokio::test(start_paused = true)]
+async fn a_report_without_a_worker_changes_nothing() {
+    let engine = open(&memory()).await;
+    submit(&engine, "resize", "a").await;
+    let claim = take(&engine, &["resize"], 1).await.pop().unwrap().claim;
+    let awaiting = || Verdict::Accepted { poll_after: Some(Duration::from_secs(5)), timeout: LEASE * 100 };
+    assert_eq!(settle(&engine, claim, awaiting()).await, receipt(true, State::Running));
+    assert_eq!(settle(&engine, claim, awaiting()).await, receipt(false, State::Running));
+    let extended = engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0];
+    assert_eq!(extended.until, None);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let poll = take(&engine, &["resize"], 1).await.pop().unwrap();
+    assert!(poll.job.is_some());
+    assert_eq!(settle(&engine, poll.claim, Verdict::Done).await, receipt(true, State::Succeeded));
+}
+
+/// What cannot be kept is refused, and the worker keeps its claim: a memo that is too long, and a
+/// limit that the operation does not charge.
+#[tokio::test(start_paused = true)]
+async fn a_report_that_cannot_be_kept_leaves_the_claim() {
+    let engine = open(&memory()).await;
+    submit(&engine, "resize", "a").await;
+    let claim = take(&engine, &["resize"], 1).await.pop().unwrap().claim;
+    let report = |verdict: Verdict, memo: usize| {
+        let job = JobNote { external_id: None, memo: vec![b'x'; memo].into(), cost: None };
+        let outcome = Outcome::unanswered(verdict).with_job((memo > 0).then_some(job));
+        engine.settle_work(vec![WorkReport { claim, outcome }])
+    };
+    let awaiting = || Verdict::Accepted { poll_after: None, timeout: LEASE };
+    let throttled = |limit: &str| {
+        let fault = Fault::new(FaultClass::RateLimited, "slow down");
+        Verdict::Throttled { after: Some(LEASE), scope: Some(limit.into()), fault }
+    };
+    for (verdict, memo, field) in [(awaiting(), 17_000, "memo"), (throttled("local"), 0, "limit")] {
+        let refused = report(verdict, memo).await.unwrap().pop().unwrap().unwrap_err();
+        assert_eq!(refused.field.as_deref(), Some(field));
+        assert!(engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0].until.is_some());
+    }
+    let settled = report(throttled("slots"), 0).await.unwrap().pop().unwrap().unwrap();
+    assert!(settled.applied);
 }
 
 /// OPS-23: when an append fails, the claims that it may contain were handed to no one: they are

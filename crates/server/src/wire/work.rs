@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tidegate::upstream::http::{response::Content, result};
 use tidegate::upstream::{JobNote, Outcome};
@@ -162,7 +163,7 @@ fn parse_settlement(object: ParsedObject<'_, 13>, now: Time) -> Result<WorkRepor
     let hints = problems.check(parse_hints(field(8), now));
     let timeout = problems.check(field(9).integer(HORIZON_MS)).map_or(AWAIT_MAX, Duration::from_millis);
     let external_id = problems.check(field(10).text()).map(Arc::from);
-    let memo = field(11).raw.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes())).unwrap_or_default();
+    let memo = field(11).raw.map(stored_memo).unwrap_or_default();
     let may_have_happened = problems.check(field(12).flag()).unwrap_or(true);
     problems.finish()?;
     let (claim, outcome) = (claim.ok_or_else(|| missing("id"))?, outcome.ok_or_else(|| missing("outcome"))?);
@@ -329,7 +330,18 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
     Some(HandedClaim { claim: claim.claim, json: serde_json::value::to_raw_value(&out).ok()? })
 }
 
-/// A memo as a worker gets it: as JSON, or as a string when an executor of this server wrote it.
+/// A memo as it is stored: a string that is no JSON itself is stored as what it says, as executors
+/// of this server store theirs; see [`memo_json`].
+fn stored_memo(memo: &RawValue) -> Bytes {
+    let text = serde_json::from_str::<String>(memo.get()).unwrap_or_default();
+    let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+    match text.is_empty() || is_json {
+        true => Bytes::copy_from_slice(memo.get().as_bytes()),
+        false => text.into(),
+    }
+}
+
+/// A memo as a worker gets it: as JSON, or as a string when it is none.
 fn memo_json(memo: &[u8]) -> Option<Box<RawValue>> {
     let text = std::str::from_utf8(memo).ok().filter(|text| !text.is_empty())?;
     let json = serde_json::from_str::<Box<RawValue>>(text);
@@ -443,5 +455,10 @@ mod tests {
         assert_eq!(read(r#"{"a":1.10}"#).as_deref(), Some(r#"{"a":1.10}"#));
         assert_eq!(read("/jobs/7\n{}").as_deref(), Some(r#""/jobs/7\n{}""#));
         assert_eq!((read(""), memo_json(&[0xff]).is_none()), (None, true));
+        for json in [r#"{"a":1.10}"#, r#""/jobs/7\n{}""#, r#""7""#, "null", "[]", r#""{}""#] {
+            let stored = stored_memo(&RawValue::from_string(json.to_owned()).unwrap());
+            assert_eq!(memo_json(&stored).unwrap().get(), json);
+        }
+        assert_eq!(stored_memo(&RawValue::from_string(r#""/jobs/7""#.to_owned()).unwrap()), "/jobs/7");
     }
 }

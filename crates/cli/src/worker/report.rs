@@ -1,12 +1,14 @@
 //! The outcome of an attempt, as a worker reports it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate::{Fault, Hint, Time, Verdict};
 use tidegate_core::ErrorCode;
-use tidegate_core::bounds::EXTERNAL_ID_LEN_MAX;
+use tidegate_core::bounds::{AWAIT_MAX, EXTERNAL_ID_LEN_MAX};
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::Outcome;
 
@@ -77,6 +79,7 @@ fn describe(json: &mut Value, verdict: Verdict) {
     let (outcome, fault, after) = match verdict {
         Verdict::Done => ("succeeded", None, None),
         Verdict::Accepted { poll_after, timeout } => {
+            let timeout = timeout.clamp(Duration::from_millis(1), AWAIT_MAX);
             json["timeout_ms"] = json!(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
             ("awaiting", None, poll_after)
         }
@@ -110,7 +113,7 @@ fn hint_json(hint: &Hint, now: Time) -> Value {
     json!({
         "limit": &*hint.limit,
         "remaining": tokens(hint.remaining),
-        "capacity": tokens(hint.capacity),
+        "capacity": tokens(hint.capacity.filter(|capacity| *capacity > 0)),
         "refill_per_s": tokens(hint.refill_per_s),
         "reset_ms": hint.reset_at.map(|at| u64::try_from(at.since(now).as_millis()).unwrap_or(0)),
         "spent": tokens(hint.spent),
@@ -169,8 +172,6 @@ pub(super) fn log_refused(answer: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tidegate::FaultClass;
     use tidegate_upstream::JobNote;
 

@@ -94,15 +94,17 @@ fn parse(body: &[u8]) -> Result<(Completion, Bytes)> {
     let Fields { values: [outcome, result, fault], mut problems } = read(body, &NAMES)?;
     let word = Field { name: NAMES[0], raw: outcome }.word(&OUTCOMES);
     let outcome = problems.check(word.and_then(|word| word.map(Some).ok_or_else(|| missing("outcome"))));
-    let fault = problems.check(parse_fault(Field { name: NAMES[2], raw: fault }));
-    problems.finish()?;
-    let fault = |default: FaultClass| {
-        fault.unwrap_or_else(|| Fault::new(default, "the job failed, as its completion reports"))
+    let class = match outcome {
+        Some(ReportedOutcome::Retry) => FaultClass::Transient,
+        _ => FaultClass::Validation,
     };
+    let fault = problems.check(parse_fault(Field { name: NAMES[2], raw: fault }, class));
+    problems.finish()?;
+    let fault = || fault.unwrap_or_else(|| Fault::new(class, "the job failed, as its completion reports"));
     let completion = match outcome.ok_or_else(|| missing("outcome"))? {
         ReportedOutcome::Succeeded => Completion::Succeeded,
-        ReportedOutcome::Failed => Completion::Failed(fault(FaultClass::Validation)),
-        ReportedOutcome::Retry => Completion::Retry(fault(FaultClass::Transient)),
+        ReportedOutcome::Failed => Completion::Failed(fault()),
+        ReportedOutcome::Retry => Completion::Retry(fault()),
     };
     let result = result.map_or_else(Bytes::new, |result| completion_result(&completion, result));
     Ok((completion, result))
@@ -124,14 +126,16 @@ mod tests {
         assert!(result.ends_with(br#""body":{"n":1.10}}"#), "{result:?}");
         let failed = parse(br#"{"outcome":"failed","fault":{"class":"conflict","message":"no"}}"#).unwrap();
         assert_eq!(failed.0, Completion::Failed(Fault::new(FaultClass::Conflict, "no")));
-        let retry = parse(br#"{"outcome":"retry"}"#).unwrap().0;
-        assert!(matches!(retry, Completion::Retry(fault) if fault.class == FaultClass::Transient));
+        for retry in [r#"{"outcome":"retry"}"#, r#"{"outcome":"retry","fault":{"message":"busy"}}"#] {
+            let retry = parse(retry.as_bytes()).unwrap().0;
+            assert!(matches!(retry, Completion::Retry(fault) if fault.class == FaultClass::Transient));
+        }
         let table = [
             ("{}", "outcome"),
             (r#"{"outcome":"done"}"#, "outcome"),
             (r#"{"outcome":"failed","why":1}"#, "why"),
             (r#"{"outcome":"failed","fault":{"class":"bad","message":"x"}}"#, "fault.class"),
-            (r#"{"outcome":"failed","fault":{"class":"conflict"}}"#, "message"),
+            (r#"{"outcome":"failed","fault":{"class":"conflict"}}"#, "fault.message"),
         ];
         for (json, field) in table {
             assert_eq!(parse(json.as_bytes()).unwrap_err().field.as_deref(), Some(field), "{json}");

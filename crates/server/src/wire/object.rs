@@ -282,10 +282,10 @@ impl<'a, const N: usize> Visitor<'a> for ListVisitor<N> {
         while seq.next_element::<IgnoredAny>()?.is_some() {
             count += 1;
         }
-        let most = self.most;
+        let (list, most) = (self.list, self.most);
         let too_long = || {
-            let message = format!("There are {count} operations in the batch; the maximum is {most}.");
-            Error::new(ErrorCode::BatchTooLong, message).field("operations")
+            let message = format!("There are {count} {list} in the batch; the maximum is {most}.");
+            Error::new(ErrorCode::BatchTooLong, message).field(list)
         };
         let problem = (count > most).then(too_long);
         Ok((items, problem))

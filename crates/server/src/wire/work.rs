@@ -55,6 +55,8 @@ const WAIT_MS: std::ops::RangeInclusive<u64> = 0..=60_000;
 const WAIT_MS_DEFAULT: u64 = 20_000;
 /// The times that workers may name, in milliseconds: a year.
 const HORIZON_MS: std::ops::RangeInclusive<u64> = 0..=HORIZON_MAX.as_secs() * 1_000;
+/// How long a job may be awaited, in milliseconds.
+const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=AWAIT_MAX.as_secs() * 1_000;
 /// The largest fence: what every JSON parser reads exactly.
 const FENCE_MAX: u64 = (1 << 53) - 1;
 /// The most kinds in one take.
@@ -72,6 +74,17 @@ enum WorkOutcome {
     Awaiting,
     Returned,
     Canceled,
+}
+
+impl WorkOutcome {
+    /// The class of a fault that names none.
+    const fn default_class(self) -> FaultClass {
+        match self {
+            Self::Failed | Self::Rejected => FaultClass::Validation,
+            Self::Throttled => FaultClass::RateLimited,
+            _ => FaultClass::Transient,
+        }
+    }
 }
 
 const OUTCOMES: [(&str, WorkOutcome); 9] = [
@@ -157,26 +170,27 @@ fn parse_settlement(object: ParsedObject<'_, 13>, now: Time) -> Result<WorkRepor
     let word = field(2).word(&OUTCOMES).and_then(|word| word.map(Some).ok_or_else(|| missing("outcome")));
     let outcome = problems.check(word);
     let body = problems.check(parse_result(field(3), field(4)));
-    let fault = problems.check(parse_fault(field(5)));
+    let class = outcome.map_or(FaultClass::Transient, WorkOutcome::default_class);
+    let fault = problems.check(parse_fault(field(5), class));
     let after = problems.check(field(6).integer(HORIZON_MS)).map(Duration::from_millis);
     let scope = problems.check(field(7).text()).map(Arc::from);
     let hints = problems.check(parse_hints(field(8), now));
-    let timeout = problems.check(field(9).integer(HORIZON_MS)).map_or(AWAIT_MAX, Duration::from_millis);
+    let timeout = problems.check(field(9).integer(TIMEOUT_MS)).map_or(AWAIT_MAX, Duration::from_millis);
     let external_id = problems.check(field(10).text()).map(Arc::from);
     let memo = field(11).raw.map(stored_memo).unwrap_or_default();
     let may_have_happened = problems.check(field(12).flag()).unwrap_or(true);
     problems.finish()?;
     let (claim, outcome) = (claim.ok_or_else(|| missing("id"))?, outcome.ok_or_else(|| missing("outcome"))?);
-    let fault = |class: FaultClass| fault.unwrap_or_else(|| Fault::new(class, "the worker gave no reason"));
+    let fault = || fault.unwrap_or_else(|| Fault::new(class, "the worker gave no reason"));
     let verdict = match outcome {
         WorkOutcome::Succeeded => Verdict::Done,
-        WorkOutcome::Failed | WorkOutcome::Rejected => Verdict::Rejected(fault(FaultClass::Validation)),
-        WorkOutcome::Retry => Verdict::Retry { after, fault: fault(FaultClass::Transient) },
-        WorkOutcome::Throttled => Verdict::Throttled { after, scope, fault: fault(FaultClass::RateLimited) },
+        WorkOutcome::Failed | WorkOutcome::Rejected => Verdict::Rejected(fault()),
+        WorkOutcome::Retry => Verdict::Retry { after, fault: fault() },
+        WorkOutcome::Throttled => Verdict::Throttled { after, scope, fault: fault() },
         WorkOutcome::Unknown => match after {
             // Of a poll: asked again no sooner. Otherwise the two mean the same.
-            Some(every) => Verdict::PollFailed { every, fault: fault(FaultClass::Transient) },
-            None => Verdict::Unknown(fault(FaultClass::Transient)),
+            Some(every) => Verdict::PollFailed { every, fault: fault() },
+            None => Verdict::Unknown(fault()),
         },
         WorkOutcome::Awaiting => Verdict::Accepted { poll_after: after, timeout },
         WorkOutcome::Returned => Verdict::Returned,
@@ -218,13 +232,15 @@ pub(crate) fn encode_result(status: Option<u16>, result: &RawValue) -> Bytes {
     result::encode(status, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
 }
 
-/// Parses a fault; without a class it is that of a failure that is pointless to repeat.
-pub(crate) fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
+/// Parses a fault, of this class unless it names another.
+pub(crate) fn parse_fault(field: Field<'_>, default: FaultClass) -> Result<Option<Fault>> {
     let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
-    let Fields { values: [class, message, doubt], mut problems } = read(raw.get().as_bytes(), &FAULT)?;
-    let class = problems.check(Field { name: "class", raw: class }.text());
-    let message = problems.check(Field { name: "message", raw: message }.required_text());
-    let doubt = problems.check(Field { name: "may_have_happened", raw: doubt }.flag()).unwrap_or(false);
+    let fields = read(raw.get().as_bytes(), &FAULT).map_err(|error| error.field(field.name))?;
+    let Fields { values: [class, message, doubt], mut problems } = fields;
+    let class = problems.check(Field { name: "fault.class", raw: class }.text());
+    let message = problems.check(Field { name: "fault.message", raw: message }.required_text());
+    let doubt = Field { name: "fault.may_have_happened", raw: doubt }.flag();
+    let doubt = problems.check(doubt).unwrap_or(false);
     problems.finish()?;
     let class = match class {
         Some(word) => FaultClass::parse(&word).ok_or_else(|| {
@@ -232,7 +248,7 @@ pub(crate) fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
             Error::new(ErrorCode::Invalid, format!("The class of a fault is one of {known}."))
                 .field("fault.class")
         })?,
-        None => FaultClass::Validation,
+        None => default,
     };
     let fault = Fault::new(class, message);
     Ok(Some(if doubt { fault.in_doubt() } else { fault }))
@@ -248,7 +264,14 @@ fn parse_hints(field: Field<'_>, now: Time) -> Result<Vec<Hint>> {
         let message = format!("There are {} hints; the most is {CHARGES_MAX}.", items.len());
         return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
     }
-    items.into_iter().map(|item| parse_hint(read(item.get().as_bytes(), &HINT), now)).collect()
+    let hints = items.into_iter().map(|item| parse_hint(read(item.get().as_bytes(), &HINT), now));
+    let of_list = |(place, hint): (usize, Result<Hint>)| {
+        hint.map_err(|error| {
+            let name = error.field.as_deref().map_or_else(String::new, |name| format!(".{name}"));
+            error.field(format!("hints[{place}]{name}"))
+        })
+    };
+    hints.enumerate().map(of_list).collect()
 }
 
 fn parse_hint(object: ParsedObject<'_, 6>, now: Time) -> Result<Hint> {
@@ -261,6 +284,10 @@ fn parse_hint(object: ParsedObject<'_, 6>, now: Time) -> Result<Hint> {
     let (remaining, capacity, refill_per_s, spent) = (tokens(1), tokens(2), tokens(3), tokens(5));
     let reset = problems.check(field(4).integer(HORIZON_MS));
     let limit = problems.check(field(0).required_text()).into();
+    if capacity == Some(0) {
+        let message = "The field \"capacity\" must be above 0.";
+        problems.add(Error::new(ErrorCode::Invalid, message).field("capacity"));
+    }
     problems.finish()?;
     let reset_at = reset.map(|after| now.after(Duration::from_millis(after)));
     Ok(Hint { limit, remaining, capacity, refill_per_s, reset_at, spent })
@@ -380,85 +407,4 @@ impl WorkItemOut {
 }
 
 #[cfg(test)]
-mod tests {
-    use tidegate_core::{OperationId, Seq};
-
-    use super::*;
-
-    fn kinds() -> RemoteKinds {
-        RemoteKinds { custom: ["resize".to_owned()].into(), ..RemoteKinds::default() }
-    }
-
-    fn settle_one(more: &str) -> Result<WorkReport> {
-        let id = OperationId::new(Time::from_millis(7), 0, Seq(1));
-        let body = format!(r#"{{"settlements":[{{"id":"{id}","fence":3,{more}}}]}}"#);
-        parse_settle(body.as_bytes(), Time::ZERO).unwrap().pop().unwrap()
-    }
-
-    #[test]
-    fn a_take_is_read_or_refused_by_field() {
-        let (request, wait) = parse_take(br#"{"kinds":["resize"]}"#, &kinds()).unwrap();
-        assert_eq!((request.max, request.lease, wait), (1, Duration::from_secs(30), Duration::from_secs(20)));
-        for (json, field) in [
-            ("{}", "kinds"),
-            (r#"{"kinds":[]}"#, "kinds"),
-            (r#"{"kinds":"resize"}"#, "kinds"),
-            (r#"{"kinds":["http"]}"#, "kinds"),
-            (r#"{"kinds":["resize"],"max":0}"#, "max"),
-            (r#"{"kinds":["resize"],"wait_ms":60001}"#, "wait_ms"),
-            (r#"{"kinds":["resize"],"lease_ms":999}"#, "lease_ms"),
-            (r#"{"kinds":["resize"],"lease":1}"#, "lease"),
-        ] {
-            let refused = parse_take(json.as_bytes(), &kinds()).unwrap_err();
-            assert_eq!(refused.field.as_deref(), Some(field), "{json}");
-        }
-    }
-
-    #[test]
-    fn reports_are_read_or_refused_one_by_one() {
-        let done = settle_one(r#""outcome":"succeeded","result":[1.10]"#).unwrap().outcome;
-        assert_eq!(done.verdict, Verdict::Done);
-        assert!(done.body.ends_with(br#""body":[1.10]}"#), "{:?}", done.body);
-        let whole = settle_one(r#""outcome":"succeeded","response":{"status":204}"#).unwrap().outcome;
-        assert_eq!(whole.body, r#"{"status":204}"#);
-        let throttled = settle_one(r#""outcome":"throttled","after_ms":5,"limit":"slots""#).unwrap().outcome;
-        assert!(matches!(
-            throttled.verdict,
-            Verdict::Throttled { after: Some(after), scope: Some(scope), .. }
-                if after == Duration::from_millis(5) && &*scope == "slots"
-        ));
-        let awaiting =
-            settle_one(r#""outcome":"awaiting","external_id":"j-1","memo":{"a":1}"#).unwrap().outcome;
-        assert!(matches!(awaiting.verdict, Verdict::Accepted { poll_after: None, timeout: AWAIT_MAX }));
-        assert_eq!(awaiting.job.unwrap().memo, r#"{"a":1}"#);
-        let hints = settle_one(r#""outcome":"succeeded","hints":[{"limit":"a","remaining":2.5}]"#).unwrap();
-        assert_eq!(hints.outcome.hints[0].remaining, Some(2_500_000));
-        for (more, field) in [
-            (r#""x":1"#, "x"),
-            (r#""outcome":"done""#, "outcome"),
-            (r#""result":1"#, "outcome"),
-            (r#""outcome":"succeeded","result":1,"response":{}"#, "response"),
-            (r#""outcome":"failed","fault":{"class":"odd","message":"x"}"#, "fault.class"),
-            (r#""outcome":"retry","after_ms":-1"#, "after_ms"),
-            (r#""outcome":"succeeded","hints":[{"remaining":1}]"#, "limit"),
-        ] {
-            assert_eq!(settle_one(more).unwrap_err().field.as_deref(), Some(field), "{more}");
-        }
-        let mixed = br#"{"settlements":[7,{"id":"op","fence":1,"outcome":"succeeded"}]}"#;
-        assert!(parse_settle(mixed, Time::ZERO).unwrap().iter().all(Result::is_err));
-        assert!(parse_settle(b"{}", Time::ZERO).is_err());
-    }
-
-    #[test]
-    fn a_memo_that_is_no_json_is_a_string() {
-        let read = |memo: &str| memo_json(memo.as_bytes()).map(|json| json.get().to_owned());
-        assert_eq!(read(r#"{"a":1.10}"#).as_deref(), Some(r#"{"a":1.10}"#));
-        assert_eq!(read("/jobs/7\n{}").as_deref(), Some(r#""/jobs/7\n{}""#));
-        assert_eq!((read(""), memo_json(&[0xff]).is_none()), (None, true));
-        for json in [r#"{"a":1.10}"#, r#""/jobs/7\n{}""#, r#""7""#, "null", "[]", r#""{}""#] {
-            let stored = stored_memo(&RawValue::from_string(json.to_owned()).unwrap());
-            assert_eq!(memo_json(&stored).unwrap().get(), json);
-        }
-        assert_eq!(stored_memo(&RawValue::from_string(r#""/jobs/7""#.to_owned()).unwrap()), "/jobs/7");
-    }
-}
+mod tests;

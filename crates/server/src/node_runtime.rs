@@ -104,6 +104,7 @@ impl NodeRuntime {
         });
         if !front.server.remote_kinds.is_empty() {
             tokio::spawn(routing::work::pull_from_peers(Arc::clone(&front)));
+            tokio::spawn(routing::work::return_undelivered(Arc::clone(&front)));
         }
         Ok(Self::Clustered(front))
     }
@@ -119,6 +120,7 @@ impl NodeRuntime {
             .open()
             .await?;
         work::attach(&house.work, &engine);
+        work::return_undelivered(&house.work, &engine, house.stopping.clone());
         let app = PartitionState::new(engine, house);
         if !app.server.discord_upstreams.is_empty() {
             let bots = app.server.discord_upstreams.clone();

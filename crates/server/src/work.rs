@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use tidegate::Submission;
 
 pub(crate) use hub::{HandedClaim, WorkHub};
-pub(crate) use puller::{PAUSE, attach};
+pub(crate) use puller::{PAUSE, attach, return_undelivered};
 
 use crate::config::Config;
 use crate::config::kind::is_built_in;

@@ -20,7 +20,8 @@ use tidegate_core::OperationId;
 use tidegate_core::bounds::{PARTITION_RESPONSE_LEN_MAX, WORK_BATCH_MAX, WORK_CALLERS_MAX};
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::relay::{self, ForwardRetry};
 use super::{RoutedCall, RoutingState};
@@ -137,11 +138,26 @@ pub(crate) async fn take(
         Ok(asked) => asked,
         Err(refused) => return refused,
     };
-    let mut wanted: Vec<WorkRequest> = asked
+    let wanted = asked
         .into_iter()
         .map(|one| WorkRequest { kinds: one.kinds, max: one.max, lease: Duration::from_millis(one.lease_ms) })
         .collect();
-    let mut claims: Vec<Vec<Box<RawValue>>> = wanted.iter().map(|_| Vec::new()).collect();
+    // The other node may hang up meanwhile.
+    let (reply, claims) = oneshot::channel();
+    tokio::spawn(claim_for_peer(front, wanted, reply));
+    let claims = claims.await.unwrap_or_default().into_iter();
+    let json = |claims: Vec<HandedClaim>| claims.into_iter().map(|claim| claim.json).collect::<Vec<_>>();
+    let claims: Vec<Vec<Box<RawValue>>> = claims.map(json).collect();
+    Json(claims).into_response()
+}
+
+/// Claims operations of this node's partitions, and returns them if no one waits for them any more.
+async fn claim_for_peer(
+    front: Arc<RoutingState>,
+    mut wanted: Vec<WorkRequest>,
+    reply: oneshot::Sender<Vec<Vec<HandedClaim>>>,
+) {
+    let mut claims: Vec<Vec<HandedClaim>> = wanted.iter().map(|_| Vec::new()).collect();
     for engine in front.partitions.engines() {
         let ready = engine.ready_kinds().borrow().clone();
         let is_open = |one: &WorkRequest| one.max > 0 && one.kinds.iter().any(|kind| ready.contains(kind));
@@ -151,10 +167,12 @@ pub(crate) async fn take(
         let Ok(taken) = engine.take_work(wanted.clone()).await else { continue };
         for ((claims, one), taken) in claims.iter_mut().zip(&mut wanted).zip(taken) {
             one.max = one.max.saturating_sub(taken.len());
-            claims.extend(taken.iter().filter_map(handed_claim).map(|handed| handed.json));
+            claims.extend(taken.iter().filter_map(handed_claim));
         }
     }
-    Json(claims).into_response()
+    if let Err(claims) = reply.send(claims) {
+        return_claims(&front, claims.into_iter().flatten().collect()).await;
+    }
 }
 
 async fn read_json<T: for<'a> Deserialize<'a>>(
@@ -170,7 +188,7 @@ async fn read_json<T: for<'a> Deserialize<'a>>(
 /// Serves the callers of this node from the others, each by a task of its own.
 pub(crate) async fn pull_from_peers(front: Arc<RoutingState>) {
     let mut cluster = front.cluster.clone();
-    let mut tasks: BTreeMap<String, (String, JoinHandle<()>)> = BTreeMap::new();
+    let mut tasks: BTreeMap<String, (String, CancellationToken)> = BTreeMap::new();
     loop {
         let view = cluster.view();
         let others: BTreeMap<String, Node> = view
@@ -179,44 +197,49 @@ pub(crate) async fn pull_from_peers(front: Arc<RoutingState>) {
             .filter(|node| node.name != view.this_node && !node.record.address.is_empty())
             .map(|node| (node.name.clone(), node))
             .collect();
-        tasks.retain(|name, (address, task)| {
+        tasks.retain(|name, (address, stop)| {
             let is_there = others.get(name).is_some_and(|node| node.record.address == *address);
             if !is_there {
-                task.abort();
+                stop.cancel();
             }
             is_there
         });
         for (name, node) in others {
             let address = node.record.address.clone();
-            let task = || tokio::spawn(pull(Arc::clone(&front), node));
-            tasks.entry(name).or_insert_with(|| (address, task()));
+            tasks.entry(name).or_insert_with(|| {
+                let stop = front.server.stopping.child_token();
+                tokio::spawn(pull(Arc::clone(&front), node, stop.clone()));
+                (address, stop)
+            });
         }
         tokio::select! {
-            () = front.server.stopping.cancelled() => break,
+            () = front.server.stopping.cancelled() => return,
             () = cluster.changed() => {}
         }
     }
-    tasks.into_values().for_each(|(_, task)| task.abort());
 }
 
-async fn pull(front: Arc<RoutingState>, node: Node) {
+/// Serves the callers of this node from another one until it is told to stop; never between a take
+/// and its delivery, because the claims would be no one's.
+async fn pull(front: Arc<RoutingState>, node: Node, stop: CancellationToken) {
     let hub = Arc::clone(&front.server.work);
     let mut calls = hub.calls();
     let mut most = 1;
-    loop {
+    while !stop.is_cancelled() {
         calls.borrow_and_update();
         let kinds: Vec<Arc<str>> = hub.wanted().into_iter().collect();
         if kinds.is_empty() {
-            if calls.changed().await.is_err() {
-                return;
+            match stop.run_until_cancelled(calls.changed()).await {
+                Some(Ok(())) => continue,
+                _ => return,
             }
-            continue;
         }
         let wait_ms = u64::try_from(READY_WAIT.as_millis()).unwrap_or(0);
         let question = ReadyQuestion { kinds: kinds.clone(), wait_ms };
         let answer = tokio::select! {
             answer = ask::<_, Vec<Arc<str>>>(&front, &node, READY_PATH, &question) => answer,
             () = wants_more(&hub, &kinds) => continue,
+            () = stop.cancelled() => return,
         };
         let Some(ready) = answer else {
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -260,6 +283,18 @@ async fn wants_more(hub: &WorkHub, kinds: &[Arc<str>]) {
 fn from_peer(json: Box<RawValue>) -> Option<HandedClaim> {
     let key: ClaimKey = serde_json::from_str(json.get()).ok()?;
     Some(HandedClaim { claim: ClaimId { id: key.id.parse().ok()?, fence: Fence(key.fence) }, json })
+}
+
+/// Returns the claims of callers that hung up before they saw them, until the server stops.
+pub(crate) async fn return_undelivered(front: Arc<RoutingState>) {
+    let mut undelivered = front.server.work.undelivered();
+    let stopping = front.server.stopping.clone();
+    while let Some(Some(claim)) = stopping.run_until_cancelled(undelivered.recv()).await {
+        return_claims(&front, vec![claim]).await;
+    }
+    while let Ok(claim) = undelivered.try_recv() {
+        return_claims(&front, vec![claim]).await;
+    }
 }
 
 /// Returns claims that no worker got to their queues.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tidegate::{ClaimId, Partition, ReadyKinds, WorkRequest};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -45,11 +45,22 @@ pub(crate) struct WorkHub {
     calls: watch::Sender<()>,
     /// Notifies other nodes that something may be claimed here.
     ready: watch::Sender<()>,
+    /// The claims of callers that hung up before they saw them.
+    undelivered: mpsc::UnboundedSender<HandedClaim>,
+    /// Its other end, until someone takes it to return them.
+    to_return: Mutex<Option<mpsc::UnboundedReceiver<HandedClaim>>>,
 }
 
 impl Default for WorkHub {
     fn default() -> Self {
-        Self { state: Mutex::default(), calls: watch::channel(()).0, ready: watch::channel(()).0 }
+        let (undelivered, to_return) = mpsc::unbounded_channel();
+        Self {
+            state: Mutex::default(),
+            calls: watch::channel(()).0,
+            ready: watch::channel(()).0,
+            undelivered,
+            to_return: Mutex::new(Some(to_return)),
+        }
     }
 }
 
@@ -65,7 +76,7 @@ impl WorkHub {
         wait: Duration,
         stopping: &CancellationToken,
     ) -> Vec<HandedClaim> {
-        let (reply, mut claims) = oneshot::channel();
+        let (reply, claims) = oneshot::channel();
         let until = Instant::now() + wait.max(WAIT_MIN);
         let ticket = {
             let mut state = self.state();
@@ -75,10 +86,10 @@ impl WorkHub {
             ticket
         };
         // A caller that hangs up leaves the queue.
-        let _place = QueuePlace { hub: self, ticket };
+        let mut place = QueuePlace { hub: self, ticket, claims };
         self.calls.send_replace(());
         tokio::select! {
-            claims = &mut claims => return claims.unwrap_or_default(),
+            claims = &mut place.claims => return claims.unwrap_or_default(),
             () = tokio::time::sleep_until(until) => {}
             () = stopping.cancelled() => {}
         }
@@ -86,7 +97,13 @@ impl WorkHub {
             return Vec::new();
         }
         // Something is being claimed for it.
-        claims.await.unwrap_or_default()
+        (&mut place.claims).await.unwrap_or_default()
+    }
+
+    /// The claims of callers that hung up before they saw them; for one task, which returns them.
+    pub(crate) fn undelivered(&self) -> mpsc::UnboundedReceiver<HandedClaim> {
+        let mut to_return = self.to_return.lock().unwrap_or_else(PoisonError::into_inner);
+        to_return.take().unwrap_or_else(|| mpsc::unbounded_channel().1)
     }
 
     /// Notifies of callers that begin to wait.
@@ -199,11 +216,18 @@ impl WorkHub {
 struct QueuePlace<'a> {
     hub: &'a WorkHub,
     ticket: u64,
+    claims: oneshot::Receiver<Vec<HandedClaim>>,
 }
 
 impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.hub.state().waiting.remove(&self.ticket);
+        // From here on, what is claimed for it is not delivered; what was before is returned.
+        self.claims.close();
+        for claim in self.claims.try_recv().unwrap_or_default() {
+            // The server may have stopped.
+            let _ = self.hub.undelivered.send(claim);
+        }
     }
 }
 
@@ -292,6 +316,15 @@ mod tests {
         assert!(gone.await.is_err());
         let back = hub.deliver(reserved, vec![vec![claim(7)]]);
         assert_eq!(back[0].claim.fence.0, 7);
+        let mut undelivered = hub.undelivered();
+        let cut = caller(&hub, &["resize"], wait);
+        until_waiting(&hub, 1).await;
+        let reserved = hub.reserve(&["resize".into()], 9);
+        assert!(hub.deliver(reserved, vec![vec![claim(8)]]).is_empty(), "it was there until now");
+        cut.abort();
+        assert!(cut.await.is_err());
+        assert_eq!(undelivered.try_recv().unwrap().claim.fence.0, 8);
+        assert!(undelivered.try_recv().is_err());
     }
 
     /// Another node learns at once what may be claimed here, or waits until something may.

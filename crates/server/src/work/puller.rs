@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate::upstream::Outcome;
 use tidegate::{ClaimId, Engine, ReadyKinds, Verdict, WorkReport};
 use tidegate_core::bounds::WORK_CALLERS_MAX;
+use tokio_util::sync::CancellationToken;
 
 use super::hub::WorkHub;
 use crate::wire::work::handed_claim;
@@ -60,6 +61,19 @@ async fn pull(hub: &WorkHub, engine: &Engine) {
             }
         }
     }
+}
+
+/// Returns the claims of callers that hung up before they saw them, until the server stops.
+pub(crate) fn return_undelivered(hub: &WorkHub, engine: &Engine, stopping: CancellationToken) {
+    let (mut undelivered, engine) = (hub.undelivered(), engine.clone());
+    tokio::spawn(async move {
+        while let Some(Some(claim)) = stopping.run_until_cancelled(undelivered.recv()).await {
+            give_back(&engine, vec![claim.claim]).await;
+        }
+        while let Ok(claim) = undelivered.try_recv() {
+            give_back(&engine, vec![claim.claim]).await;
+        }
+    });
 }
 
 /// Returns claims that no worker got.

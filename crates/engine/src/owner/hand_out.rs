@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tidegate_core::bounds::WORK_PAYLOADS_LEN_MAX;
 use tidegate_core::model::Claim;
 use tidegate_core::{OperationId, Time, Verdict};
 use tidegate_store::Clock;
@@ -108,14 +109,21 @@ impl Owner {
         }
         let now = self.clock.now();
         let mut handed: Vec<Vec<RemoteClaim>> = Vec::with_capacity(out.ready.len());
-        let mut claims = Vec::new();
+        let (mut claims, mut len) = (Vec::new(), 0);
         for ready in out.ready {
             let mut of_request = Vec::with_capacity(ready.len());
             for ready in ready {
-                if self.may_hand_out(&ready.claim, now) {
-                    claims.push(ready.claim.clone());
-                    of_request.push(self.remote_claim(ready, now));
+                if !self.may_hand_out(&ready.claim, now) {
+                    continue;
                 }
+                len += ready.operation.payload.len();
+                if len > WORK_PAYLOADS_LEN_MAX && !claims.is_empty() {
+                    // The next take gets it.
+                    self.settle_remote(&ready.claim, Verdict::Returned);
+                    continue;
+                }
+                claims.push(ready.claim.clone());
+                of_request.push(self.remote_claim(ready, now));
             }
             handed.push(of_request);
         }

@@ -295,6 +295,20 @@ async fn ops_23_an_outage_loses_no_claim_and_no_report() {
     assert_eq!(settle(&engine, claim.claim, Verdict::Done).await, receipt(false, State::Succeeded));
 }
 
+/// A take gets no more payloads than fit in one answer; the others are not lost with it.
+#[tokio::test(start_paused = true)]
+async fn a_take_is_bounded_in_bytes() {
+    let engine = open(&memory()).await;
+    let payload = format!("\"{}\"", "x".repeat(1024 * 1024 - 2));
+    for n in 0..18 {
+        engine.submit(Submission::new("once", format!("g{n}"), payload.clone())).await.unwrap();
+    }
+    let first = take(&engine, &["once"], 18).await;
+    assert_eq!(first.len(), 16);
+    let others = take(&engine, &["once"], 18).await;
+    assert!(others.len() == 2 && others.iter().all(|claim| claim.attempt == 1), "{others:?}");
+}
+
 /// `why` says that no worker asks for the kind.
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_worker_says_so() {

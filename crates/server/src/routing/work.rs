@@ -17,7 +17,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate::{ClaimId, Fence, WorkRequest};
 use tidegate_core::OperationId;
-use tidegate_core::bounds::{PARTITION_RESPONSE_LEN_MAX, WORK_BATCH_MAX, WORK_CALLERS_MAX};
+use tidegate_core::bounds::{
+    PARTITION_RESPONSE_LEN_MAX, WORK_BATCH_MAX, WORK_CALLERS_MAX, WORK_PAYLOADS_LEN_MAX,
+};
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 use tokio::sync::oneshot;
@@ -159,6 +161,10 @@ async fn claim_for_peer(
 ) {
     let mut claims: Vec<Vec<HandedClaim>> = wanted.iter().map(|_| Vec::new()).collect();
     for engine in front.partitions.engines() {
+        let len: usize = claims.iter().flatten().map(|claim| claim.json.get().len()).sum();
+        if len > WORK_PAYLOADS_LEN_MAX {
+            break;
+        }
         let ready = engine.ready_kinds().borrow().clone();
         let is_open = |one: &WorkRequest| one.max > 0 && one.kinds.iter().any(|kind| ready.contains(kind));
         if !wanted.iter().any(is_open) {

@@ -37,6 +37,23 @@ impl Engine {
         answer.await.map_err(|_| self.stop_reason())
     }
 
+    /// Records how long ago remote workers asked for kinds without a take, for
+    /// [`why`](Engine::why).
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn record_demand(&self, asked: Vec<(Arc<str>, Duration)>) -> Result<()> {
+        let record = Command::Update(Box::new(move |owner: &mut Owner| {
+            let now = owner.clock.now();
+            for (kind, ago) in asked {
+                let at = now.before(ago);
+                let last = owner.asked.entry(kind).or_insert(at);
+                *last = at.max(*last);
+            }
+        }));
+        self.commands.send(record).await.map_err(|_| self.stop_reason())
+    }
+
     /// The remote kinds of which an operation may be claimed now. A take may still find nothing,
     /// because a limit or another caller was faster.
     #[must_use]

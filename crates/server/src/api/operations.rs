@@ -40,7 +40,9 @@ pub(super) async fn why(
     query: Query,
 ) -> HandlerResult {
     query.finish()?;
-    let reason = app.engine.why(parse_id(&text)?).await?;
+    let id = parse_id(&text)?;
+    app.engine.record_demand(app.server.work.demand()).await?;
+    let reason = app.engine.why(id).await?;
     Ok(Json(WhyOut::new(&reason)).into_response())
 }
 

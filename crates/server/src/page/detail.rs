@@ -29,6 +29,7 @@ pub(crate) async fn operation(State(app): State<SharedPartition>, Path(text): Pa
 
 async fn read_operation(app: &PartitionState, text: &str) -> Result<(OperationView, Reason)> {
     let id = parse_id(text)?;
+    app.engine.record_demand(app.server.work.demand()).await?;
     Ok(tokio::try_join!(app.engine.get(id), app.engine.why(id))?)
 }
 

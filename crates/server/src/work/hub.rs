@@ -36,6 +36,15 @@ struct HubState {
     waiting: BTreeMap<u64, WaitingCall>,
     /// What may be claimed in each partition of this node.
     ready: BTreeMap<Partition, ReadyKinds>,
+    /// When a caller last asked for each kind, here or at another node.
+    last_asked: BTreeMap<Arc<str>, Instant>,
+}
+
+impl HubState {
+    fn record_asked(&mut self, kinds: &[Arc<str>]) {
+        let now = Instant::now();
+        self.last_asked.extend(kinds.iter().map(|kind| (Arc::clone(kind), now)));
+    }
 }
 
 /// The callers that wait for work at this node.
@@ -78,6 +87,7 @@ impl WorkHub {
     ) -> Vec<HandedClaim> {
         let (reply, claims) = oneshot::channel();
         let until = Instant::now() + wait.max(WAIT_MIN);
+        let kinds = request.kinds.clone();
         let ticket = {
             let mut state = self.state();
             let ticket = state.next_ticket;
@@ -86,7 +96,7 @@ impl WorkHub {
             ticket
         };
         // A caller that hangs up leaves the queue.
-        let mut place = QueuePlace { hub: self, ticket, claims };
+        let mut place = QueuePlace { hub: self, ticket, kinds, claims };
         self.calls.send_replace(());
         tokio::select! {
             claims = &mut place.claims => return claims.unwrap_or_default(),
@@ -116,6 +126,14 @@ impl WorkHub {
         let state = self.state();
         let open = state.waiting.values().filter(|call| !call.reply.is_closed());
         open.flat_map(|call| call.request.kinds.iter().cloned()).collect()
+    }
+
+    /// How long ago a caller asked for each kind.
+    pub(crate) fn demand(&self) -> Vec<(Arc<str>, Duration)> {
+        let wanted = self.wanted();
+        let mut state = self.state();
+        state.record_asked(&Vec::from_iter(wanted));
+        state.last_asked.iter().map(|(kind, at)| (Arc::clone(kind), at.elapsed())).collect()
     }
 
     /// The number of callers that wait.
@@ -194,6 +212,7 @@ impl WorkHub {
         let until = Instant::now() + wait;
         let mut changes = self.ready.subscribe();
         loop {
+            self.state().record_asked(kinds);
             changes.borrow_and_update();
             let found = self.ready_now(kinds);
             if !found.is_empty() {
@@ -216,12 +235,16 @@ impl WorkHub {
 struct QueuePlace<'a> {
     hub: &'a WorkHub,
     ticket: u64,
+    kinds: Vec<Arc<str>>,
     claims: oneshot::Receiver<Vec<HandedClaim>>,
 }
 
 impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
-        self.hub.state().waiting.remove(&self.ticket);
+        let mut state = self.hub.state();
+        state.waiting.remove(&self.ticket);
+        state.record_asked(&self.kinds);
+        drop(state);
         // From here on, what is claimed for it is not delivered; what was before is returned.
         self.claims.close();
         for claim in self.claims.try_recv().unwrap_or_default() {

@@ -152,6 +152,19 @@ async fn what_does_not_fit_is_refused() {
     .await;
 }
 
+/// A take that found nothing counts as asking, for `why`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_take_that_found_nothing_counts_as_asking() {
+    within(async {
+        let world = world().await;
+        assert!(take(&world, &["resize"], 0).await.is_empty());
+        let id = world.submit(job("resize", "g", json!(1))).await;
+        let why = world.get(&format!("/v1/operations/{id}/why")).await;
+        assert!(why.text("because").contains("none has asked for kind resize for "), "{why:?}");
+    })
+    .await;
+}
+
 /// Of two nodes any one hands out operations of all partitions, and takes reports on them.
 #[tokio::test(flavor = "multi_thread")]
 async fn any_node_serves_workers() {

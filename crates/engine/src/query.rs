@@ -282,6 +282,7 @@ impl Engine {
             request,
             job_id: None,
             deadline_at: envelope.deadline_at.map(Time::from_micros),
+            cancel_requested: false,
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
             fingerprint,
         };
@@ -289,6 +290,7 @@ impl Engine {
             (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
             // An operator may have lifted it.
             view.deadline_at = active.deadline;
+            view.cancel_requested = active.cancel_requested;
         } else if let Some(result) = result {
             view.state = result.state.into();
             view.attempt = result.attempt;
@@ -316,7 +318,11 @@ fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
             .map_or_else(|| WorkerDemand::NeverSince(owner.owner_since), |last| WorkerDemand::Last(*last)),
         _ => WorkerDemand::NeverSince(owner.owner_since),
     };
-    Some(wait_reason(why, behind, missing.as_deref(), demand, now))
+    let mut reason = wait_reason(why, behind, missing.as_deref(), demand, now);
+    if owner.model.active(seq).is_some_and(|active| active.cancel_requested) {
+        reason.because.push_str(" A cancel was requested.");
+    }
+    Some(reason)
 }
 
 fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {
@@ -337,6 +343,7 @@ fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {
         request: None,
         job_id: None,
         deadline_at: active.deadline,
+        cancel_requested: active.cancel_requested,
         max_attempts: bounds::ATTEMPTS_DEFAULT,
         fingerprint: None,
     }

@@ -45,6 +45,8 @@ pub struct OperationView {
     pub job_id: Option<Arc<str>>,
     /// The time by which it must start.
     pub deadline_at: Option<Time>,
+    /// Whether a cancel was requested that has not ended it yet.
+    pub cancel_requested: bool,
     /// The maximum number of attempts.
     pub max_attempts: u16,
     /// The hash that identifies the request. Omitted in pages, which have no payloads.

@@ -237,9 +237,13 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         Some(status) => format!("status {status}"),
         None => String::new(),
     };
+    let state = match value["cancel_requested"] == true {
+        true => format!("{}, a cancel was requested", text(value, "state")),
+        false => text(value, "state"),
+    };
     output.print_facts(&[
         ("id", text(value, "id")),
-        ("state", text(value, "state")),
+        ("state", state),
         ("kind", text(value, "kind")),
         ("group", text(value, "group")),
         ("upstream", text(value, "upstream")),

@@ -32,6 +32,8 @@ pub struct ActiveOperation {
     pub fault: Option<Fault>,
     /// The time by which it must start.
     pub deadline: Option<Time>,
+    /// Whether a cancel was requested that has not ended it yet.
+    pub cancel_requested: bool,
 }
 
 /// The number of operations in each state. Ended operations are counted since the partition began.
@@ -240,6 +242,7 @@ impl Model {
             attempt: entry.attempt + u16::from(state == State::Running),
             fault: entry.fault.as_deref().cloned(),
             deadline: (entry.deadline != Time::MAX).then_some(entry.deadline),
+            cancel_requested: entry.cancel_requested,
         }
     }
 

@@ -123,7 +123,10 @@ async fn ops_9_an_extended_claim_holds_and_tells_of_a_cancel() {
         let extended = engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0];
         assert!(extended.until.is_some() && !extended.cancel_requested);
     }
+    assert!(!engine.get(id).await.unwrap().cancel_requested);
     engine.cancel(id).await.unwrap();
+    assert!(engine.get(id).await.unwrap().cancel_requested);
+    assert_eq!(engine.why(id).await.unwrap().because, "It is running. A cancel was requested.");
     let extended = engine.extend_work(vec![(claim, LEASE)]).await.unwrap()[0];
     assert!(extended.until.is_some() && extended.cancel_requested);
     let stopped = Verdict::Canceled { may_have_happened: true };

@@ -79,6 +79,8 @@ pub(crate) struct OperationOut<'a> {
     job_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cancel_requested: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +116,7 @@ impl<'a> OperationOut<'a> {
             request: None,
             job_id: view.job_id.as_deref(),
             deadline_at: view.deadline_at.map(Timestamp),
+            cancel_requested: view.cancel_requested,
             max_attempts: None,
             fingerprint: None,
         }

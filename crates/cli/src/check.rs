@@ -21,18 +21,21 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), CliError> {
     let config = Config::load(Some(file), &Overrides::default()).map_err(refused)?;
     let file = file.display().to_string();
     let (upstreams, tokens) = (config.upstreams.len(), config.tokens.len());
-    let limits = config.limit_count();
+    let kinds = config.remote_kinds.len();
+    let limits =
+        config.limit_count() + config.remote_kinds.iter().map(|kind| kind.limits.len()).sum::<usize>();
     let archive = config.archive_url.as_deref().map(redact_url);
     if output.json {
         output.print_json(&json!({
-            "file": file, "upstreams": upstreams, "limits": limits, "tokens": tokens,
+            "file": file, "upstreams": upstreams, "kinds": kinds, "limits": limits, "tokens": tokens,
             "listen": config.listen.to_string(), "store": redact_url(&config.store_url), "archive": archive,
         }));
         return Ok(());
     }
     output.print_data(&format!(
-        "{file}: valid: {}, {}, {}; listens on {}, stores in {}{}",
+        "{file}: valid: {}, {}{}, {}; listens on {}, stores in {}{}",
         pluralize(upstreams, "upstream", "upstreams"),
+        if kinds > 0 { format!("{}, ", pluralize(kinds, "kind", "kinds")) } else { String::new() },
         pluralize(limits, "limit", "limits"),
         pluralize(tokens, "token", "tokens"),
         config.listen,

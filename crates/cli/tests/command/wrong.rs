@@ -37,6 +37,15 @@ fn a_good_configuration_is_said_to_be_good() {
     assert_snapshot!(told, @"tidegate.toml: valid: 1 upstream, 0 limits, 0 tokens; listens on 127.0.0.1:7400, stores in file:tidegate-data");
 }
 
+/// Kinds of remote workers are counted, and so are their limits.
+#[test]
+fn a_configuration_with_kinds_counts_them() {
+    let kind = "[[kind]]\nname = \"resize\"\nworker = \"remote\"\n";
+    let (exit, told) = check(&format!("{kind}[[kind.limit]]\nname = \"slots\"\nat_once = 1\n"));
+    assert_eq!(exit, Some(0), "{told}");
+    assert!(told.contains("valid: 0 upstreams, 1 kind, 1 limit, 0 tokens"), "{told}");
+}
+
 /// OPS-22: an archive is shown after the store, without its password.
 #[test]
 fn ops_22_an_archive_is_told_without_its_password() {

@@ -16,10 +16,11 @@ use tidegate_core::bounds::{
 use tidegate_core::{OnFailure, OnUnknown, Time};
 
 use super::field::{Field, parse_whole};
-use super::object::{Fields, ParsedObject, read, read_list, truncate_name};
+use super::object::{Fields, ParsedObject, missing, read, read_list, truncate_name};
 use super::problems::RequestProblems;
 use super::request;
 use super::time;
+use crate::config::kind::is_built_in;
 use crate::error::{Error, ErrorCode, Result};
 
 const NAMES: [&str; 16] = [
@@ -72,8 +73,14 @@ fn parse_submission(object: ParsedObject<'_, 16>, request_id: &Arc<str>) -> Resu
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
     let kind = problems.check(field(0).text()).map_or_else(|| Arc::from(HTTP), Arc::from);
     let worker_payload = field(15).raw.map(RawValue::get);
+    // What its workers execute has a payload, and neither of the other two.
+    let lacks_payload = [1, 3, 15].iter().all(|place| values[*place].is_none()) && !is_built_in(&kind);
+    if lacks_payload {
+        problems.add(missing(NAMES[15]));
+    }
     let upstream = match worker_payload {
         Some(_) => None,
+        None if lacks_payload => None,
         None => Some(problems.check(field(1).required_text())),
     };
     let group = field(2).required_text();
@@ -85,6 +92,7 @@ fn parse_submission(object: ParsedObject<'_, 16>, request_id: &Arc<str>) -> Resu
             }
             ("", None, problems.check(bounded("payload", payload)))
         }
+        None if lacks_payload => ("", None, Bytes::new()),
         None => {
             let request = problems.check(field(3).object());
             let completion = problems.check(optional_object(&field(14)));

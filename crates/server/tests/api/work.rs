@@ -139,6 +139,8 @@ async fn what_does_not_fit_is_refused() {
         refused(world.post("/v1/operations", mixed).await, 400, "TG0002", "payload");
         let mixed = json!({ "kind": "http", "group": "g", "payload": 1 });
         refused(world.post("/v1/operations", mixed).await, 400, "TG0002", "payload");
+        let empty = json!({ "kind": "resize", "group": "g" });
+        refused(world.post("/v1/operations", empty).await, 400, "TG0001", "payload");
         let costly = json!({ "kind": "resize", "group": "g", "payload": 1, "cost": { "slots": 1 } });
         refused(world.post("/v1/operations", costly).await, 422, "TG0007", "cost.slots");
         let unknown = json!({ "settlements": [{ "id": "op_01k6zm2c7r0000000000000001", "fence": 1, "outcome": "succeeded" }] });

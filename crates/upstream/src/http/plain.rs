@@ -83,19 +83,19 @@ impl ConfiguredLimits {
     }
 }
 
-/// Refuses a cost for a limit that the upstream does not have.
+/// Refuses a cost for a limit that its owner, an upstream or a kind, does not have.
 ///
 /// # Errors
 /// Names the limit.
 pub fn refuse_unknown_limits(
-    upstream: &str,
+    owner: &str,
     known: &[&str],
     cost: &BTreeMap<String, u64>,
 ) -> Result<(), FieldRefusal> {
     let Some(stranger) = cost.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
     let stranger: String = stranger.chars().take(UPSTREAM_NAME_LEN_MAX).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    let message = format!("The upstream {upstream} has no limit called {stranger:?}; it has: {known}.");
+    let message = format!("{owner} has no limit called {stranger:?}; it has: {known}.");
     Err(FieldRefusal::new(format!("cost.{stranger}"), message))
 }
 

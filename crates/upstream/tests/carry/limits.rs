@@ -53,7 +53,7 @@ fn a_cost_for_no_limit_is_refused() {
     let refusal = upstreams.check(&payload(POST), &cost).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "cost.point: The upstream echo has no limit called \"point\"; it has: points, bulk."
+        "cost.point: echo has no limit called \"point\"; it has: points, bulk."
     );
     let stranger = br#"{"upstream":"ecco","request":{"method":"GET","path":"/"}}"#;
     let refusal = upstreams.check(stranger, &BTreeMap::new()).unwrap_err();

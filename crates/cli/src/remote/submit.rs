@@ -19,6 +19,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   tidegate op submit GET /status --upstream echo --wait-ms 5000
   tidegate op submit POST /orders --upstream echo --group shop:acme --key order-1001 --body '{\"sku\":\"a-1\"}'
+  tidegate op submit --kind resize --group user:7 --body '{\"image\":\"a.png\"}'
   tidegate op submit --kind shopify.bulk --upstream acme-shop --body '{\"query\":\"{ products { edges { node { id } } } }\"}'
 
 docs/operations.md describes every field.";
@@ -31,13 +32,14 @@ pub(crate) struct SubmitArgs {
     /// The path below the upstream's base_url, with its query. Starts with /.
     #[arg(required_unless_present = "kind")]
     path: Option<String>,
-    /// A kind other than http, such as shopify.bulk. Its request is the JSON given with --body.
+    /// A kind other than http, such as shopify.bulk. Its request is the JSON given with --body;
+    /// without --upstream, that is the payload for its remote workers.
     #[arg(long, value_name = "KIND", requires = "body", conflicts_with_all = ["method", "path", "headers"])]
     kind: Option<String>,
     /// The name of the upstream in the server's configuration.
-    #[arg(long, value_name = "NAME")]
-    upstream: String,
-    /// The group within which operations run in order. Default: the upstream's name.
+    #[arg(long, value_name = "NAME", required_unless_present = "kind")]
+    upstream: Option<String>,
+    /// The group within which operations run in order. Default: the upstream's name, or the kind's.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
     /// A header, such as "accept: text/plain". May be repeated.
@@ -118,8 +120,12 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
 struct OperationBody {
     kind: String,
     group: String,
-    upstream: String,
-    request: RequestBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<RequestBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dedupe_key: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -168,20 +174,22 @@ fn operation(args: SubmitArgs) -> Result<OperationBody, CliError> {
         cost.insert(name.to_owned(), tokens);
     }
     let body = read_body(args.body)?;
-    let request = match args.kind {
-        Some(_) => RequestBody::Other(body),
-        None => RequestBody::Http(HttpRequestBody {
-            method: args.method.unwrap_or_default().to_ascii_uppercase(),
-            path: args.path.unwrap_or_default(),
-            headers,
-            body,
-        }),
+    let (request, payload) = match (&args.kind, &args.upstream) {
+        (Some(_), None) => (None, body),
+        (Some(_), Some(_)) => (Some(RequestBody::Other(body)), None),
+        (None, _) => {
+            let method = args.method.unwrap_or_default().to_ascii_uppercase();
+            let path = args.path.unwrap_or_default();
+            (Some(RequestBody::Http(HttpRequestBody { method, path, headers, body })), None)
+        }
     };
+    let kind = args.kind.unwrap_or_else(|| "http".to_owned());
     Ok(OperationBody {
-        kind: args.kind.unwrap_or_else(|| "http".to_owned()),
-        group: args.group.unwrap_or_else(|| args.upstream.clone()),
+        group: args.group.unwrap_or_else(|| args.upstream.clone().unwrap_or_else(|| kind.clone())),
+        kind,
         upstream: args.upstream,
         request,
+        payload,
         dedupe_key: args.key,
         cost,
         max_attempts: args.max_attempts,
@@ -224,7 +232,24 @@ pub(super) fn read_body(said: Option<String>) -> Result<Option<Box<RawValue>>, C
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        submit: SubmitArgs,
+    }
+
+    /// What remote workers execute has a payload; everything else has an upstream.
+    #[test]
+    fn a_kind_without_an_upstream_has_a_payload() {
+        let line = CommandLine::try_parse_from(["submit", "--kind", "resize", "--body", "7"]).unwrap();
+        let sent = serde_json::to_string(&operation(line.submit).unwrap()).unwrap();
+        assert_eq!(sent, r#"{"kind":"resize","group":"resize","payload":7}"#);
+        assert!(CommandLine::try_parse_from(["submit", "GET", "/status"]).is_err());
+    }
 
     #[test]
     fn json_is_sent_as_it_was_written_and_the_rest_as_text() {

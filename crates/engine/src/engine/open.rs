@@ -95,8 +95,6 @@ impl Engine {
         let mut owner = engine.owner(parts);
         owner.restore_state();
         log_opened(&*store, &owner, facts_read, started);
-        owner.warn_of_unconfigured_upstreams();
-        owner.warn_of_missing_kinds();
         engine.start_archiver(&owner, tenures.clone(), backlog);
         tokio::spawn(owner.work());
         tokio::spawn(sweep(
@@ -191,6 +189,8 @@ fn log_opened(store: &dyn Store, owner: &Owner, facts_read: u64, started: Instan
     let pending = counts.queued + counts.waiting + counts.unknown;
     let took = started.elapsed();
     tracing::info!(store = %store.describe(), facts_read, pending, ?took, "opened");
+    owner.warn_of_unconfigured_upstreams();
+    owner.warn_of_missing_kinds();
 }
 
 /// Releases a partition that this node cannot read, for a node that can.

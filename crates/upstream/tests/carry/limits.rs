@@ -51,10 +51,7 @@ fn a_cost_for_no_limit_is_refused() {
     let upstreams = HttpUpstreams::new(vec![config()]).unwrap();
     let cost = BTreeMap::from([("point".to_owned(), 1)]);
     let refusal = upstreams.check(&payload(POST), &cost).unwrap_err();
-    assert_eq!(
-        refusal.to_string(),
-        "cost.point: echo has no limit called \"point\"; it has: points, bulk."
-    );
+    assert_eq!(refusal.to_string(), "cost.point: echo has no limit called \"point\"; it has: points, bulk.");
     let stranger = br#"{"upstream":"ecco","request":{"method":"GET","path":"/"}}"#;
     let refusal = upstreams.check(stranger, &BTreeMap::new()).unwrap_err();
     assert_eq!(refusal.to_string(), "upstream: No upstream is called \"ecco\"; configured: echo.");

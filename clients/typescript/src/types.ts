@@ -134,7 +134,17 @@ export interface OperationFilter {
 
 /** What an operation waits for. */
 export interface Why {
-  waitingFor: "running" | "turn" | "worker" | "time" | "bucket" | "lease" | "completion" | "person" | "nothing";
+  waitingFor:
+    | "running"
+    | "turn"
+    | "worker"
+    | "time"
+    | "bucket"
+    | "lease"
+    | "breaker"
+    | "completion"
+    | "person"
+    | "nothing";
   name: string | null;
   until: Date | null;
   /** When it is expected to start: an estimate. */

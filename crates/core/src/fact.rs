@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::breaker::{BreakerReport, CooldownLadder};
 use crate::fault::Fault;
 use crate::id::{Fence, Seq, Turn};
 use crate::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
@@ -58,6 +59,20 @@ pub enum Fact {
         at: Time,
         /// When the worker's lease expires.
         until: Time,
+    },
+    /// The outcome of a claim says something about the health of a provider: a breaker that it
+    /// charges learns from it. Recorded right before the settlement.
+    Reported {
+        /// The operation.
+        seq: Seq,
+        /// The claim's fence.
+        fence: Fence,
+        /// When it was reported.
+        at: Time,
+        /// The name of the breaker.
+        limit: Arc<str>,
+        /// What it learns.
+        report: BreakerReport,
     },
     /// A claim ended, or awaits its completion.
     Settled(Box<SettledClaim>),
@@ -260,6 +275,11 @@ pub enum LimitShape {
         /// The number of slots.
         at_once: u32,
     },
+    /// The health of a provider: closed to calls for a while after failures.
+    Breaker {
+        /// How long it cools.
+        ladder: CooldownLadder,
+    },
 }
 
 /// Where a limit's figures come from.
@@ -299,9 +319,9 @@ pub struct LimitImage {
     pub configured: Option<LimitShape>,
     /// Where the figures come from.
     pub source: LimitSource,
-    /// What is left (drip, window) or allowed concurrently (gate; 0 means unlimited).
+    /// What is left (drip, window) or allowed concurrently (gate, breaker; 0 means unlimited).
     pub level: u64,
-    /// The time at which `level` was computed.
+    /// The time at which `level` was computed (drip), or of the last failure (breaker).
     pub at: Time,
     /// The fraction of a micro-token left over from the last refill.
     pub carry: u64,
@@ -311,9 +331,9 @@ pub struct LimitImage {
     pub known: bool,
     /// The time until which it is closed.
     pub frozen_until: Time,
-    /// The total ever granted, wrapping.
+    /// The total ever granted, or the number of times that a breaker opened, wrapping.
     pub granted: u64,
-    /// The number of consecutive throttled responses.
+    /// The number of consecutive throttled responses, or of a breaker's failures.
     pub throttles: u32,
     /// Calls that may not have reached the upstream: the time by which they have, their cost, their
     /// grant.

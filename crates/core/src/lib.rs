@@ -16,6 +16,7 @@
 
 pub mod backoff;
 pub mod bounds;
+pub mod breaker;
 pub mod bucket;
 pub mod cap;
 pub mod credential;

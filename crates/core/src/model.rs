@@ -13,6 +13,7 @@ mod deadline_watch;
 mod entry;
 mod estimate;
 mod group;
+mod health;
 mod limit;
 mod limits;
 mod listing;

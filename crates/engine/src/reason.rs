@@ -109,6 +109,10 @@ fn describe(
             );
             ("lease", Some(name.clone()), sentence)
         }
+        Cause::Breaker { name, failures, cooling, ahead } => {
+            let cooling = cooling.then_some(&*until);
+            ("breaker", Some(name.clone()), breaker_sentence(name, *failures, cooling, *ahead))
+        }
         Cause::Paused { by, since, reason } => {
             let why = if reason.is_empty() { String::new() } else { format!(": \"{reason}\"") };
             let ago = describe_ago(*since, now);
@@ -122,6 +126,17 @@ fn missing_sentence(upstream: &str) -> String {
     format!(
         "Waiting because the upstream {upstream} is not configured — put it back into the configuration and start again, or cancel the operation."
     )
+}
+
+fn breaker_sentence(name: &str, failures: u32, cooling: Option<&str>, ahead: usize) -> String {
+    let before = describe_ahead(ahead);
+    let times = if failures == 1 { "failure" } else { "failures" };
+    match cooling {
+        Some(until) => {
+            format!("Waiting because {name} is cooling after {failures} {times} in a row{before} — {until}.")
+        }
+        None => format!("Waiting because {name} has just recovered: the calls in flight go first{before}."),
+    }
 }
 
 fn held_sentence(held: &GroupHold, now: Time) -> String {
@@ -153,7 +168,9 @@ fn describe_level(shape: LimitShape, level: u64, cost: u64) -> String {
                 format_tokens(cost)
             )
         }
-        LimitShape::Gate | LimitShape::Cap { .. } => "a call in flight must complete first".into(),
+        LimitShape::Gate | LimitShape::Cap { .. } | LimitShape::Breaker { .. } => {
+            "a call in flight must complete first".into()
+        }
     }
 }
 

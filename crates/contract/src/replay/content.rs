@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::breaker::CooldownLadder;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::{DedupeEntry, MICRO};
 use tidegate_core::{Charge, Draft, Fault, FaultClass, Hint, OnFailure, OnUnknown, Time, Verdict};
@@ -12,13 +13,13 @@ use crate::rng::TestRng;
 use crate::samples::maybe;
 
 /// The limits that commands name.
-pub(super) const LIMITS: [&str; 4] = ["drip", "window", "gate", "cap"];
+pub(super) const LIMITS: [&str; 5] = ["drip", "window", "gate", "cap", "breaker"];
 
 /// The verdict on an attempt: mostly success.
 pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
     let fault = Fault::new(*dice.pick(&FaultClass::ALL), "it went wrong");
     let after = maybe(dice, |dice| Duration::from_millis(dice.below(5_000)));
-    match dice.below(16) {
+    match dice.below(17) {
         0..5 => Verdict::Done,
         12..16 => {
             let poll_after = maybe(dice, |dice| Duration::from_millis(dice.below(10_000)));
@@ -31,6 +32,7 @@ pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
         7 | 8 => Verdict::Retry { after, fault },
         9 => Verdict::Rejected(fault),
         10 => Verdict::Unknown(fault),
+        16 => Verdict::Lost(fault),
         _ if dice.percent(50) => Verdict::Returned,
         _ => Verdict::Canceled { may_have_happened: dice.percent(50) },
     }
@@ -71,6 +73,10 @@ pub(super) fn shape(dice: &mut TestRng, limit: &str) -> LimitShape {
             LimitShape::Window { limit: dice.within(1..7) * MICRO, period }
         }
         "gate" => LimitShape::Gate,
+        "breaker" => {
+            let step = |_| Duration::from_millis(dice.within(1..9_000));
+            LimitShape::Breaker { ladder: CooldownLadder([0; 4].map(step)) }
+        }
         _ => LimitShape::Cap { at_once: dice.within(1..4) as u32 },
     }
 }

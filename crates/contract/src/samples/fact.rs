@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
     AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
     OperationImage, SettleEffect, SettledClaim,
@@ -14,7 +15,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(dice: &mut TestRng) -> Fact {
-    match dice.below(18) {
+    match dice.below(19) {
         0 => Fact::Accepted(Box::new(accepted(dice))),
         1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
@@ -32,6 +33,13 @@ pub fn fact(dice: &mut TestRng) -> Fact {
         14 => Fact::OperationImage(Box::new(operation_image(dice))),
         15 => Fact::Polled { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         16 => Fact::AwaitingImage(awaiting_image(dice)),
+        17 => Fact::Reported {
+            seq: seq(dice),
+            fence: fence(dice),
+            at: time(dice),
+            limit: name(dice),
+            report: report(dice),
+        },
         _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
     }
 }
@@ -113,11 +121,24 @@ fn hint(dice: &mut TestRng) -> Hint {
 }
 
 fn shape(dice: &mut TestRng) -> LimitShape {
-    match dice.below(4) {
+    match dice.below(5) {
         0 => LimitShape::Drip { capacity: number(dice), refill_per_s: number(dice), margin: number(dice) },
         1 => LimitShape::Window { limit: number(dice), period: Duration::from_micros(number(dice)) },
         2 => LimitShape::Gate,
+        3 => {
+            let step = |_| Duration::from_micros(number(dice));
+            LimitShape::Breaker { ladder: CooldownLadder([0; 4].map(step)) }
+        }
         _ => LimitShape::Cap { at_once: number(dice) as u32 },
+    }
+}
+
+fn report(dice: &mut TestRng) -> BreakerReport {
+    match dice.below(4) {
+        0 => BreakerReport::Accepted,
+        1 => BreakerReport::Succeeded,
+        2 => BreakerReport::Failed,
+        _ => BreakerReport::Throttled { until: time(dice) },
     }
 }
 

@@ -37,6 +37,9 @@ impl Model {
             Fact::Renewed { seq, fence, until } => self.absorb_renewed(*seq, *fence, *until),
             Fact::Sent { seq, fence, at } => self.absorb_sent(*seq, *fence, *at),
             Fact::Polled { seq, fence, at, until } => self.absorb_polled(*seq, *fence, *at, *until),
+            Fact::Reported { seq, fence, at, limit, report } => {
+                self.absorb_reported(*seq, *fence, *at, limit, *report);
+            }
             Fact::Settled(settled) => self.absorb_settled(settled),
             Fact::Ended { seq, at, state, hold } => {
                 self.advance_clock(*at);
@@ -65,8 +68,10 @@ impl Model {
             Fact::Thawed { limit, at } => {
                 self.advance_clock(*at);
                 if let Some(ix) = self.by_limit.get(limit).copied() {
-                    if let Meter::Bucket(bucket) = &mut self.limits[ix.at()].meter {
-                        bucket.thaw(*at);
+                    match &mut self.limits[ix.at()].meter {
+                        Meter::Bucket(bucket) => bucket.thaw(*at),
+                        Meter::Breaker(breaker) => breaker.reset(),
+                        Meter::Cap(_) => {}
                     }
                     self.stale.push(ix);
                 }

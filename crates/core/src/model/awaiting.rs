@@ -160,9 +160,10 @@ impl Model {
                 let poll_at = poll_after.and_then(poll_at);
                 Some((SettleEffect::Awaiting { poll_at, until }, None))
             }
-            (Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. }, Some(before))
-                if before.until > now =>
-            {
+            (
+                Verdict::Unknown(fault) | Verdict::Lost(fault) | Verdict::PollFailed { fault, .. },
+                Some(before),
+            ) if before.until > now => {
                 let failures = u32::from(before.failed_polls) + 1;
                 let every = match verdict {
                     Verdict::PollFailed { every, .. } => *every,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::group::GroupPlacement;
 use super::limit::Meter;
 use super::pool::{LOCAL, PoolIx, first_of};
-use super::{Entry, Limit, Model};
+use super::{Entry, Group, Limit, Model};
 use crate::bounds::AWAIT_MAX;
 use crate::bucket::{Budget, Readiness};
 use crate::time::Time;
@@ -196,12 +196,14 @@ impl Model {
     }
 
     /// Checks that a slot of a cap is held by exactly the claims that charge it, each by its fence,
-    /// and that a bucket counts exactly those that a worker holds.
+    /// that a bucket counts exactly those that a worker holds, and a breaker those that were granted
+    /// since it last opened and are not answered.
     fn check_holders(&self, ix: usize, limit: &Limit) -> Result<(), String> {
         let charges_it = |head: &Entry| head.charges.iter().any(|(of, _)| of.at() == ix);
         let claims = self.by_group.values().map(|group| &self.groups[group.at()]);
         let claims = claims.filter(|group| self.head_of(group).is_some_and(charges_it));
-        let claims: Vec<_> = claims.filter_map(|group| group.run.as_deref()).collect();
+        let claimed: Vec<&Group> = claims.filter(|group| group.run.is_some()).collect();
+        let claims: Vec<_> = claimed.iter().filter_map(|group| group.run.as_deref()).collect();
         match &limit.meter {
             Meter::Cap(cap) => {
                 let fences: BTreeSet<_> = claims.iter().map(|run| run.fence).collect();
@@ -211,6 +213,24 @@ impl Model {
                         limit.name,
                         cap.held(),
                         claims.len()
+                    ));
+                }
+            }
+            Meter::Breaker(breaker) => {
+                let mark_of = |group: &&Group| {
+                    let mut charges = self.head_of(group)?.charges.iter().zip(&group.run.as_ref()?.marks);
+                    charges.find(|((of, _), _)| of.at() == ix).map(|(_, mark)| *mark)
+                };
+                let is_unanswered =
+                    |group: &&&Group| group.run.as_ref().is_some_and(|run| run.awaiting.is_none());
+                let marks = claimed.iter().filter(is_unanswered).filter_map(mark_of);
+                let in_flight = marks.filter(|mark| breaker.is_current(*mark)).count();
+                let is_over = breaker.at_once > 0 && breaker.in_flight > breaker.at_once;
+                if breaker.in_flight as usize != in_flight || is_over {
+                    let (counted, at_once) = (breaker.in_flight, breaker.at_once);
+                    return Err(format!(
+                        "{} counts {counted} of {at_once} in flight, there are {in_flight}",
+                        limit.name
                     ));
                 }
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Model;
 use super::entry::Entry;
+use super::health::health_of;
 use super::limit::Meter;
 use super::pool::LOCAL;
 use crate::backoff::{Backoff, throttled, throttled_without_hint};
@@ -81,11 +82,16 @@ impl Model {
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
         let was_awaiting = self.awaiting_since(entry).is_some();
+        let health = health_of(&verdict, now);
         let (after, fault) = match self.awaiting_effect(entry, now, &verdict, chance) {
             Some(effect) => effect,
             None => self.decide_effect(entry, now, verdict, chance),
         };
         let after = with_exhausted_limits(after, hints);
+        // A job that is still awaited says nothing new about its provider.
+        if !(was_awaiting && matches!(after, SettleEffect::Awaiting { .. })) {
+            self.report_health((seq, fence), now, health, facts);
+        }
         let settled = SettledClaim {
             seq,
             fence,
@@ -134,7 +140,7 @@ impl Model {
         let mut charges = entry.charges.iter().zip(&run.marks);
         let is_news = charges.any(|((limit, _), mark)| match &self.limits[limit.at()].meter {
             Meter::Bucket(bucket) => bucket.is_unsent(*mark),
-            Meter::Cap(_) => false,
+            Meter::Cap(_) | Meter::Breaker(_) => false,
         });
         if is_news {
             self.decide(facts, Fact::Sent { seq, fence, at: now });
@@ -211,7 +217,10 @@ impl Model {
                 (failure_effect(entry), Some(fault.with_earlier(last)))
             }
             Verdict::Rejected(fault) => (failure_effect(entry), Some(fault)),
-            Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } | Verdict::Retry { fault, .. }
+            Verdict::Unknown(fault)
+            | Verdict::Lost(fault)
+            | Verdict::PollFailed { fault, .. }
+            | Verdict::Retry { fault, .. }
                 if entry.cancel_requested =>
             {
                 canceled(Some(fault))
@@ -223,13 +232,15 @@ impl Model {
                 (effect, Some(fault.with_earlier(last)))
             }
             Verdict::Retry { after, fault } => retry_effect(entry, now, after, fault, false, chance),
-            Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } => match entry.on_unknown {
-                OnUnknown::Repeat => retry_effect(entry, now, None, fault, false, chance),
-                OnUnknown::Reconcile if entry.attempt + 1 < entry.max_attempts => {
-                    retry_effect(entry, now, None, fault, true, chance)
+            Verdict::Unknown(fault) | Verdict::Lost(fault) | Verdict::PollFailed { fault, .. } => {
+                match entry.on_unknown {
+                    OnUnknown::Repeat => retry_effect(entry, now, None, fault, false, chance),
+                    OnUnknown::Reconcile if entry.attempt + 1 < entry.max_attempts => {
+                        retry_effect(entry, now, None, fault, true, chance)
+                    }
+                    OnUnknown::Reconcile | OnUnknown::Ask => (SettleEffect::Held, Some(fault)),
                 }
-                OnUnknown::Reconcile | OnUnknown::Ask => (SettleEffect::Held, Some(fault)),
-            },
+            }
         }
     }
 
@@ -246,9 +257,9 @@ impl Model {
             // retries later.
             Some((_, limit)) if matches!(self.limits[limit.at()].meter, Meter::Cap(_)) => Vec::new(),
             Some((name, _)) => vec![Arc::clone(name)],
-            None => self.buckets_of(entry).map(|(name, _)| Arc::clone(name)).collect(),
+            None => self.closable_limits(entry).map(|(name, _)| Arc::clone(name)).collect(),
         };
-        let streak = self.buckets_of(entry).map(|(_, throttles)| throttles).max().unwrap_or(0);
+        let streak = self.closable_limits(entry).map(|(_, throttles)| throttles).max().unwrap_or(0);
         let wait = match after {
             Some(after) => throttled(after.min(bounds::HORIZON_MAX), streak.saturating_add(1), chance),
             None => throttled_without_hint(streak.saturating_add(1), chance),
@@ -256,11 +267,14 @@ impl Model {
         SettleEffect::Throttled { until: now.after(wait), closed }
     }
 
-    fn buckets_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
+    /// The limits of an operation that a 429 closes, each with the number of consecutive ones. How
+    /// long a breaker cools is reported to it apart.
+    fn closable_limits<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
         entry.charges.iter().filter_map(|(ix, _)| {
             let limit = &self.limits[ix.at()];
             match &limit.meter {
                 Meter::Bucket(bucket) => Some((&limit.name, bucket.throttles)),
+                Meter::Breaker(_) => Some((&limit.name, 0)),
                 Meter::Cap(_) => None,
             }
         })

@@ -69,6 +69,11 @@ impl Model {
     pub(super) fn restore_limit(&mut self, image: &LimitImage) {
         let mut limit = Limit::new(Arc::clone(&image.limit), image.shape, image.source, image.at);
         limit.configured = image.configured;
+        if let Meter::Breaker(breaker) = &mut limit.meter {
+            breaker.at_once = u32::try_from(image.level).unwrap_or(u32::MAX);
+            (breaker.failures, breaker.failed_at) = (image.throttles, image.at);
+            (breaker.open_until, breaker.openings) = (image.frozen_until, image.granted);
+        }
         if let Meter::Bucket(bucket) = &mut limit.meter {
             bucket.frozen_until = image.frozen_until;
             bucket.granted = image.granted;
@@ -149,8 +154,12 @@ impl Model {
             self.deadlines.remove(&(entry.deadline, entry.seq));
         }
         if let Some(run) = &group.run {
-            for (limit, _) in entry.charges.iter() {
+            for ((limit, _), mark) in entry.charges.iter().zip(&run.marks) {
                 match &mut self.limits[limit.at()].meter {
+                    Meter::Breaker(breaker) => {
+                        let is_counted = run.awaiting.is_none() && breaker.is_current(*mark);
+                        breaker.in_flight += u32::from(is_counted);
+                    }
                     Meter::Bucket(_) if !run.has_worker() => {}
                     Meter::Bucket(bucket) => bucket.in_flight += 1,
                     Meter::Cap(cap) => cap.take(run.fence),
@@ -176,6 +185,11 @@ fn limit_image(limit: &Limit) -> LimitImage {
         throttles: 0,
         transit: Vec::new(),
     };
+    if let Meter::Breaker(breaker) = &limit.meter {
+        image.level = u64::from(breaker.at_once);
+        (image.throttles, image.at) = (breaker.failures, breaker.failed_at);
+        (image.frozen_until, image.granted) = (breaker.open_until, breaker.openings);
+    }
     if let Meter::Bucket(bucket) = &limit.meter {
         image.frozen_until = bucket.frozen_until;
         image.granted = bucket.granted;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Model;
 use super::group::{GroupIx, GroupPlacement};
-use super::limit::{LimitIx, Meter};
+use super::limit::LimitIx;
 use super::pool::{FreeSlots, LOCAL, PoolIx, WorkerSlots, first_of};
 use super::settle::EndedOperation;
 use crate::bucket::Readiness;
@@ -146,7 +146,7 @@ impl Model {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
             let fault =
                 Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
-            let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
+            let settle = self.settle(now, seq, fence, Verdict::Lost(fault), &[], chance, facts);
             if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 ended.push(end);
             }
@@ -246,7 +246,7 @@ impl Model {
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             // A claim that awaits its completion has its slots already.
-            if is_poll && matches!(meter.meter, Meter::Cap(_)) {
+            if is_poll && meter.meter.spares_polls() {
                 continue;
             }
             let mut when = meter.ready(if is_poll { cost.of_poll() } else { *cost }, now);

@@ -2,6 +2,7 @@
 //! every invariant checked after every step, and also replays them through a store.
 
 mod awaiting;
+mod breakers;
 mod control;
 mod deadlines;
 mod estimate;

@@ -98,7 +98,8 @@ pub struct LimitView {
     /// Whether an operation opened it: there may be any number of those, and they are removed
     /// automatically.
     pub opened: bool,
-    /// What is left now: micro-tokens, or slots.
+    /// What is left now: micro-tokens, or slots; of a gate or a breaker, the number of calls that may
+    /// be in flight, 0 for any number.
     pub level: u64,
     /// Calls in flight.
     pub in_flight: u32,
@@ -269,6 +270,9 @@ fn limit_view(limit: &Limit, now: Time) -> LimitView {
     let (level, in_flight, frozen_until, reset_at) = match &limit.meter {
         Meter::Cap(cap) => {
             (u64::from(cap.at_once.saturating_sub(cap.held())), cap.held(), Time::ZERO, Time::ZERO)
+        }
+        Meter::Breaker(breaker) => {
+            (u64::from(breaker.at_once), breaker.in_flight, breaker.open_until, Time::ZERO)
         }
         Meter::Bucket(bucket) => {
             let (level, reset_at) = match &bucket.budget {

@@ -68,6 +68,17 @@ pub enum Cause {
         /// The number of groups ahead.
         ahead: usize,
     },
+    /// A breaker: the end of its cooldown, or of the calls that go first after it.
+    Breaker {
+        /// The name of the limit.
+        name: Arc<str>,
+        /// The number of failures in a row.
+        failures: u32,
+        /// Whether it cools; otherwise calls in flight must show first that the provider is well.
+        cooling: bool,
+        /// The number of groups ahead.
+        ahead: usize,
+    },
     /// The operator who paused the group.
     Paused {
         /// Who paused it.
@@ -113,7 +124,9 @@ impl Model {
         // Group listings ask for every head, so reuse what was computed already.
         let starts_at = match (behind, &cause) {
             (Some(_), _) => self.starts_at(ix, now),
-            (None, Cause::Bucket { .. } | Cause::Time) => until.filter(|at| *at > now),
+            (None, Cause::Bucket { .. } | Cause::Breaker { .. } | Cause::Time) => {
+                until.filter(|at| *at > now)
+            }
             (None, _) => None,
         };
         Some(WaitStatus { behind, cause, until, starts_at, fault })
@@ -157,6 +170,12 @@ impl Model {
                 let name = Arc::clone(&limit.name);
                 let cause = match &limit.meter {
                     Meter::Cap(cap) => Cause::Cap { name, at_once: cap.at_once, held: cap.held(), ahead },
+                    Meter::Breaker(breaker) => Cause::Breaker {
+                        name,
+                        failures: breaker.failures(now),
+                        cooling: breaker.open_until > now,
+                        ahead,
+                    },
                     Meter::Bucket(bucket) => Cause::Bucket {
                         name,
                         shape: limit.shape(),

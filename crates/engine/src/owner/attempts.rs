@@ -73,7 +73,7 @@ impl Owner {
 }
 
 const fn is_retry(verdict: &Verdict) -> bool {
-    !matches!(verdict, Verdict::Unknown(_) | Verdict::PollFailed { .. })
+    !matches!(verdict, Verdict::Unknown(_) | Verdict::Lost(_) | Verdict::PollFailed { .. })
 }
 
 const fn end_state(state: EndState) -> AttemptState {

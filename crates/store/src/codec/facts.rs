@@ -2,6 +2,7 @@
 //! serves both directions, so writing and reading cannot drift apart. Tags and orders are frozen:
 //! new ones are only added.
 
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
     AcceptedOperation, AwaitingImage, Counters, Fact, GroupHold, GroupImage, LimitImage, LimitShape,
     LimitSource, OperationImage, SettleEffect, SettledClaim,
@@ -68,6 +69,7 @@ choice!(Fact {
     12 => LimitGone { limit, at },
     13 => Sent { seq, fence, at },
     14 => Polled { seq, fence, at, until },
+    15 => Reported { seq, fence, at, limit, report },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),
@@ -105,6 +107,13 @@ choice!(LimitShape {
     2 => Window { limit, period },
     3 => Gate,
     4 => Cap { at_once },
+    5 => Breaker { ladder },
+});
+choice!(BreakerReport {
+    1 => Accepted,
+    2 => Succeeded,
+    3 => Failed,
+    4 => Throttled { until },
 });
 choice!(LimitSource { 1 => Config, 2 => Operator, 3 => Learned });
 choice!(EndState { 1 => Succeeded, 2 => Failed, 3 => Canceled });
@@ -133,6 +142,20 @@ impl Wire for Charge {
     fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
         let (limit, marked) = (Wire::get(input)?, u64::get(input)?);
         Ok(Self { limit, cost: marked & !ESTIMATED, estimated: marked & ESTIMATED != 0 })
+    }
+}
+
+impl Wire for CooldownLadder {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.iter().for_each(|step| step.put(out));
+    }
+
+    fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
+        let mut ladder = Self::default();
+        for step in &mut ladder.0 {
+            *step = Wire::get(input)?;
+        }
+        Ok(ladder)
     }
 }
 

@@ -5,6 +5,7 @@ mod arbitrary;
 use std::time::Duration;
 
 pub(super) use arbitrary::fact;
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
     AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
     OperationImage, SettleEffect, SettledClaim,
@@ -43,6 +44,18 @@ pub(super) fn settled_as_awaiting() -> Fact {
     Fact::Settled(Box::new(SettledClaim { seq: Seq(7), fence: Fence(300), at: AT, effect, fault, hints }))
 }
 
+/// Returns a breaker that was configured, and the reports that it can get, always the same.
+pub(super) fn breaker_facts() -> Vec<Fact> {
+    let shape = LimitShape::Breaker { ladder: CooldownLadder::default() };
+    let set = Fact::LimitSet { limit: "l".into(), shape, source: LimitSource::Config, at: AT };
+    let reports = [BreakerReport::Accepted, BreakerReport::Succeeded, BreakerReport::Failed];
+    let reported = reports.map(|report| {
+        let (seq, fence, limit) = (Seq(7), Fence(300), "l".into());
+        Fact::Reported { seq, fence, at: AT, limit, report }
+    });
+    std::iter::once(set).chain(reported).collect()
+}
+
 /// Returns one fact of every variant, always the same.
 pub(super) fn one_of_each() -> Vec<Fact> {
     let (seq, fence) = (Seq(7), Fence(300));
@@ -70,6 +83,13 @@ pub(super) fn one_of_each() -> Vec<Fact> {
         Fact::LimitGone { limit: "l".into(), at: AT },
         Fact::Sent { seq, fence, at: AT },
         Fact::Polled { seq, fence, at: AT, until: Time::MAX },
+        Fact::Reported {
+            seq,
+            fence,
+            at: AT,
+            limit: "l".into(),
+            report: BreakerReport::Throttled { until: AT },
+        },
     ];
     facts.extend(images());
     facts

@@ -7,8 +7,10 @@ use super::super::awaiting::awaiting_after;
 use super::super::entry::EntryIx;
 use super::super::group::{GroupIx, RunningClaim};
 use super::super::limit::Meter;
+use crate::breaker::BreakerReport;
 use crate::fact::{AwaitingImage, GroupHold, LimitSource, SettleEffect, SettledClaim};
 use crate::fault::Fault;
+use crate::id::{Fence, Seq};
 use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Hint;
@@ -94,6 +96,9 @@ impl Model {
                 Meter::Cap(cap) => {
                     cap.release(settled.fence);
                 }
+                // It counts a job only until it is accepted.
+                Meter::Breaker(_) if run.awaiting.is_some() => {}
+                Meter::Breaker(breaker) => breaker.release(*mark),
                 Meter::Bucket(_) if !run.has_worker() => {}
                 Meter::Bucket(bucket) => {
                     match &settled.effect {
@@ -137,6 +142,29 @@ impl Model {
                 }
                 self.stale.push(limit);
             }
+        }
+    }
+
+    /// Lets a breaker learn from the outcome of a claim that charges it.
+    pub(super) fn absorb_reported(
+        &mut self,
+        seq: Seq,
+        fence: Fence,
+        at: Time,
+        limit: &Arc<str>,
+        report: BreakerReport,
+    ) {
+        self.advance_clock(at);
+        let Some(limit) = self.by_limit.get(limit).copied() else { return };
+        let Some(entry) = self.claimed(seq, fence) else { return };
+        let Some(run) = &self.groups[entry.group.at()].run else { return };
+        let mut charges = entry.charges.iter().zip(&run.marks);
+        let mark = charges.find(|((of, _), _)| *of == limit).map(|(_, mark)| *mark);
+        if let Some(mark) = mark
+            && let Meter::Breaker(breaker) = &mut self.limits[limit.at()].meter
+        {
+            breaker.report(mark, report, at);
+            self.stale.push(limit);
         }
     }
 

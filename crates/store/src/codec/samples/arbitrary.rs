@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
     AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
     OperationImage, SettleEffect, SettledClaim,
@@ -48,6 +49,16 @@ fn shape() -> impl Strategy<Value = LimitShape> {
         (any::<u64>(), any::<Duration>()).prop_map(|(limit, period)| LimitShape::Window { limit, period }),
         Just(LimitShape::Gate),
         any::<u32>().prop_map(|at_once| LimitShape::Cap { at_once }),
+        any::<[Duration; 4]>().prop_map(|steps| LimitShape::Breaker { ladder: CooldownLadder(steps) }),
+    ]
+}
+
+fn report() -> impl Strategy<Value = BreakerReport> {
+    prop_oneof![
+        Just(BreakerReport::Accepted),
+        Just(BreakerReport::Succeeded),
+        Just(BreakerReport::Failed),
+        time().prop_map(|until| BreakerReport::Throttled { until }),
     ]
 }
 
@@ -241,6 +252,9 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
             fence: Fence(fence),
             at,
             until
+        }),
+        (any::<(u64, u64)>(), time(), text(), report()).prop_map(|((seq, fence), at, limit, report)| {
+            Fact::Reported { seq: Seq(seq), fence: Fence(fence), at, limit, report }
         }),
         counters().prop_map(Fact::Counters),
         limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),

@@ -142,6 +142,7 @@ export interface Why {
     | "bucket"
     | "lease"
     | "breaker"
+    | "alternatives"
     | "completion"
     | "person"
     | "nothing";

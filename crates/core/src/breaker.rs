@@ -21,7 +21,7 @@
 use std::time::Duration;
 
 use crate::bucket::Readiness;
-use crate::time::Time;
+use crate::time::{Time, micros};
 
 /// The number of steps of a ladder.
 const STEPS: usize = 4;
@@ -79,6 +79,8 @@ pub struct Breaker {
     /// How often it opened, wrapping. Each grant records it, so that the report on an older call is
     /// recognized as part of the outage that opened the breaker.
     pub openings: u64,
+    /// How long operations took lately, from pick to success; zero when that is not known.
+    pub latency: Duration,
     /// The number of calls allowed at once; 0 means any number.
     pub at_once: u32,
     /// Calls granted since it last opened that have not been answered. Derived from the claims, so
@@ -96,6 +98,7 @@ impl Breaker {
             failed_at: Time::ZERO,
             open_until: Time::ZERO,
             openings: 0,
+            latency: Duration::ZERO,
             at_once: 0,
             in_flight: 0,
         }
@@ -160,6 +163,13 @@ impl Breaker {
             BreakerReport::Accepted => self.widen(),
             BreakerReport::Throttled { .. } => {}
         }
+    }
+
+    /// Learns how long an operation took: an eighth of the difference counts.
+    pub fn observe_latency(&mut self, took: Duration) {
+        let (known, took) = (micros(self.latency), micros(took).max(1));
+        let next = if known == 0 { took } else { known - known / 8 + took / 8 };
+        self.latency = Duration::from_micros(next.max(1));
     }
 
     /// Closes the breaker on behalf of an operator, and forgets its failures.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::alternatives::Alternatives;
 use crate::breaker::{BreakerReport, CooldownLadder};
 use crate::fault::Fault;
 use crate::id::{Fence, Seq, Turn};
@@ -18,6 +19,22 @@ use crate::verdict::Hint;
 pub enum Fact {
     /// An operation joined the end of its group.
     Accepted(Box<AcceptedOperation>),
+    /// An operation that was just accepted has alternatives, each with all that it charges.
+    Chained {
+        /// The operation.
+        seq: Seq,
+        /// Its alternatives.
+        alternatives: Box<Alternatives>,
+    },
+    /// An alternative was picked for an operation, which is claimed with it right after.
+    Picked {
+        /// The operation.
+        seq: Seq,
+        /// The name of the alternative.
+        alternative: Arc<str>,
+        /// When it was picked.
+        at: Time,
+    },
     /// A worker claimed an operation; its charges were taken.
     Claimed {
         /// The operation.
@@ -154,6 +171,8 @@ pub enum Fact {
     AwaitingImage(AwaitingImage),
     /// Part of a snapshot: the state of an operation, appended to the last group.
     OperationImage(Box<OperationImage>),
+    /// Part of a snapshot: the alternatives of the last operation.
+    ChainImage(Box<ChainImage>),
     /// Part of a snapshot: a remembered key.
     KeyImage {
         /// The operation it belongs to.
@@ -247,6 +266,9 @@ pub enum SettleEffect {
         /// When its outcome becomes unknown.
         until: Time,
     },
+    /// The alternative that it used failed and is struck out; the next one is tried at once, at the
+    /// group's old turn. An attempt was spent.
+    NextAlternative,
 }
 
 /// The shape of a limit.
@@ -323,7 +345,8 @@ pub struct LimitImage {
     pub level: u64,
     /// The time at which `level` was computed (drip), or of the last failure (breaker).
     pub at: Time,
-    /// The fraction of a micro-token left over from the last refill.
+    /// The fraction of a micro-token left over from the last refill (drip), or how long operations
+    /// took lately, in microseconds (breaker).
     pub carry: u64,
     /// When the next window starts.
     pub reset_at: Time,
@@ -385,6 +408,19 @@ pub struct GroupHold {
     pub unknown: bool,
     /// The fault that caused it.
     pub fault: Option<Fault>,
+}
+
+/// The alternatives of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainImage {
+    /// The operation.
+    pub seq: Seq,
+    /// The alternatives that are left.
+    pub alternatives: Alternatives,
+    /// The alternative of its claim, and when it was picked.
+    pub picked: Option<(Arc<str>, Time)>,
+    /// The alternatives that failed, and why.
+    pub failed: Vec<(Arc<str>, Fault)>,
 }
 
 /// The state of an operation.

@@ -14,6 +14,7 @@
 //! assert_eq!(repeatable.classify(AttemptEnd::NoAnswer), VerdictClass::Retry);
 //! ```
 
+pub mod alternatives;
 pub mod backoff;
 pub mod bounds;
 pub mod breaker;
@@ -41,6 +42,7 @@ pub mod time;
 pub mod url_path;
 pub mod verdict;
 
+pub use alternatives::{Alternative, Alternatives, PickStrategy, UnknownSubmit};
 pub use error_code::ErrorCode;
 pub use fact::Fact;
 pub use fault::{Fault, FaultClass};

@@ -119,6 +119,22 @@ fn dsp_7_a_hint_cools_for_as_long_as_it_says() {
     assert_eq!(breaker.ready(START), Readiness::At(longer));
 }
 
+/// DSP-25: the time that operations take is followed, and an outlier is not believed at once.
+#[test]
+fn dsp_25_latency_is_followed() {
+    let mut breaker = breaker();
+    breaker.observe_latency(seconds(8));
+    assert_eq!(breaker.latency, seconds(8), "the first one is believed");
+    breaker.observe_latency(seconds(80));
+    assert_eq!(breaker.latency, seconds(17));
+    for _ in 0..100 {
+        breaker.observe_latency(seconds(2));
+    }
+    assert!(breaker.latency.abs_diff(seconds(2)) < Duration::from_millis(10), "{:?}", breaker.latency);
+    breaker.observe_latency(Duration::ZERO);
+    assert!(breaker.latency > Duration::ZERO, "zero means that it is not known");
+}
+
 /// An operator's reset admits every call at once.
 #[test]
 fn a_reset_closes_it() {

@@ -33,6 +33,8 @@ impl Model {
     pub fn absorb(&mut self, fact: &Fact) {
         match fact {
             Fact::Accepted(accepted) => self.absorb_accepted(accepted),
+            Fact::Chained { seq, alternatives } => self.absorb_chained(*seq, alternatives),
+            Fact::Picked { seq, alternative, at } => self.absorb_picked(*seq, alternative, *at),
             Fact::Claimed { seq, fence, at, until } => self.absorb_claimed(*seq, *fence, *at, *until),
             Fact::Renewed { seq, fence, until } => self.absorb_renewed(*seq, *fence, *until),
             Fact::Sent { seq, fence, at } => self.absorb_sent(*seq, *fence, *at),
@@ -82,6 +84,7 @@ impl Model {
             Fact::GroupImage(image) => self.restore_group(image),
             Fact::AwaitingImage(image) => self.restore_awaiting(image),
             Fact::OperationImage(image) => self.restore_operation(image),
+            Fact::ChainImage(image) => self.restore_chain(image),
             Fact::KeyImage { seq, dedupe } => self.remember_key(*seq, dedupe),
         }
         if self.stale.len() > STALE_MAX {
@@ -162,6 +165,7 @@ impl Model {
             on_failure: accepted.on_failure,
             reconcile_first: false,
             cancel_requested: false,
+            has_alternatives: false,
         };
         if entry.deadline != Time::MAX {
             self.deadlines.insert((entry.deadline, entry.seq));

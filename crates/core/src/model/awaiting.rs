@@ -96,6 +96,7 @@ impl Model {
             on_unknown: head.on_unknown,
             poll: true,
             cancel_requested: head.cancel_requested,
+            alternative: self.alternative_of(head),
         };
         self.decide(facts, Fact::Polled { seq: claim.seq, fence, at: now, until });
         Some(claim)
@@ -200,6 +201,9 @@ pub(super) fn awaiting_after(run: &RunningClaim, settled: &SettledClaim) -> Opti
             let poll_at = if closed.is_empty() { *until } else { settled.at };
             Some(AwaitingImage { poll_at: Some(poll_at), polling: false, ..*before? })
         }
-        SettleEffect::Ended { .. } | SettleEffect::Retry { .. } | SettleEffect::Held => None,
+        SettleEffect::Ended { .. }
+        | SettleEffect::Retry { .. }
+        | SettleEffect::Held
+        | SettleEffect::NextAlternative => None,
     }
 }

@@ -22,6 +22,7 @@ impl Model {
         self.check_places()?;
         self.check_awaiting()?;
         self.check_held()?;
+        self.check_chains()?;
         self.check_limits()
     }
 
@@ -47,6 +48,13 @@ impl Model {
     fn check_no_stuck_pool(&self, pool: PoolIx, now: Time) -> Result<(), String> {
         if let Some((_, ix)) = first_of(&self.ready, pool, super::GroupIx(0)) {
             return Err(format!("{} is ready and was not taken", self.groups[ix.at()].name));
+        }
+        for (_, chain) in &self.chains {
+            let Some((turn, group)) = chain.first_waiter(pool) else { continue };
+            if self.chain_readiness(&chain.key, pool, turn, now) == Readiness::Now {
+                let name = &self.groups[group.at()].name;
+                return Err(format!("{name} is parked although one of its alternatives is free"));
+            }
         }
         for (ix, limit) in &self.limits {
             let Some((_, group)) = limit.first_waiter(pool) else { continue };
@@ -102,6 +110,12 @@ impl Model {
                 GroupPlacement::Waiting(limit) => {
                     self.limits[limit.at()].waiting.contains(&(group.pool, group.turn, *ix))
                 }
+                GroupPlacement::Parked(chain) => {
+                    let route = self.head_of(group).and_then(|head| self.routes.get(&head.seq));
+                    group.run.is_none()
+                        && route.is_some_and(|route| route.chain == chain)
+                        && self.chains[chain.at()].waiting.contains(&(group.pool, group.turn, *ix))
+                }
                 GroupPlacement::Running => {
                     let run = group.run.as_ref().ok_or_else(|| format!("{name} runs without a claim"))?;
                     self.running.get(&(run.until, run.fence)) == Some(ix)
@@ -109,7 +123,10 @@ impl Model {
                 }
             };
             let has_worker = group.run.as_ref().is_some_and(|run| run.has_worker());
-            let is_queued = matches!(group.placement, GroupPlacement::Ready | GroupPlacement::Waiting(_));
+            let is_queued = matches!(
+                group.placement,
+                GroupPlacement::Ready | GroupPlacement::Waiting(_) | GroupPlacement::Parked(_)
+            );
             if is_queued && group.pool != self.pool_of(group) {
                 return Err(format!("{name} is queued for other workers than those that execute its head"));
             }
@@ -125,7 +142,8 @@ impl Model {
             filed += usize::from(group.placement != GroupPlacement::Unqueued);
         }
         let waiting: usize = self.limits.iter().map(|(_, limit)| limit.waiting.len()).sum();
-        let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
+        let parked: usize = self.chains.iter().map(|(_, chain)| chain.waiting.len()).sum();
+        let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting + parked;
         if places != filed || self.groups.len() != self.by_group.len() {
             return Err(format!("{filed} groups are queued in {places} places"));
         }
@@ -252,7 +270,7 @@ impl Model {
                 .by_seq
                 .newest_first(None)
                 .filter(|(_, at)| self.entries[at.at()].charges.iter().any(|(of, _)| of.at() == ix));
-            let users = users.count();
+            let users = users.count() + limit.chains.len();
             if users != limit.users as usize {
                 return Err(format!("{} counts {} users, there are {users}", limit.name, limit.users));
             }

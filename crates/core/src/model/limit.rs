@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::chain::ChainIx;
 use super::entry::Cost;
 use super::group::GroupIx;
 use super::pool::{PoolIx, first_of};
@@ -75,7 +76,9 @@ pub(super) struct Limit {
     pub watched_cost_max: u64,
     /// When it can serve the first waiting groups.
     pub armed: LimitWake,
-    /// The number of active operations that charge it.
+    /// The chains that contain it.
+    pub chains: Vec<ChainIx>,
+    /// The number of active operations that charge it, and of chains that contain it.
     pub users: u32,
 }
 
@@ -95,6 +98,7 @@ impl Limit {
             watched: BTreeSet::new(),
             watched_cost_max: 0,
             armed: LimitWake::default(),
+            chains: Vec::new(),
             users: 0,
         }
     }
@@ -199,12 +203,14 @@ impl Limit {
     pub(super) fn first_waiter(&self, pool: PoolIx) -> Option<(Turn, GroupIx)> {
         first_of(&self.waiting, pool, GroupIx(0))
     }
+}
 
-    /// The first waiting group of each pool.
-    pub(super) fn first_waiters(&self) -> impl Iterator<Item = (PoolIx, Turn, GroupIx)> + '_ {
-        std::iter::successors(self.waiting.first().copied(), |(pool, ..)| {
-            let next = (PoolIx(pool.0.checked_add(1)?), Turn(0), GroupIx(0));
-            self.waiting.range(next..).next().copied()
-        })
-    }
+/// The first waiting group of each pool.
+pub(super) fn first_waiters(
+    waiting: &BTreeSet<(PoolIx, Turn, GroupIx)>,
+) -> impl Iterator<Item = (PoolIx, Turn, GroupIx)> + '_ {
+    std::iter::successors(waiting.first().copied(), |(pool, ..)| {
+        let next = (PoolIx(pool.0.checked_add(1)?), Turn(0), GroupIx(0));
+        waiting.range(next..).next().copied()
+    })
 }

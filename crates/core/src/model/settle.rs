@@ -81,9 +81,12 @@ impl Model {
         let Some(entry) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
+        let has_alternatives = entry.has_alternatives;
         let was_awaiting = self.awaiting_since(entry).is_some();
         let health = health_of(&verdict, now);
-        let (after, fault) = match self.awaiting_effect(entry, now, &verdict, chance) {
+        let effect = self.awaiting_effect(entry, now, &verdict, chance);
+        let effect = effect.or_else(|| self.chained_effect(entry, now, &verdict, chance));
+        let (after, fault) = match effect {
             Some(effect) => effect,
             None => self.decide_effect(entry, now, verdict, chance),
         };
@@ -111,7 +114,7 @@ impl Model {
             SettleEffect::Throttled { .. } if called_off => {
                 Some(self.end_waiting(now, seq, EndState::Canceled, None, facts))
             }
-            SettleEffect::Throttled { until, .. } if *until >= deadline => {
+            SettleEffect::Throttled { until, .. } if *until >= deadline && !has_alternatives => {
                 Some(self.end_waiting(now, seq, EndState::Failed, None, facts))
             }
             _ => None,
@@ -244,7 +247,7 @@ impl Model {
         }
     }
 
-    fn throttle_effect(
+    pub(super) fn throttle_effect(
         &self,
         entry: &Entry,
         now: Time,
@@ -299,7 +302,7 @@ const fn spends_attempt(verdict: &Verdict) -> bool {
     !matches!(verdict, Verdict::Returned | Verdict::Throttled { .. } | Verdict::Accepted { .. })
 }
 
-fn failure_effect(entry: &Entry) -> SettleEffect {
+pub(super) fn failure_effect(entry: &Entry) -> SettleEffect {
     SettleEffect::Ended { state: EndState::Failed, hold: entry.on_failure == OnFailure::Hold }
 }
 

@@ -105,7 +105,7 @@ pub struct LimitView {
     pub in_flight: u32,
     /// Groups that wait for it.
     pub waiting: usize,
-    /// Operations that charge it and have not ended.
+    /// Operations that charge it and have not ended, and distinct lists of alternatives that do.
     pub users: u32,
     /// The time until which the upstream closed it.
     pub frozen_until: Option<Time>,
@@ -178,8 +178,14 @@ impl Model {
     /// The number of facts in a snapshot.
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
-        let parts =
-            [self.entries.len(), self.groups.len(), self.awaiting.len(), self.limits.len(), self.keys.len()];
+        let parts = [
+            self.entries.len(),
+            self.routes.len(),
+            self.groups.len(),
+            self.awaiting.len(),
+            self.limits.len(),
+            self.keys.len(),
+        ];
         parts.iter().sum::<usize>() as u64
     }
 
@@ -262,7 +268,10 @@ pub(super) fn state_of(group: &Group, entry: &Entry) -> State {
     match group.placement {
         GroupPlacement::Running => State::Running,
         GroupPlacement::Ready => State::Queued,
-        GroupPlacement::Unqueued | GroupPlacement::Asleep(_) | GroupPlacement::Waiting(_) => State::Waiting,
+        GroupPlacement::Unqueued
+        | GroupPlacement::Asleep(_)
+        | GroupPlacement::Waiting(_)
+        | GroupPlacement::Parked(_) => State::Waiting,
     }
 }
 

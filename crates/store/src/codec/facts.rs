@@ -4,11 +4,13 @@
 
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, Counters, Fact, GroupHold, GroupImage, LimitImage, LimitShape,
-    LimitSource, OperationImage, SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, ChainImage, Counters, Fact, GroupHold, GroupImage, LimitImage,
+    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
-use tidegate_core::{EndState, Fault, FaultClass, Hint};
+use tidegate_core::{
+    Alternative, Alternatives, EndState, Fault, FaultClass, Hint, PickStrategy, UnknownSubmit,
+};
 
 use super::wire::{Input, Problem, Wire};
 
@@ -70,12 +72,15 @@ choice!(Fact {
     13 => Sent { seq, fence, at },
     14 => Polled { seq, fence, at, until },
     15 => Reported { seq, fence, at, limit, report },
+    16 => Chained { seq, alternatives },
+    17 => Picked { seq, alternative, at },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),
     35 => OperationImage(image),
     36 => KeyImage { seq, dedupe },
     37 => AwaitingImage(image),
+    38 => ChainImage(image),
 });
 
 record!(AcceptedOperation {
@@ -101,6 +106,7 @@ choice!(SettleEffect {
     4 => Held,
     5 => Returned,
     6 => Awaiting { poll_at, until },
+    7 => NextAlternative,
 });
 choice!(LimitShape {
     1 => Drip { capacity, refill_per_s, margin },
@@ -115,6 +121,11 @@ choice!(BreakerReport {
     3 => Failed,
     4 => Throttled { until },
 });
+record!(Alternatives { list, strategy, on_unknown });
+record!(Alternative { name, charges, weight, price });
+choice!(PickStrategy { 1 => Chain, 2 => Weighted, 3 => LeastBusy, 4 => Fastest, 5 => Cheapest });
+choice!(UnknownSubmit { 1 => Wait { timeout }, 2 => Failover, 3 => Fail });
+record!(ChainImage { seq, alternatives, picked, failed });
 choice!(LimitSource { 1 => Config, 2 => Operator, 3 => Learned });
 choice!(EndState { 1 => Succeeded, 2 => Failed, 3 => Canceled });
 choice!(OnUnknown { 1 => Repeat, 2 => Reconcile, 3 => Ask });

@@ -26,6 +26,9 @@ impl Model {
         let Some(run) = self.groups[group.at()].run.take_if(|run| run.fence == settled.fence) else { return };
         let awaiting = awaiting_after(&run, settled);
         self.settle_limits(ix, settled, &run, awaiting.is_some());
+        if self.entries[ix.at()].has_alternatives {
+            self.settle_pick(ix, settled, awaiting.is_some());
+        }
         if let Some(awaiting) = awaiting {
             self.keep_awaiting(ix, run, awaiting, settled.fault.as_ref());
             return;
@@ -60,7 +63,27 @@ impl Model {
                 let held = GroupHold { seq, since: settled.at, unknown: true, fault: settled.fault.clone() };
                 self.hold(group, held);
             }
+            SettleEffect::NextAlternative => {
+                entry.attempt = entry.attempt.saturating_add(1);
+                entry.fault = settled.fault.clone().map(Box::new);
+            }
             SettleEffect::Returned | SettleEffect::Awaiting { .. } => {}
+        }
+    }
+
+    /// Applies a settled claim to the alternative that it used.
+    fn settle_pick(&mut self, ix: EntryIx, settled: &SettledClaim, is_awaiting: bool) {
+        match &settled.effect {
+            SettleEffect::Ended { state: EndState::Succeeded, .. } => self.learn_latency(ix, settled.at),
+            SettleEffect::Ended { .. } => {}
+            SettleEffect::NextAlternative => {
+                if let Some(fault) = &settled.fault {
+                    self.strike_out(ix, fault);
+                }
+                self.clear_pick(ix);
+            }
+            _ if is_awaiting => {}
+            _ => self.clear_pick(ix),
         }
     }
 

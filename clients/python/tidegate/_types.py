@@ -107,10 +107,11 @@ class Result:
     """The stored part of the upstream's response.
 
     `body` is JSON if its content type says so, otherwise text, and `{"base64": …}` for what is not
-    UTF-8. If it is `truncated`, it was not stored, and `body` says why.
+    UTF-8. If it is `truncated`, it was not stored, and `body` says why. `status` is `None` where a
+    completion reported that a job failed.
     """
 
-    status: int
+    status: int | None
     headers: Mapping[str, str]
     body: Any
     truncated: bool = False
@@ -118,10 +119,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Fault:
-    """The last failure of an operation. `kind` is its class: `validation`, `transient`, …"""
+    """The last failure of an operation. `kind` is its class: `validation`, `transient`, …
+
+    `may_have_happened` says whether this attempt or an earlier one may have taken effect.
+    """
 
     kind: str
     message: str
+    may_have_happened: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,4 +198,4 @@ def read_result(wire: Mapping[str, Any]) -> Result:
 
 def read_fault(wire: Mapping[str, Any]) -> Fault:
     """Parses a fault."""
-    return Fault(wire["class"], wire["message"])
+    return Fault(wire["class"], wire["message"], wire.get("may_have_happened", False))

@@ -84,7 +84,8 @@ export interface Accepted {
 
 /** The stored part of the upstream's response. */
 export interface Result<Body = unknown> {
-  status: number;
+  /** `null` where a completion reported that a job failed. */
+  status: number | null;
   headers: Record<string, string>;
   /** JSON if its content type says so, otherwise text, and `{ base64 }` for what is not UTF-8. */
   body: Body;
@@ -98,6 +99,8 @@ export interface Result<Body = unknown> {
 export interface Fault {
   class: "validation" | "forbidden" | "not_found" | "rate_limited" | "transient" | "conflict";
   message: string;
+  /** Whether this attempt or an earlier one may have taken effect. */
+  mayHaveHappened?: boolean;
 }
 
 /** An operation. */
@@ -114,6 +117,8 @@ export interface Operation<Body = unknown> {
   result: Result<Body> | null;
   fault: Fault | null;
   upstream?: string;
+  /** The id by which the upstream knows its job, if the operation did not succeed. */
+  jobId?: string;
   dedupeKey?: string;
   requestId?: string;
   deploymentId?: string;

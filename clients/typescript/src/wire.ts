@@ -1,5 +1,5 @@
 /** Names as JSON has them: `deadline_ms` on the wire is `deadlineMs` here. Only the names of one
- * object are changed, never those of bodies and headers inside it. */
+ * object and of its `fault` are changed, never those of bodies and headers inside it. */
 
 const TIMES = new Set(["at", "until", "created_at", "finished_at", "deadline_at", "starts_at", "expires_at"]);
 
@@ -10,9 +10,11 @@ export function toWire(value: object): Record<string, unknown> {
 
 /** The object with the names of this language, its times as dates. */
 export function fromWire<T>(value: object): T {
-  const dated = Object.entries(value).map(([name, field]) =>
-    TIMES.has(name) && typeof field === "string" ? [name, new Date(field)] : [name, field],
-  );
+  const dated = Object.entries(value).map(([name, field]) => {
+    if (TIMES.has(name) && typeof field === "string") return [name, new Date(field)];
+    if (name === "fault" && typeof field === "object" && field !== null) return [name, fromWire(field)];
+    return [name, field];
+  });
   const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return renamed(Object.fromEntries(dated), camel) as T;
 }

@@ -50,7 +50,8 @@ pub fn fault(dice: &mut TestRng) -> Option<Fault> {
     }
     let class = *dice.pick(&FaultClass::ALL);
     let message = ["", "the upstream answered 503", "naïve — ‘quoted’"];
-    Some(Fault::new(class, *dice.pick(&message)))
+    let may_have_happened = dice.percent(50);
+    Some(Fault { may_have_happened, ..Fault::new(class, *dice.pick(&message)) })
 }
 
 /// A value or `None`, with equal chance.

@@ -44,6 +44,8 @@ pub const UPSTREAM_NAME_LEN_MAX: usize = 64;
 pub const BATCH_ACCEPT_MAX: usize = 1_000;
 /// Most operations that one take of a remote worker gets, and most claims in one of its reports.
 pub const WORK_BATCH_MAX: usize = 1_000;
+/// Most callers of remote workers that are served in one step.
+pub const WORK_CALLERS_MAX: usize = 32;
 /// Longest call shape that a cost is recorded under, in bytes; longer ones are truncated.
 pub const SHAPE_LEN_MAX: usize = 255;
 /// Most call costs that one append keeps.

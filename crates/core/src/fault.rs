@@ -1,6 +1,7 @@
 //! Why an attempt did not succeed: one of six classes, which decides what follows, and a message
 //! for people.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::bounds::FAULT_MESSAGE_LEN_MAX;
@@ -84,6 +85,9 @@ impl fmt::Display for FaultClass {
 /// Separates the latest fault from the one an earlier attempt left.
 const BEFORE: &str = "; before that: ";
 
+/// Ends the stored message of a fault that leaves in doubt what happened. It is frozen.
+const IN_DOUBT: &str = "; it may have happened";
+
 /// A failure: its class and a message. The message never holds a secret or a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -91,6 +95,9 @@ pub struct Fault {
     pub class: FaultClass,
     /// What happened, for people.
     pub message: String,
+    /// Whether this attempt, or one before it, may have taken effect: a request was sent, and
+    /// nothing says what it did.
+    pub may_have_happened: bool,
 }
 
 impl Fault {
@@ -98,6 +105,10 @@ impl Fault {
     #[must_use]
     pub fn new(class: FaultClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
+        // Stored, these words would say that it may have happened.
+        while message.ends_with(IN_DOUBT) {
+            message.truncate(message.len() - IN_DOUBT.len());
+        }
         if message.len() > FAULT_MESSAGE_LEN_MAX {
             let mut end = FAULT_MESSAGE_LEN_MAX - '…'.len_utf8();
             while !message.is_char_boundary(end) {
@@ -106,7 +117,41 @@ impl Fault {
             message.truncate(end);
             message.push('…');
         }
-        Self { class, message }
+        Self { class, message, may_have_happened: false }
+    }
+
+    /// Says that the call may have taken effect.
+    #[must_use]
+    pub const fn in_doubt(mut self) -> Self {
+        self.may_have_happened = true;
+        self
+    }
+
+    /// Replaces the message, which is truncated like that of a new fault.
+    #[must_use]
+    pub fn with_message(self, message: impl Into<String>) -> Self {
+        Self { may_have_happened: self.may_have_happened, ..Self::new(self.class, message) }
+    }
+
+    /// The message as stores keep it: next to the class, and with the doubt in words, so that it
+    /// needs no place of its own.
+    #[must_use]
+    pub fn stored_message(&self) -> Cow<'_, str> {
+        if self.may_have_happened {
+            Cow::Owned(format!("{}{IN_DOUBT}", self.message))
+        } else {
+            Cow::Borrowed(&self.message)
+        }
+    }
+
+    /// Reads a fault from its class and its [stored message](Self::stored_message).
+    #[must_use]
+    pub fn from_stored(class: FaultClass, mut message: String) -> Self {
+        let may_have_happened = message.ends_with(IN_DOUBT);
+        if may_have_happened {
+            message.truncate(message.len() - IN_DOUBT.len());
+        }
+        Self { class, message, may_have_happened }
     }
 
     /// Appends the fault that an earlier attempt left: that attempt may have taken effect, and must
@@ -121,7 +166,22 @@ impl Fault {
             None if throttles => return self,
             _ => &earlier.message,
         };
-        Self::new(self.class, format!("{}{BEFORE}{left}", self.message.trim_end_matches('.')))
+        let message = format!("{}{BEFORE}{left}", self.message.trim_end_matches('.'));
+        let may_have_happened = self.may_have_happened || earlier.may_have_happened;
+        Self { may_have_happened, ..Self::new(self.class, message) }
+    }
+
+    /// Keeps the doubt that an earlier attempt left, and what it said: no answer to a later attempt
+    /// tells what the earlier one did.
+    #[must_use]
+    pub fn with_earlier_doubt(self, earlier: Option<&Self>) -> Self {
+        let Some(earlier) = earlier.filter(|it| it.may_have_happened && !self.may_have_happened) else {
+            return self;
+        };
+        // What came in between did not bring the doubt.
+        let left = earlier.message.split_once(BEFORE).map_or(&*earlier.message, |(_, left)| left);
+        let earlier = Self { message: left.to_owned(), ..earlier.clone() };
+        self.with_earlier(Some(&earlier))
     }
 }
 
@@ -180,6 +240,29 @@ mod tests {
         assert_eq!(covered.class, FaultClass::RateLimited);
         let ended = Fault::new(FaultClass::Transient, "called off").with_earlier(Some(&throttled(1)));
         assert_eq!(ended.message, "called off; before that: 429, 1");
+    }
+
+    /// OPS-23: the doubt of an attempt outlasts any answer to a later one, is said once, and is
+    /// stored with the message.
+    #[test]
+    fn ops_23_doubt_stays_whatever_comes_later() {
+        let lost = Fault::new(FaultClass::Transient, "the answer was lost").in_doubt();
+        let unsent = |n: u8| Fault::new(FaultClass::Transient, format!("not sent, {n}."));
+        let refused = Fault::new(FaultClass::NotFound, "404.");
+        let ended = refused.clone().with_earlier_doubt(Some(
+            &unsent(2).with_earlier_doubt(Some(&unsent(1).with_earlier_doubt(Some(&lost)))),
+        ));
+        assert_eq!(ended.message, "404; before that: the answer was lost");
+        assert_eq!((ended.class, ended.may_have_happened), (FaultClass::NotFound, true));
+        assert_eq!(refused.clone().with_earlier_doubt(Some(&unsent(1))), refused);
+        assert_eq!(lost.clone().with_earlier_doubt(Some(&ended)), lost);
+        let forged = Fault::new(FaultClass::NotFound, "404.; it may have happened; it may have happened");
+        assert_eq!(forged, refused, "whoever says so, a message makes no doubt");
+        for fault in [ended, refused, lost] {
+            let stored = fault.stored_message().into_owned();
+            assert_eq!(stored.ends_with("; it may have happened"), fault.may_have_happened);
+            assert_eq!(Fault::from_stored(fault.class, stored), fault);
+        }
     }
 
     #[test]

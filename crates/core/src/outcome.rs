@@ -31,9 +31,9 @@ pub enum KeyUse {
     /// It carries none.
     #[default]
     Absent,
-    /// This is the first attempt with it.
+    /// No earlier attempt with it can still be in progress.
     First,
-    /// An earlier attempt was sent with it, and may still be in progress.
+    /// An earlier attempt with it may still be in progress.
     Again,
 }
 
@@ -121,6 +121,24 @@ impl RetryRule {
                 ServerErrors::Retry => VerdictClass::Retry,
                 ServerErrors::Unknown => self.in_doubt(),
             },
+        }
+    }
+
+    /// Whether the request may have taken effect, whether or not it may be sent again: nothing says
+    /// what it did.
+    #[must_use]
+    pub const fn may_have_happened(self, end: AttemptEnd) -> bool {
+        let (status, is_complete, asks_to_wait) = match end {
+            AttemptEnd::NotSent => return false,
+            AttemptEnd::NoAnswer => return true,
+            AttemptEnd::Answered { status, is_complete, asks_to_wait } => (status, is_complete, asks_to_wait),
+        };
+        match StatusClass::of(status, asks_to_wait) {
+            StatusClass::Success => !is_complete,
+            StatusClass::Refusal => status == 409 && self.has_key_in_use(asks_to_wait),
+            StatusClass::RateLimit | StatusClass::NotProcessed => false,
+            StatusClass::ServerError => matches!(self.server_errors, ServerErrors::Unknown),
+            StatusClass::GatewayError => true,
         }
     }
 
@@ -288,6 +306,32 @@ mod tests {
             let rule = rule.with_key(key);
             assert_eq!([answered(409), waiting(409)].map(|end| rule.classify(end)), expected, "{key:?}");
             assert_eq!([412, 423].map(|status| rule.classify(waiting(status))), [Rejected; 2], "{key:?}");
+        }
+    }
+
+    /// OPS-23: what may have taken effect, whatever may follow.
+    #[test]
+    fn ops_23_what_may_have_happened() {
+        let once = RetryRule::new(OnUnknown::Ask, ServerErrors::Retry);
+        let strict = RetryRule::new(OnUnknown::Repeat, ServerErrors::Unknown);
+        let doubts = |rule: RetryRule, end| rule.may_have_happened(end);
+        for rule in [once, strict] {
+            for end in [AttemptEnd::NoAnswer, half(200), answered(502), answered(504), answered(524)] {
+                assert!(doubts(rule, end), "{end:?}");
+            }
+            for end in [AttemptEnd::NotSent, answered(200), answered(404), answered(409), answered(503)] {
+                assert!(!doubts(rule, end), "{end:?}");
+            }
+            assert!(!doubts(rule, waiting(429)) && !doubts(rule, waiting(403)));
+        }
+        assert!(!doubts(once, answered(500)) && doubts(strict, answered(500)));
+        assert!(doubts(once.with_key(KeyUse::Again), answered(409)));
+        // Whatever is unknown may have happened.
+        for status in 100..600 {
+            for end in [AttemptEnd::NotSent, AttemptEnd::NoAnswer, answered(status), half(status)] {
+                let rule = RetryRule::new(OnUnknown::Ask, ServerErrors::Unknown);
+                assert!(rule.classify(end) != VerdictClass::Unknown || doubts(rule, end), "{end:?}");
+            }
         }
     }
 

@@ -2,10 +2,13 @@
 //! an object again. Roles and categories also contain the prefix. A channel's name has no room for
 //! one: its category has it.
 
+mod invisible;
 pub mod slug;
 
 use crate::ObjectKey;
 use crate::bounds::PREFIX_MAX;
+
+pub use invisible::{has_invisible_marker, invisible_marker, visible_text};
 
 /// Brackets around the prefix and the key. Display names must not contain them.
 pub const BRACKETS: [char; 4] = ['〚', '〛', '〔', '〕'];

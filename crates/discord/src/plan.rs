@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 
 use crate::guild::Guild;
 use crate::journal::GuildJournal;
-use crate::template::Template;
+use crate::template::{NameStyle, Template};
 use crate::{Id, ObjectKey, ObjectKind};
 
 pub use answer::unkept_fields;
@@ -45,6 +45,10 @@ pub use wire::{MissingObject, ObjectRef, UnresolvedJson};
 /// The warning in the documentation and in every plan.
 pub const WARNING: &str =
     "Do not rename managed objects: their names carry the keys by which they are found again.";
+
+/// The warning in a plan with clean names.
+pub const CLEAN_WARNING: &str =
+    "Do not rename managed objects, and keep the journal: their names carry no keys.";
 
 /// Options of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +74,8 @@ pub struct Plan {
     pub channels: usize,
     /// Whether there is room only after the removals, which then come first.
     pub prunes_first: bool,
+    /// How the names of managed objects look.
+    pub names: NameStyle,
 }
 
 impl Plan {
@@ -93,7 +99,25 @@ impl Plan {
         steps.retain(|step| !conflicts.iter().any(|conflict| conflict.blocks(&step.target)));
         let (roles, channels) = (guild.roles.len(), guild.channels.len());
         let prunes_first = room.prunes_first;
-        Self { guild: guild.id, steps, conflicts, leftovers, roles, channels, prunes_first }
+        Self {
+            guild: guild.id,
+            steps,
+            conflicts,
+            leftovers,
+            roles,
+            channels,
+            prunes_first,
+            names: template.names,
+        }
+    }
+
+    /// Returns the warning to people who might rename something.
+    #[must_use]
+    pub fn warning(&self) -> &'static str {
+        match self.names {
+            NameStyle::Keyed => WARNING,
+            NameStyle::Clean => CLEAN_WARNING,
+        }
     }
 
     /// Yields the steps that make a call.

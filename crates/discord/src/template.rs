@@ -3,6 +3,7 @@
 //! once, with line and column.
 
 mod check;
+mod names;
 mod node;
 mod parse;
 mod path;
@@ -12,6 +13,7 @@ mod reader;
 use crate::ObjectKey;
 use crate::permission::Permissions;
 
+pub use names::NameStyle;
 pub use parse::FIELDS;
 pub use path::TemplatePath;
 pub use problem::{SourcePosition, TemplateProblem, TemplateProblems};
@@ -24,6 +26,8 @@ pub const DEFAULT_PREFIX: &str = "SSO";
 pub struct Template {
     /// The owner's prefix, part of the names of roles and categories.
     pub prefix: String,
+    /// How the names of its objects look in Discord.
+    pub names: NameStyle,
     /// Roles, highest first.
     pub roles: Vec<RoleSpec>,
     /// Categories, from top to bottom.

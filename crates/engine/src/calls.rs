@@ -238,6 +238,7 @@ mod tests {
             attempt: 1,
             deadline: None,
             reconcile_first: false,
+            in_doubt: false,
             on_unknown: tidegate_core::OnUnknown::Ask,
             poll: false,
             cancel_requested: false,

@@ -124,6 +124,7 @@ impl Carrier {
         let call = Call::new(&id, &operation.payload, self.clock.now())
             .with_attempt(claim.attempt)
             .with_reconcile_first(claim.reconcile_first)
+            .with_doubt(claim.in_doubt)
             .with_on_unknown(claim.on_unknown)
             .with_deadline(claim.deadline)
             .with_completion_token(token.as_deref());

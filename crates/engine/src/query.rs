@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tidegate_core::bounds::ARCHIVE_TIMEOUT;
 use tidegate_core::model::{ActiveOperation, ActiveQuery, Cause, Counts, GroupView, LimitView};
 use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, Time, bounds};
@@ -25,23 +26,46 @@ const SCAN_MAX: usize = 20_000;
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<OperationView> {
-        let active = self.query_owner(move |owner| owner.model.active(seq)).await?;
-        match self.stored(seq).await {
+        let mut active = self.query_owner(move |owner| owner.model.active(seq)).await?;
+        let mut stored = self.stored(seq).await;
+        if active.is_none() && stored.as_ref().is_ok_and(|stored| stored.result.is_none()) {
+            // It was run again in between, or its result is lost.
+            active = self.query_owner(move |owner| owner.model.active(seq)).await?;
+            stored = self.stored(seq).await;
+            if active.is_none() && stored.as_ref().is_ok_and(|stored| stored.result.is_none()) {
+                let message =
+                    "it has ended, and its result is missing in the store: how it ended is not known";
+                return Err(Error { unreadable: true, ..Error::new(ErrorKind::StoreRefused, message) });
+            }
+        }
+        match stored {
             Ok(stored) => self.with_last_response(self.merge(stored, active)).await,
             Err(error) if error.unreadable => self.damaged_view(seq, active, error).await,
             Err(error) => Err(error),
         }
     }
 
-    /// Adds to an operation of unknown outcome the response that left it unknown, if one came.
+    /// Adds to an operation that did not succeed the id of its job, if it had one; and to one of
+    /// unknown outcome the response that left it unknown, or that accepted its job.
     async fn with_last_response(&self, mut view: OperationView) -> Result<OperationView> {
-        if view.state == State::Unknown {
-            let attempts = self.store.read_attempts(self.options.partition, vec![view.id.seq()]).await?;
-            let last = attempts.into_iter().flatten().max_by_key(|attempt| attempt.fence);
-            // Of a job that was accepted, it is what the executor had to remember.
-            let last = last.filter(|last| last.ended_at == Some(last.at) && !last.memo.is_empty());
-            view.result = last.map(|last| last.memo);
+        if !matches!(view.state, State::Unknown | State::Failed | State::Canceled) {
+            return Ok(view);
         }
+        let attempts = self.store.read_attempts(self.options.partition, vec![view.id.seq()]).await?;
+        let Some(last) = attempts.into_iter().flatten().max_by_key(|attempt| attempt.fence) else {
+            return Ok(view);
+        };
+        if view.state == State::Unknown {
+            // Of a job that was accepted, it is what the executor had to remember.
+            let is_job = last.ended_at != Some(last.at);
+            let response = match self.executors.get(&view.kind) {
+                Some(executor) if is_job => Bytes::copy_from_slice(executor.job_response(&last.memo)),
+                None if is_job => Bytes::new(),
+                _ => last.memo,
+            };
+            view.result = Some(response).filter(|response| !response.is_empty());
+        }
+        view.job_id = last.external_id;
         Ok(view)
     }
 
@@ -267,6 +291,7 @@ impl Engine {
             deployment_id: envelope.deployment_id,
             upstream: envelope.upstream,
             request,
+            job_id: None,
             deadline_at: envelope.deadline_at.map(Time::from_micros),
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
             fingerprint,
@@ -320,6 +345,7 @@ fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {
         deployment_id: None,
         upstream: None,
         request: None,
+        job_id: None,
         deadline_at: active.deadline,
         max_attempts: bounds::ATTEMPTS_DEFAULT,
         fingerprint: None,

@@ -40,6 +40,9 @@ pub struct OperationView {
     pub upstream: Option<Arc<str>>,
     /// What it asks the upstream for. Omitted in pages, which have no payloads.
     pub request: Option<RequestLine>,
+    /// The id by which the upstream knows its job, if it accepted one and the operation did not
+    /// succeed. Omitted in pages.
+    pub job_id: Option<Arc<str>>,
     /// The time by which it must start.
     pub deadline_at: Option<Time>,
     /// The maximum number of attempts.

@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::FlightClock;
 use crate::copies::{EntityChange, LocalCopies};
 use crate::counters::report_levels;
+use crate::event::EntityQuestion;
 use crate::outcome::HydrationError;
 use crate::subjects;
 
@@ -92,6 +93,12 @@ impl Hydrator {
         let now = self.inner.clock.now();
         self.inner.with_table(|table| table.invalidate(key, now));
         Ok(())
+    }
+
+    /// Tells whoever waits for the answer to this question that its source, in this process, could
+    /// not look. Over the bus an error is no answer, and they wait until their time is up.
+    pub fn source_failed(&self, question: &EntityQuestion) {
+        self.inner.report_source_failure(question);
     }
 
     /// Removes what is known about an entity, its version included, and returns whether there was

@@ -58,6 +58,9 @@ pub enum MissReason {
     /// The question could not be published.
     #[error("the bus failed")]
     BusFailed,
+    /// The source received the question and could not look.
+    #[error("the source failed")]
+    SourceFailed,
     /// A bound is reached; nothing was asked.
     #[error("too much is asked for at once: {}", describe(*.0))]
     Refused(FlightBound),
@@ -81,6 +84,7 @@ impl From<FlightFailure> for MissReason {
             FlightFailure::TimedOut => Self::TimedOut,
             FlightFailure::SourceAbsent => Self::SourceAbsent,
             FlightFailure::BusFailed => Self::BusFailed,
+            FlightFailure::SourceFailed => Self::SourceFailed,
         }
     }
 }

@@ -51,6 +51,8 @@ pub(crate) enum KeyHeader {
         as_sent: String,
         /// Whether it would be a valid key if any printable character were allowed.
         is_printable: bool,
+        /// Whether there is more than one.
+        is_repeated: bool,
     },
 }
 
@@ -119,9 +121,10 @@ pub(crate) fn parse_header(headers: &HeaderMap, form: KeyForm) -> KeyHeader {
     let is_printable = text.is_some_and(|text| printable.parse_key(text).is_some());
     let sent: Vec<_> =
         headers.get_all(HEADER).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+    let is_repeated = sent.len() > 1;
     let mut as_sent = sent.join(", ");
     as_sent.truncate(as_sent.floor_char_boundary(REPEATED_MAX));
-    KeyHeader::Malformed { as_sent, is_printable }
+    KeyHeader::Malformed { as_sent, is_printable, is_repeated }
 }
 
 /// Finds the key of a request, in any form that is allowed.
@@ -226,7 +229,8 @@ mod tests {
             let KeyHeader::Malformed { as_sent, .. } = asked(&[wrong.as_bytes()]) else { panic!("{wrong}") };
             assert_eq!(as_sent, wrong);
         }
-        let twice = KeyHeader::Malformed { as_sent: "abc, abc".to_owned(), is_printable: false };
+        let as_sent = "abc, abc".to_owned();
+        let twice = KeyHeader::Malformed { as_sent, is_printable: false, is_repeated: true };
         assert_eq!(asked(&[b"abc", b"abc"]), twice);
         assert!(matches!(asked(&[b"\xff"]), KeyHeader::Malformed { .. }));
     }
@@ -239,7 +243,8 @@ mod tests {
         for text in ["order:7", "a.b", "YWJj+/==", "a b", "a, b", "\"abc", "~"] {
             assert_eq!(asked_as(PRINTABLE, &[text.as_bytes()]), any(text));
             let plain = asked(&[text.as_bytes()]);
-            assert_eq!(plain, KeyHeader::Malformed { as_sent: text.to_owned(), is_printable: true });
+            let as_sent = text.to_owned();
+            assert_eq!(plain, KeyHeader::Malformed { as_sent, is_printable: true, is_repeated: false });
         }
         assert_eq!(asked_as(PRINTABLE, &[b"\"order:7\""]), any("order:7"), "quoted, the same key");
         let long = "k".repeat(KEY_LEN_MAX + 1);

@@ -91,9 +91,9 @@ where
         match asked {
             KeyHeader::Absent if policy.required => refuse(Refusal::Missing, None),
             KeyHeader::Absent => box_response(self.inner.call(request)),
-            KeyHeader::Malformed { as_sent, is_printable } => {
+            KeyHeader::Malformed { as_sent, is_printable, is_repeated } => {
                 let form = policy.key_form();
-                refuse(Refusal::Malformed { form, is_printable }, Some(&as_sent))
+                refuse(Refusal::Malformed { form, is_printable, is_repeated }, Some(&as_sent))
             }
             KeyHeader::Key(key) => {
                 let clone = self.inner.clone();

@@ -27,6 +27,8 @@ pub(crate) enum Refusal {
         form: KeyForm,
         /// Whether it is a valid key where any printable character is allowed.
         is_printable: bool,
+        /// Whether the header was sent more than once.
+        is_repeated: bool,
     },
     Missing,
     /// The header that would have identified the caller, if one is configured.
@@ -101,6 +103,9 @@ impl Refusal {
             Self::Conflict(differences) if differences.has_same_body() => {
                 return format!("Idempotency key already used with another {differences}").into();
             }
+            Self::Malformed { is_repeated: true, .. } => {
+                "Invalid idempotency key format. The Idempotency-Key header was sent more than once"
+            }
             Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Printable, .. }, .. } => {
                 "Invalid idempotency key format. Key must be 1-255 characters of printable ASCII"
             }
@@ -140,9 +145,11 @@ impl Refusal {
     /// A hint for the author of the client or the operator, beyond the fixed body.
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Plain, .. }, is_printable: true } => {
-                Some("the setting key_alphabet = \"printable\" allows this key".into())
-            }
+            Self::Malformed {
+                form: KeyForm { alphabet: KeyAlphabet::Plain, .. },
+                is_printable: true,
+                ..
+            } => Some("the setting key_alphabet = \"printable\" allows this key".into()),
             Self::Conflict(differences) if !differences.is_empty() => {
                 Some(format!("the first request with this key had another {differences}").into())
             }
@@ -210,7 +217,18 @@ mod tests {
     const MALFORMED: Refusal = Refusal::Malformed {
         form: KeyForm { alphabet: KeyAlphabet::Plain, is_structured: false },
         is_printable: true,
+        is_repeated: false,
     };
+
+    /// IDM-1: a key that was sent twice is refused for that.
+    #[test]
+    fn a_key_that_was_sent_twice_is_refused_for_that() {
+        let Refusal::Malformed { form, .. } = MALFORMED else { panic!() };
+        let twice = Refusal::Malformed { form, is_printable: false, is_repeated: true };
+        let problem: Value =
+            serde_json::from_str(&twice.problem(StatusCode::BAD_REQUEST, Some("a, b"))).unwrap();
+        assert!(problem["detail"].as_str().unwrap().contains("sent more than once"), "{problem}");
+    }
 
     /// IDM-1: a key that another setting allows is rejected with the name of that setting, next to
     /// the fixed body.
@@ -222,7 +240,8 @@ mod tests {
             serde_json::from_str(&MALFORMED.problem(StatusCode::BAD_REQUEST, Some("a.b"))).unwrap();
         assert_eq!(problem["hint"], hint);
         let form = KeyForm { alphabet: KeyAlphabet::Printable, is_structured: false };
-        let never = Refusal::Malformed { form, is_printable: false }.answer(RefusalDialect::Tidegate, None);
+        let never = Refusal::Malformed { form, is_printable: false, is_repeated: false };
+        let never = never.answer(RefusalDialect::Tidegate, None);
         assert!(!never.headers().contains_key(HINT));
     }
 

@@ -54,7 +54,8 @@ impl EntityService {
 
     /// Registers the URL that answers for a type, or replaces it.
     pub(crate) async fn register(&self, entity_type: &str, url: &str) -> Result<()> {
-        let source: Arc<dyn EntitySource> = Arc::new(UrlSource::new(url, Arc::clone(&self.clock))?);
+        let source: Arc<dyn EntitySource> =
+            Arc::new(UrlSource::new(url, Arc::clone(&self.clock), self.hydrator.clone())?);
         if self.sources().len() >= SOURCES_MAX && !self.sources().contains_key(entity_type) {
             let message = format!("At most {SOURCES_MAX} types may have a source.");
             return Err(Error::new(ErrorCode::Invalid, message));

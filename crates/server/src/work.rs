@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use tidegate::Submission;
 
 pub(crate) use hub::{HandedClaim, WorkHub};
-pub(crate) use puller::{CALLS_MAX, PAUSE, attach};
+pub(crate) use puller::{PAUSE, attach};
 
 use crate::config::Config;
 use crate::config::kind::is_built_in;

@@ -257,5 +257,5 @@ fn collect_column<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U
 /// A fault's message. It may contain text of an upstream, and that must not prevent a result from
 /// being stored.
 fn sentence(fault: &Fault) -> String {
-    rows::storable(&fault.message)
+    rows::storable(&fault.stored_message())
 }

@@ -160,7 +160,7 @@ impl<'a> Columns<'a> {
         self.keys.push(operation.key.as_deref().map(rows::storable));
         self.attempts.push(i32::from(result.attempt));
         self.classes.push(result.fault.as_ref().map(|fault| fault.class.as_str()));
-        self.faults.push(result.fault.as_ref().map(|fault| rows::storable(&fault.message)));
+        self.faults.push(result.fault.as_ref().map(|fault| rows::storable(&fault.stored_message())));
         self.seqs.push(operation.seq.0.cast_signed());
         self.envelopes.push(&operation.envelope);
         self.payloads.push(&operation.payload);

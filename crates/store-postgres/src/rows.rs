@@ -62,7 +62,7 @@ fn result(row: &PgRow, seq: Seq, word: &str) -> sqlx::Result<StoredResult> {
     let fault = match row.try_get::<Option<&str>, _>("fault_class")? {
         Some(class) => {
             let class = FaultClass::parse(class).ok_or_else(not_a_word)?;
-            Some(Fault { class, message: row.try_get::<Option<String>, _>("fault")?.unwrap_or_default() })
+            Some(Fault::from_stored(class, row.try_get::<Option<String>, _>("fault")?.unwrap_or_default()))
         }
         None => None,
     };

@@ -63,8 +63,10 @@ pub(crate) fn encode_result(result: &StoredResult) -> Result<Vec<u8>> {
         at: result.at.as_micros(),
         state: State::from(result.state).as_str().into(),
         attempt: result.attempt,
-        fault: fault
-            .map(|fault| FaultLine { class: fault.class.as_str().into(), message: fault.message.clone() }),
+        fault: fault.map(|fault| FaultLine {
+            class: fault.class.as_str().into(),
+            message: fault.stored_message().into_owned(),
+        }),
     };
     encode(&line, &[&result.body])
 }
@@ -130,7 +132,7 @@ pub(crate) fn decode_result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
     let fault = match line.fault {
         Some(FaultLine { class, message }) => {
             let class = FaultClass::parse(&class).ok_or_else(|| damaged("result", seq))?;
-            Some(Fault { class, message })
+            Some(Fault::from_stored(class, message))
         }
         None => None,
     };
@@ -226,7 +228,7 @@ mod tests {
             at: Time::from_millis(6),
             state: EndState::Canceled,
             attempt: 3,
-            fault: Some(Fault::new(FaultClass::Conflict, "naïve — ‘quoted’")),
+            fault: Some(Fault::new(FaultClass::Conflict, "naïve — ‘quoted’").in_doubt()),
             body: Bytes::from_static(b"\nbody"),
         };
         assert_eq!(decode_result(Seq(7), &encode_result(&ended).unwrap().into()).unwrap(), ended);

@@ -193,6 +193,10 @@ impl Upstream for HttpUpstreams {
         }
     }
 
+    fn job_response<'a>(&self, memo: &'a [u8]) -> &'a [u8] {
+        jobs::JobMemo::decode(memo).response
+    }
+
     fn request_line(&self, payload: &[u8]) -> Option<RequestLine> {
         let Envelope { request, .. } = Envelope::decode(payload).ok()?;
         Some(RequestLine { method: request.method.as_str(), path: request.path_only().to_owned() })

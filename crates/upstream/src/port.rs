@@ -22,6 +22,8 @@ pub struct Call<'a> {
     pub attempt: u16,
     /// Whether the last attempt's outcome is unknown: check before anything is sent again.
     pub reconcile_first: bool,
+    /// Whether an earlier attempt may have taken effect, or may still be in progress.
+    pub in_doubt: bool,
     /// What follows when the outcome of this attempt is unknown.
     pub on_unknown: OnUnknown,
     /// When the attempt starts.
@@ -43,6 +45,7 @@ impl<'a> Call<'a> {
             payload,
             attempt: 1,
             reconcile_first: false,
+            in_doubt: false,
             on_unknown: OnUnknown::default(),
             now,
             deadline: None,
@@ -69,6 +72,13 @@ impl<'a> Call<'a> {
     #[must_use]
     pub const fn with_reconcile_first(mut self, reconcile_first: bool) -> Self {
         self.reconcile_first = reconcile_first;
+        self
+    }
+
+    /// Sets whether an earlier attempt may have taken effect, or may still be in progress.
+    #[must_use]
+    pub const fn with_doubt(mut self, in_doubt: bool) -> Self {
+        self.in_doubt = in_doubt;
         self
     }
 
@@ -377,6 +387,12 @@ pub trait Upstream: Send + Sync {
     /// same request. By default they are compared as JSON, by value.
     fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {
         (!is_same_json(one, other)).then_some("request")
+    }
+
+    /// The encoded response by which a job was accepted, from what was kept of it; empty when that
+    /// is not known.
+    fn job_response<'a>(&self, _memo: &'a [u8]) -> &'a [u8] {
+        &[]
     }
 
     /// What a payload asks for, as far as it may be shown; `None` for a kind that has no request

@@ -233,7 +233,10 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
     }
     let value = &reply.value;
     let result = &value["result"];
-    let answer = if result.is_null() { String::new() } else { format!("status {}", text(result, "status")) };
+    let answer = match result["status"].as_u64() {
+        Some(status) => format!("status {status}"),
+        None => String::new(),
+    };
     output.print_facts(&[
         ("id", text(value, "id")),
         ("state", text(value, "state")),
@@ -241,6 +244,7 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("group", text(value, "group")),
         ("upstream", text(value, "upstream")),
         ("request", request_line(value)),
+        ("job", text(value, "job_id")),
         ("attempt", format!("{} of {}", text(value, "attempt"), text(value, "max_attempts"))),
         ("key", text(value, "dedupe_key")),
         ("request id", text(value, "request_id")),
@@ -264,7 +268,8 @@ fn fault(value: &Value) -> String {
     if fault.is_null() {
         String::new()
     } else {
-        format!("{}: {}", text(fault, "class"), text(fault, "message"))
+        let doubt = if fault["may_have_happened"] == true { " (it may have happened)" } else { "" };
+        format!("{}: {}{doubt}", text(fault, "class"), text(fault, "message"))
     }
 }
 

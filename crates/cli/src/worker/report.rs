@@ -69,8 +69,10 @@ fn describe(json: &mut Value, verdict: Verdict) {
         }
     };
     json["outcome"] = json!(outcome);
-    if let Some(Fault { class, message }) = fault {
-        json["fault"] = json!({ "class": class.as_str(), "message": &*message });
+    if let Some(fault) = fault {
+        let Fault { class, message, may_have_happened } = fault;
+        json["fault"] =
+            json!({ "class": class.as_str(), "message": message, "may_have_happened": may_have_happened });
     }
     if let Some(after) = after {
         json["after_ms"] = json!(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));

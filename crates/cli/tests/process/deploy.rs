@@ -92,7 +92,7 @@ async fn ops_19_a_guild_is_planned_applied_and_told() {
     let told = text(&planned);
     assert!(
         planned.status.success()
-            && told.contains("Guild 4177: 14 to create.")
+            && told.contains("Guild 4177: 14 to create, 2 to put in order.")
             && told.contains("+ role lead"),
         "{told}"
     );

@@ -33,7 +33,7 @@ async fn a_stranger_finds_what_is_described() {
     let _alone = ALONE.lock().await;
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let token = "[[token]]\nname = \"stranger\"\nvalue_env = \"STRANGER\"\nscopes = [\"read\", \"write\", \"operate\"]\n";
+    let token = "[[token]]\nname = \"stranger\"\nvalue_env = \"STRANGER\"\nscopes = [\"read\", \"write\", \"work\", \"operate\"]\n";
     configure(dir.path(), 8, &(upstream("echo", &sim, Some((1_000, 1_000.0))) + token));
     let server = RunningServer::start(dir.path(), "warn", Some(("STRANGER", TOKEN)));
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/described/schemathesis.toml");

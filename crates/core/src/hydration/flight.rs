@@ -65,6 +65,8 @@ pub enum FlightFailure {
     SourceAbsent,
     /// The question could not be published.
     BusFailed,
+    /// The source received the question and could not look.
+    SourceFailed,
 }
 
 /// A flight, for people.

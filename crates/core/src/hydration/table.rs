@@ -170,6 +170,17 @@ impl<W> FlightTable<W> {
         woken
     }
 
+    /// The source of an open question could not look. Returns whom that leaves without hope.
+    pub fn source_failed(&mut self, key: &EntityKey, id: &CorrelationId) -> Vec<Waiter<W>> {
+        let Some(flight) = self.flights.get_mut(key).filter(|flight| flight.asked_by(id).is_some()) else {
+            return Vec::new();
+        };
+        flight.fail(FlightFailure::SourceFailed);
+        let woken = self.take_waiters(key, |waiter| waiter.kind == WaiterKind::Blocking);
+        self.reschedule(key);
+        woken
+    }
+
     /// Whether an update is to be stored: not if it is older than what is remembered as not found.
     #[must_use]
     pub fn admits_update(&self, key: &EntityKey, stamp: &EntityStamp, now: Time) -> bool {

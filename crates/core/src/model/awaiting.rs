@@ -92,6 +92,7 @@ impl Model {
             group: Arc::clone(&group.name),
             attempt: head.attempt.saturating_add(1),
             reconcile_first: false,
+            in_doubt: false,
             deadline: None,
             on_unknown: head.on_unknown,
             poll: true,

@@ -90,6 +90,7 @@ impl Model {
             Some(effect) => effect,
             None => self.decide_effect(entry, now, verdict, chance),
         };
+        let fault = fault.map(|fault| fault.with_earlier_doubt(entry.fault.as_deref()));
         let after = with_exhausted_limits(after, hints);
         // A job that is still awaited says nothing new about its provider.
         if !(was_awaiting && matches!(after, SettleEffect::Awaiting { .. })) {
@@ -199,6 +200,7 @@ impl Model {
         chance: u32,
     ) -> (SettleEffect, Option<Fault>) {
         let last = entry.fault.as_deref();
+        let verdict = in_doubt(verdict);
         // A cancel keeps what is known of a call that may have happened.
         let canceled = |fault: Option<Fault>| {
             let fault = fault.map(|fault| fault.with_earlier(last)).or_else(|| last.cloned());
@@ -211,7 +213,8 @@ impl Model {
             }
             Verdict::Canceled { may_have_happened } => {
                 let fault = may_have_happened.then(|| {
-                    Fault::new(FaultClass::Transient, "it was canceled while in flight: it may have happened")
+                    let message = "it was canceled while in flight: it may have happened";
+                    Fault::new(FaultClass::Transient, message).in_doubt()
                 });
                 canceled(fault)
             }
@@ -295,6 +298,15 @@ fn with_exhausted_limits(effect: SettleEffect, hints: &[Hint]) -> SettleEffect {
         }
     }
     SettleEffect::Throttled { until, closed }
+}
+
+/// An attempt of unknown outcome may have happened.
+fn in_doubt(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Unknown(fault) => Verdict::Unknown(fault.in_doubt()),
+        Verdict::PollFailed { every, fault } => Verdict::PollFailed { every, fault: fault.in_doubt() },
+        verdict => verdict,
+    }
 }
 
 /// Whether an attempt counts against the retry budget.

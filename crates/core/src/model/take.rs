@@ -38,6 +38,8 @@ pub struct Claim {
     pub attempt: u16,
     /// Whether to check first whether the call already took effect.
     pub reconcile_first: bool,
+    /// Whether an earlier attempt may have taken effect, or may still be in progress.
+    pub in_doubt: bool,
     /// What follows when its outcome is unknown.
     pub on_unknown: OnUnknown,
     /// Its deadline.
@@ -328,6 +330,7 @@ impl Model {
             group: name,
             attempt: 1,
             reconcile_first: false,
+            in_doubt: false,
             on_unknown: OnUnknown::Ask,
             deadline: None,
             poll: false,
@@ -340,6 +343,7 @@ impl Model {
             claim.kind = Arc::clone(&self.kinds[usize::from(head.kind)]);
             claim.attempt = head.attempt.saturating_add(1);
             claim.reconcile_first = head.reconcile_first;
+            claim.in_doubt = head.fault.as_ref().is_some_and(|fault| fault.may_have_happened);
             claim.on_unknown = head.on_unknown;
             claim.alternative = self.alternative_of(head);
             claim.deadline = (head.deadline != Time::MAX).then_some(head.deadline);

@@ -154,7 +154,7 @@ fn described(failures: &[StepFailure], blocked: &[BlockedStep], applied: usize) 
         0 => String::new(),
         count => format!(", {count} not tried"),
     };
-    let mut text = format!("{} steps failed{not_tried}, {applied} changes were applied.", failures.len());
+    let mut text = format!("{} steps failed{not_tried}, {applied} writes were accepted.", failures.len());
     for StepFailure { target, action, cause, message } in failures.iter().take(NAMED_MAX) {
         let message = message.trim_end_matches('.');
         text.push_str(&format!("\n{} {target}: {message} ({})", action.as_str(), cause.as_str()));

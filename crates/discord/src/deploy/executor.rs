@@ -99,13 +99,14 @@ fn name_route(verdict: &mut Verdict, payload: &Payload) {
     let (method, path) = (payload.request.method, payload.request.path.as_str());
     let path = path.split('?').next().unwrap_or_default();
     if let Some(rest) = fault.message.strip_prefix(&format!("{method} to {}", payload.upstream)) {
-        *fault = Fault::new(fault.class, format!("{method} {path}{rest}"));
+        let message = format!("{method} {path}{rest}");
+        *fault = fault.clone().with_message(message);
     }
 }
 
 fn possibly_created() -> Verdict {
     let message = "It may have been created; the next plan looks for it by its key.";
-    Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
+    Verdict::Rejected(Fault::new(FaultClass::Conflict, message).in_doubt())
 }
 
 fn interrupted() -> Verdict {

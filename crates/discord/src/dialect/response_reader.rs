@@ -154,7 +154,8 @@ impl ResponseReader<'_> {
             (&mut verdict, failure.has_reason())
         {
             let reason = failure.describe(&self.route);
-            *fault = Fault::new(fault.class, format!("{asked} was answered {}: {reason}.", answer.status));
+            let message = format!("{asked} was answered {}: {reason}.", answer.status);
+            *fault = fault.clone().with_message(message);
         }
         let mut hints = self.header_hints(told);
         hints.extend(self.refund_hidden());

@@ -14,7 +14,7 @@ use super::wire::UnresolvedJson;
 use crate::guild::{self, CATEGORY, Guild};
 use crate::journal::GuildJournal;
 use crate::name;
-use crate::template::{CategorySpec, ChannelSpec, Template};
+use crate::template::{CategorySpec, ChannelSpec, NameStyle, Template};
 use crate::{Id, ObjectKind};
 
 /// Returns a step for each category.
@@ -26,7 +26,7 @@ pub(super) fn categories(
 ) -> Vec<PlanStep> {
     let step = |category: &CategorySpec| {
         let live = matches.id(ObjectKind::Category, &category.key).and_then(|id| guild.channel(id));
-        let name = name::managed_name(&template.prefix, &category.name, &category.key);
+        let name = template.category_name(category);
         let object = DesiredObject {
             kind: ObjectKind::Category,
             key: &category.key,
@@ -35,7 +35,7 @@ pub(super) fn categories(
             fingerprint: fingerprint::category(template, category),
             fixed: vec![("type", UnresolvedJson::Plain(json!(CATEGORY)))],
             fields: vec![
-                named(&name, live),
+                named(template.names, &name, live),
                 access::field(&category.overwrites, live, guild, journal, matches),
             ],
         };
@@ -53,8 +53,8 @@ pub(super) fn channels(
 ) -> Vec<PlanStep> {
     let step = |channel: &ChannelSpec| {
         let live = matches.id(ObjectKind::Channel, &channel.key).and_then(|id| guild.channel(id));
-        let mut fields = vec![named(&name::managed_channel_name(&channel.name, &channel.key), live)];
-        fields.extend(settings(channel, live));
+        let mut fields = vec![named(template.names, &template.channel_name(channel), live)];
+        fields.extend(settings(template, channel, live));
         fields.push(parent(channel, live, guild, matches));
         fields.push(access::field(template.overwrites_of(channel), live, guild, journal, matches));
         let object = DesiredObject {
@@ -71,19 +71,20 @@ pub(super) fn channels(
     template.channels.iter().map(step).collect()
 }
 
-fn named(name: &str, live: Option<&guild::Channel>) -> Field {
+fn named(style: NameStyle, name: &str, live: Option<&guild::Channel>) -> Field {
+    let shown = |name: &str| format!("{:?}", style.shown(name));
     Field {
         wire: "name",
         label: "name",
         value: UnresolvedJson::Plain(json!(name)),
-        to: format!("{name:?}"),
-        from: live.map(|live| format!("{:?}", live.name)),
+        to: shown(name),
+        from: live.map(|live| shown(&live.name)),
         usual: false,
     }
 }
 
 /// Returns type, topic, age restriction and slow mode; only those that a channel of this type has.
-fn settings(channel: &ChannelSpec, live: Option<&guild::Channel>) -> Vec<Field> {
+fn settings(template: &Template, channel: &ChannelSpec, live: Option<&guild::Channel>) -> Vec<Field> {
     let shape = channel.channel_type;
     let mut fields = vec![Field {
         wire: "type",
@@ -94,16 +95,14 @@ fn settings(channel: &ChannelSpec, live: Option<&guild::Channel>) -> Vec<Field> 
         usual: false,
     }];
     if shape.has_topic() {
+        let topic = template.channel_topic(channel);
+        let shown = |topic: &str| format!("{:?}", template.names.shown(topic));
         fields.push(Field {
             wire: "topic",
             label: "topic",
-            value: UnresolvedJson::Plain(if channel.topic.is_empty() {
-                json!(null)
-            } else {
-                json!(channel.topic)
-            }),
-            to: format!("{:?}", channel.topic),
-            from: live.map(|live| format!("{:?}", live.topic)),
+            value: UnresolvedJson::Plain(if topic.is_empty() { json!(null) } else { json!(topic) }),
+            to: shown(&topic),
+            from: live.map(|live| shown(&live.topic)),
             usual: channel.topic.is_empty(),
         });
     }
@@ -133,7 +132,8 @@ fn parent(channel: &ChannelSpec, live: Option<&guild::Channel>, guild: &Guild, m
     let handle = channel.category.as_ref().map(|key| matches.handle(ObjectKind::Category, key));
     let shown = |id: Option<Id>| match id.map(|id| (id, guild.channel(id))) {
         None => "none".to_owned(),
-        Some((id, known)) => known.map_or_else(|| id.to_string(), |known| format!("{:?} ({id})", known.name)),
+        Some((id, known)) => known
+            .map_or_else(|| id.to_string(), |known| format!("{:?} ({id})", name::visible_text(&known.name))),
     };
     let to = match (&handle, &channel.category) {
         (Some(super::ObjectRef::Known(id)), _) => shown(Some(*id)),

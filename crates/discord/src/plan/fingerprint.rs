@@ -21,7 +21,7 @@ fn flag(hash: Fingerprint, flag: bool) -> Fingerprint {
 /// Returns the fingerprint of a role.
 pub(super) fn role(template: &Template, role: &RoleSpec) -> String {
     let hash = Fingerprint::of("discord role")
-        .part(name::managed_name(&template.prefix, &role.name, &role.key).as_bytes())
+        .part(template.role_name(role).as_bytes())
         .part(role.permissions.0.to_string().as_bytes())
         .part(role.color.to_string().as_bytes());
     finish_hex(flag(flag(hash, role.hoist), role.mentionable))
@@ -29,18 +29,17 @@ pub(super) fn role(template: &Template, role: &RoleSpec) -> String {
 
 /// Returns the fingerprint of a category.
 pub(super) fn category(template: &Template, category: &CategorySpec) -> String {
-    let hash = Fingerprint::of("discord category")
-        .part(name::managed_name(&template.prefix, &category.name, &category.key).as_bytes());
+    let hash = Fingerprint::of("discord category").part(template.category_name(category).as_bytes());
     finish_hex(overwrites(hash, &category.overwrites))
 }
 
 /// Returns the fingerprint of a channel.
 pub(super) fn channel(template: &Template, channel: &ChannelSpec) -> String {
     let hash = Fingerprint::of("discord channel")
-        .part(name::managed_channel_name(&channel.name, &channel.key).as_bytes())
+        .part(template.channel_name(channel).as_bytes())
         .part(channel.channel_type.number().to_string().as_bytes())
         .part(channel.category.as_ref().map_or("", ObjectKey::as_str).as_bytes())
-        .part(channel.topic.as_bytes())
+        .part(template.channel_topic(channel).as_bytes())
         .part(channel.slow_mode.to_string().as_bytes());
     finish_hex(overwrites(flag(hash, channel.nsfw), template.overwrites_of(channel)))
 }

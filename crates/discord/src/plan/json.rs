@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
 use super::step::PlanStep;
-use super::{Conflict, Estimate, Plan, WARNING};
+use super::{Conflict, Estimate, Plan};
 
 impl Plan {
     /// Returns a digest of the plan: another one means that something else would be done.
@@ -25,7 +25,7 @@ impl Plan {
             "steps": self.steps.iter().map(step_json).collect::<Vec<_>>(),
             "conflicts": self.conflicts.iter().map(conflict_json).collect::<Vec<_>>(),
             "leftovers": leftovers.collect::<Vec<_>>(),
-            "warning": WARNING,
+            "warning": self.warning(),
         })
     }
 }

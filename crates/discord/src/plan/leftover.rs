@@ -7,7 +7,7 @@ use super::step::{Action, PlanStep, StepTarget};
 use crate::guild::{CATEGORY, Guild};
 use crate::journal::GuildJournal;
 use crate::name;
-use crate::template::Template;
+use crate::template::{NameStyle, Template};
 use crate::{Id, ObjectKey, ObjectKind};
 
 /// A managed object that is not in the template.
@@ -79,7 +79,10 @@ struct Search<'a> {
 impl Search<'_> {
     /// Returns the key that makes an object ours: the journal's, or the one in its name.
     fn key_of(&self, kind: ObjectKind, id: Id, name: &str) -> Option<ObjectKey> {
-        let marked = || name::parse_managed_name(name).filter(|marked| marked.prefix == self.template.prefix);
+        let is_ours = |marked: &name::ManagedName<'_>| {
+            self.template.names == NameStyle::Keyed && marked.prefix == self.template.prefix
+        };
+        let marked = || name::parse_managed_name(name).filter(is_ours);
         self.journal.key_of(kind, id).cloned().or_else(|| marked().map(|marked| marked.key))
     }
 
@@ -94,7 +97,7 @@ impl Search<'_> {
                 key,
                 id: role.id,
                 channel: None,
-                name: role.name.clone(),
+                name: name::visible_text(&role.name),
             })
         };
         self.guild.roles.iter().filter_map(left).collect()
@@ -105,7 +108,7 @@ impl Search<'_> {
         let left = |channel: &crate::guild::Channel| {
             let key =
                 self.key_of(ObjectKind::Category, channel.id, &channel.name).filter(|key| !kept(key))?;
-            let name = channel.name.clone();
+            let name = name::visible_text(&channel.name);
             Some(Leftover { kind: ObjectKind::Category, key, id: channel.id, channel: None, name })
         };
         self.guild.channels.iter().filter(|channel| channel.kind == CATEGORY).filter_map(left).collect()
@@ -120,7 +123,7 @@ impl Search<'_> {
                 key,
                 id: channel.id,
                 channel: None,
-                name: channel.name.clone(),
+                name: name::visible_text(&channel.name),
             })
         };
         self.guild.channels.iter().filter(|channel| channel.kind != CATEGORY).filter_map(left).collect()

@@ -1,6 +1,6 @@
 //! Matches live objects to keys. The journal's id takes precedence; an object that the journal does
-//! not know is adopted by the prefix and key in its name. Two objects for one key are a conflict,
-//! never a guess.
+//! not know is adopted by the prefix and key in its name; with clean names by its invisible marker,
+//! or else by its exact name. Two objects for one key are a conflict, never a guess.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::wire::ObjectRef;
 use crate::guild::{self, CATEGORY, Guild};
 use crate::journal::GuildJournal;
 use crate::name;
-use crate::template::{ChannelSpec, ChannelType, Template};
+use crate::template::{CategorySpec, ChannelSpec, ChannelType, NameStyle, RoleSpec, Template};
 use crate::{Id, ObjectKey, ObjectKind};
 
 /// The matched objects, by kind and key.
@@ -22,10 +22,10 @@ impl Matches {
     pub fn find(template: &Template, guild: &Guild, journal: &GuildJournal) -> (Self, Vec<Conflict>) {
         let mut search = Search { template, guild, journal, found: Self::default(), conflicts: Vec::new() };
         for role in &template.roles {
-            search.record_match(ObjectKind::Role, &role.key, search.roles(&role.key));
+            search.record_match(ObjectKind::Role, &role.key, search.roles(role));
         }
         for category in &template.categories {
-            search.record_match(ObjectKind::Category, &category.key, search.categories(&category.key));
+            search.record_match(ObjectKind::Category, &category.key, search.categories(category));
         }
         let managed = managed_categories(template, guild, journal);
         for channel in &template.channels {
@@ -64,6 +64,13 @@ fn managed_categories(template: &Template, guild: &Guild, journal: &GuildJournal
             && (marked(&channel.name) || journal.key_of(ObjectKind::Category, channel.id).is_some())
     };
     guild.channels.iter().filter(ours).map(|channel| channel.id).collect()
+}
+
+/// A live object, with the text that may have its marker; without a name it is not found by it.
+struct NamedObject<'a> {
+    id: Id,
+    marked: &'a str,
+    name: &'a str,
 }
 
 struct Search<'a> {
@@ -107,7 +114,14 @@ impl Search<'_> {
         self.journal.get(kind, key).map(|entry| entry.id)
     }
 
-    fn roles(&self, key: &ObjectKey) -> BTreeSet<Id> {
+    fn roles(&self, wanted: &RoleSpec) -> BTreeSet<Id> {
+        let key = &wanted.key;
+        if self.template.names == NameStyle::Clean {
+            let name = self.template.role_name(wanted);
+            let roles = self.guild.roles.iter().filter(|role| !role.managed && role.id != self.guild.id);
+            let roles = roles.map(|role| NamedObject { id: role.id, marked: &role.name, name: &role.name });
+            return self.clean(ObjectKind::Role, key, &name, roles);
+        }
         let known = self.journal_id(ObjectKind::Role, key);
         let fits = |role: &&guild::Role| {
             let named = self.is_marked(&role.name, key) && self.can_adopt(ObjectKind::Role, key, role.id);
@@ -116,7 +130,14 @@ impl Search<'_> {
         self.guild.roles.iter().filter(fits).map(|role| role.id).collect()
     }
 
-    fn categories(&self, key: &ObjectKey) -> BTreeSet<Id> {
+    fn categories(&self, wanted: &CategorySpec) -> BTreeSet<Id> {
+        let key = &wanted.key;
+        if self.template.names == NameStyle::Clean {
+            let name = self.template.category_name(wanted);
+            let all = self.guild.channels.iter().filter(|channel| channel.kind == CATEGORY);
+            let all = all.map(|own| NamedObject { id: own.id, marked: &own.name, name: &own.name });
+            return self.clean(ObjectKind::Category, key, &name, all);
+        }
         let known = self.journal_id(ObjectKind::Category, key);
         let fits = |channel: &&guild::Channel| {
             let named =
@@ -131,8 +152,11 @@ impl Search<'_> {
     /// decides if the template wants the channel there; otherwise the whole name must be the one
     /// that we would give. In a category that is not managed, no channel is ours.
     fn channels(&self, wanted: &ChannelSpec, managed: &BTreeSet<Id>) -> BTreeSet<Id> {
+        if self.template.names == NameStyle::Clean {
+            return self.clean_channels(wanted);
+        }
         let known = self.journal_id(ObjectKind::Channel, &wanted.key);
-        let (short, whole) = (wanted.key.short(), name::managed_channel_name(&wanted.name, &wanted.key));
+        let (short, whole) = (wanted.key.short(), self.template.channel_name(wanted));
         let named = |channel: &guild::Channel| {
             let by_key = name::short_key_of(&channel.name) == Some(short.as_str());
             match channel.parent {
@@ -148,6 +172,50 @@ impl Search<'_> {
             channel.kind != CATEGORY && (Some(channel.id) == known || ours)
         };
         self.guild.channels.iter().filter(fits).map(|channel| channel.id).collect()
+    }
+
+    /// Finds the candidates for a channel with a clean name. It has its marker in its topic, if
+    /// channels of its type have one. The exact name counts only in the wanted category.
+    fn clean_channels(&self, wanted: &ChannelSpec) -> BTreeSet<Id> {
+        let category = wanted.category.as_ref().map(|key| self.found.id(ObjectKind::Category, key));
+        let has_topic = wanted.channel_type.has_topic();
+        let is_same = |own: &guild::Channel| {
+            // A category that does not exist yet holds nothing.
+            let is_there = category != Some(None) && own.parent == category.flatten();
+            is_there && is_convertible(own.kind, wanted.channel_type)
+        };
+        let channels = self.guild.channels.iter().filter(|own| own.kind != CATEGORY);
+        let channels = channels.map(|own| NamedObject {
+            id: own.id,
+            marked: if has_topic { &own.topic } else { &own.name },
+            name: if is_same(own) { &own.name } else { "" },
+        });
+        let name = self.template.channel_name(wanted);
+        self.clean(ObjectKind::Channel, &wanted.key, &name, channels)
+    }
+
+    /// Finds the candidates among objects with clean names: the journal's and those with the
+    /// marker; if there are none, those of exactly this name that have no other marker.
+    fn clean<'o>(
+        &self,
+        kind: ObjectKind,
+        key: &ObjectKey,
+        name: &str,
+        objects: impl Iterator<Item = NamedObject<'o>>,
+    ) -> BTreeSet<Id> {
+        let (known, marker) = (self.journal_id(kind, key), self.template.marker(kind, key));
+        let name = name::visible_text(name);
+        let (mut sure, mut alike) = (BTreeSet::new(), BTreeSet::new());
+        for object in objects {
+            let is_adoptable = self.can_adopt(kind, key, object.id);
+            let is_unmarked = !name::has_invisible_marker(object.marked);
+            if Some(object.id) == known || (is_adoptable && object.marked.contains(&marker)) {
+                sure.insert(object.id);
+            } else if is_adoptable && is_unmarked && name::visible_text(object.name) == name {
+                alike.insert(object.id);
+            }
+        }
+        if sure.is_empty() { alike } else { sure }
     }
 
     fn refuse_other_type(&mut self, wanted: &ChannelSpec) {

@@ -11,7 +11,6 @@ use super::wire::UnresolvedJson;
 use crate::ObjectKind;
 use crate::guild::{self, Guild};
 use crate::journal::GuildJournal;
-use crate::name;
 use crate::template::{RoleSpec, Template};
 
 /// Returns a step for each role, in the order of the template: a new role enters at the bottom, so
@@ -45,7 +44,8 @@ fn color(color: u32) -> String {
 /// Returns the fields of a role. Permissions are always sent: without them a role gets those of
 /// @everyone.
 fn fields(template: &Template, role: &RoleSpec, live: Option<&guild::Role>) -> Vec<Field> {
-    let name = name::managed_name(&template.prefix, &role.name, &role.key);
+    let name = template.role_name(role);
+    let shown = |name: &str| format!("{:?}", template.names.shown(name));
     let yes = |label: &'static str, to: bool, from: Option<bool>| Field {
         wire: label,
         label,
@@ -59,8 +59,8 @@ fn fields(template: &Template, role: &RoleSpec, live: Option<&guild::Role>) -> V
             wire: "name",
             label: "name",
             value: UnresolvedJson::Plain(json!(name)),
-            to: format!("{name:?}"),
-            from: live.map(|live| format!("{:?}", live.name)),
+            to: shown(&name),
+            from: live.map(|live| shown(&live.name)),
             usual: false,
         },
         Field {

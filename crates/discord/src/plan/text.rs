@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use super::Plan;
 use super::estimate::Estimate;
 use super::step::{Action, PlanStep};
-use super::{Plan, WARNING};
+use crate::Id;
 use crate::bounds::{CHANNELS_MAX, ROLE_CREATES_MAX, ROLES_MAX};
 
 /// The kind of a line.
@@ -66,32 +67,55 @@ impl Plan {
     #[must_use]
     pub fn lines(&self) -> Vec<PlanLine> {
         let mut lines = vec![line(LineMark::Note, 0, self.headline())];
+        lines.extend(self.legend().map(|legend| line(LineMark::Note, 0, legend)));
         lines.extend(self.conflicts.iter().map(|conflict| line(LineMark::Conflict, 0, conflict.to_string())));
         for step in &self.steps {
             lines.extend(step_lines(step));
         }
-        let pruned = |id| self.steps.iter().any(|step| step.action == Action::Remove && step.id == Some(id));
-        for left in self.leftovers.iter().filter(|left| !pruned(left.id)) {
+        for left in self.leftovers.iter().filter(|left| !self.is_pruned(left.id)) {
             let (kind, key, id) = (left.kind, &left.key, left.id);
             let text = format!("{kind} {key} ({id}) is not in the template; it stays unless you prune");
             lines.push(line(LineMark::Keep, 0, text));
         }
-        lines.push(line(LineMark::Note, 0, WARNING));
+        lines.push(line(LineMark::Note, 0, self.warning()));
+        if self.writes().next().is_some() {
+            // Again at the end: the first line of a long plan has scrolled away.
+            lines.push(line(LineMark::Note, 0, format!("Plan: {}.", self.counts().join(", "))));
+        }
         lines
     }
 
-    fn headline(&self) -> String {
+    /// Explains the marks that the plan has.
+    fn legend(&self) -> Option<String> {
+        let has = |action| self.steps.iter().any(|step| step.action == action);
+        let keeps = self.leftovers.iter().any(|left| !self.is_pruned(left.id));
+        let adopts = self.steps.iter().any(|step| step.action == Action::Skip && step.adopted);
+        let marks = [
+            (has(Action::Create), LineMark::Add, "create"),
+            (has(Action::Update) || has(Action::Order), LineMark::Change, "change in place"),
+            (has(Action::Remove), LineMark::Remove, "remove"),
+            (keeps || adopts, LineMark::Keep, "leave as it is"),
+            (!self.conflicts.is_empty(), LineMark::Conflict, "conflict"),
+        ];
+        let marks: Vec<_> = marks
+            .into_iter()
+            .filter(|(is_there, ..)| *is_there)
+            .map(|(_, mark, what)| format!("{} {what}", mark.sign()))
+            .collect();
+        (!marks.is_empty()).then(|| format!("Marks: {}", marks.join(", ")))
+    }
+
+    fn is_pruned(&self, id: Id) -> bool {
+        self.steps.iter().any(|step| step.action == Action::Remove && step.id == Some(id))
+    }
+
+    /// Counts what there is to do, and what there is not.
+    fn counts(&self) -> Vec<String> {
         let count = |action| self.steps.iter().filter(|step| step.action == action).count();
-        if self.is_empty() {
-            return format!(
-                "Guild {} matches the template: {} objects, nothing to do.",
-                self.guild,
-                self.steps.len()
-            );
-        }
-        let parts: Vec<_> = [
+        [
             (count(Action::Create), "to create"),
             (count(Action::Update), "to change"),
+            (count(Action::Order), "to put in order"),
             (count(Action::Remove), "to remove"),
             (count(Action::Skip), "as they should be"),
             (self.conflicts.len(), "to be resolved by you first"),
@@ -99,8 +123,18 @@ impl Plan {
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-        format!("Guild {}: {}.", self.guild, parts.join(", "))
+        .collect()
+    }
+
+    fn headline(&self) -> String {
+        if self.is_empty() {
+            return format!(
+                "No changes: guild {} matches the template, {} objects, nothing to do.",
+                self.guild,
+                self.steps.len()
+            );
+        }
+        format!("Guild {}: {}.", self.guild, self.counts().join(", "))
     }
 }
 

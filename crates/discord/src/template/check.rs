@@ -3,6 +3,7 @@
 
 mod access;
 mod bounds;
+mod clean_names;
 mod references;
 
 use super::{Template, TemplatePath};
@@ -16,5 +17,6 @@ pub(super) fn check_template(template: &Template) -> Findings {
     references::check(template, &mut findings);
     access::check(template, &mut findings);
     bounds::check(template, &mut findings);
+    clean_names::check(template, &mut findings);
     findings
 }

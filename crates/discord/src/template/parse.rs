@@ -4,14 +4,14 @@
 use super::node::{Node, Value};
 use super::reader::{MappingFields, ProblemCollector};
 use super::{
-    CategorySpec, ChannelSpec, ChannelType, DEFAULT_PREFIX, MessageSpec, OverwriteSource, OverwriteSpec,
-    OverwriteTarget, RoleSpec, Template, TemplatePath, TemplateProblem,
+    CategorySpec, ChannelSpec, ChannelType, DEFAULT_PREFIX, MessageSpec, NameStyle, OverwriteSource,
+    OverwriteSpec, OverwriteTarget, RoleSpec, Template, TemplatePath, TemplateProblem,
 };
 use crate::bounds::SLOW_MODE_MAX;
 
 /// The fields of each mapping of a template, by its name in the JSON Schema.
 pub const FIELDS: [(&str, &[&str]); 6] = [
-    ("template", &["prefix", "roles", "categories", "channels", "messages"]),
+    ("template", &["prefix", "names", "roles", "categories", "channels", "messages"]),
     ("role", &["key", "name", "permissions", "color", "hoist", "mentionable"]),
     ("category", &["key", "name", "overwrites"]),
     (
@@ -42,6 +42,7 @@ pub(super) fn template(root: &Node) -> (Option<Template>, Vec<TemplateProblem>) 
     let mut found = ProblemCollector::default();
     let mut made = Template {
         prefix: DEFAULT_PREFIX.into(),
+        names: NameStyle::default(),
         roles: Vec::new(),
         categories: Vec::new(),
         channels: Vec::new(),
@@ -52,11 +53,23 @@ pub(super) fn template(root: &Node) -> (Option<Template>, Vec<TemplateProblem>) 
         return (None, found.0);
     };
     made.prefix = fields.text_or("prefix", DEFAULT_PREFIX, &mut found);
+    made.names = name_style(&fields, &mut found);
     made.roles = parse_list(&fields, "roles", "role", &mut found, role);
     made.categories = parse_list(&fields, "categories", "category", &mut found, category);
     made.channels = parse_list(&fields, "channels", "channel", &mut found, channel);
     made.messages = parse_list(&fields, "messages", "message", &mut found, message);
     ((!found.1).then_some(made), found.0)
+}
+
+fn name_style(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> NameStyle {
+    let Some((node, path)) = fields.get("names") else { return NameStyle::default() };
+    let word = found.text(node, &path).unwrap_or_default();
+    let known = NameStyle::ALL.iter().find(|(_, known)| *known == word).map(|(style, _)| *style);
+    known.unwrap_or_else(|| {
+        let words = NameStyle::ALL.map(|(_, word)| word).join(", ");
+        found.add(node, &path, format!("{word:?} is not a style of names: {words}."));
+        NameStyle::default()
+    })
 }
 
 /// Reads a list of mappings. Reports and skips an element that is not a mapping: after it, the

@@ -29,16 +29,31 @@ use crate::world::{GUILD, ms, wanted};
 
 const BASE: &str = "http://discord/api/v10";
 
-/// The clock of the test, as a date.
-#[derive(Clone, Copy)]
-pub(crate) struct TestClock {
-    base: Time,
-    start: Instant,
+/// The clock of the test, as a date. It outlives the runtime of a process that is killed.
+#[derive(Clone)]
+pub(crate) struct TestClock(Arc<Mutex<(Time, Option<Instant>)>>);
+
+impl TestClock {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new((Time::from_millis(1_800_000_000_000), Some(Instant::now())))))
+    }
+
+    /// Stops it with the runtime that moves it.
+    fn stop(&self) {
+        let now = self.now();
+        *self.0.lock().unwrap() = (now, None);
+    }
+
+    /// Goes on with the time of another runtime.
+    fn go_on(&self) {
+        self.0.lock().unwrap().1 = Some(Instant::now());
+    }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Time {
-        self.base.after(self.start.elapsed())
+        let (base, start) = *self.0.lock().unwrap();
+        start.map_or(base, |start| base.after(start.elapsed()))
     }
 }
 
@@ -52,7 +67,7 @@ pub(crate) struct ForeignServer {
 impl ForeignServer {
     pub(crate) fn new(options: &DiscordSimOptions) -> Arc<Self> {
         let settings = DiscordSettings::default();
-        let clock = TestClock { base: Time::from_millis(1_800_000_000_000), start: Instant::now() };
+        let clock = TestClock::new();
         let dialect = DiscordDialect::new("discord", BASE, settings);
         Arc::new(Self { world: Mutex::new(DiscordSimState::new(options)), dialect, clock })
     }
@@ -63,6 +78,19 @@ impl ForeignServer {
 
     pub(crate) fn world(&self) -> MutexGuard<'_, DiscordSimState> {
         self.world.lock().unwrap()
+    }
+
+    /// Runs a process, with a runtime of its own: when `run` returns, everything else that it has
+    /// begun is dropped where it is, as a kill does.
+    pub(crate) fn run_process<T>(&self, run: impl Future<Output = T>) -> T {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            self.clock.go_on();
+            let returned = run.await;
+            self.clock.stop();
+            returned
+        })
     }
 
     /// Returns everything in the guild.
@@ -122,7 +150,7 @@ pub(crate) struct ForeignNode {
 }
 
 pub(crate) fn store(server: &ForeignServer) -> Arc<dyn Store> {
-    Arc::new(MemoryStore::new(Arc::new(server.clock)))
+    Arc::new(MemoryStore::new(Arc::new(server.clock.clone())))
 }
 
 impl ForeignNode {
@@ -137,7 +165,7 @@ impl ForeignNode {
             .unwrap();
         let deployer = Deployer::new(engine.clone(), Arc::clone(store))
             .with_patience(Duration::from_secs(60))
-            .with_clock(Arc::new(server.clock));
+            .with_clock(Arc::new(server.clock.clone()));
         Self { engine, deployer }
     }
 

@@ -4,7 +4,8 @@ use tidegate_core::rng::SeededRng;
 use tidegate_discord::guild::{CATEGORY, Channel, Guild, Role};
 use tidegate_discord::permission::Permissions;
 use tidegate_discord::template::{
-    self, CategorySpec, ChannelType, MessageSpec, OverwriteSource, OverwriteSpec, OverwriteTarget, Template,
+    self, CategorySpec, ChannelType, MessageSpec, NameStyle, OverwriteSource, OverwriteSpec, OverwriteTarget,
+    Template,
 };
 use tidegate_discord::{Id, ObjectKey, ObjectKind};
 
@@ -71,6 +72,7 @@ impl TemplateGenerator {
         let channels = self.keys(&["intake", "News-1", "ideas", "lobby", "desk", "stage", "old-intake"]);
         let made = Template {
             prefix: "SSO".into(),
+            names: NameStyle::Keyed,
             roles: roles.iter().map(|key| self.role(key)).collect(),
             categories: categories
                 .iter()

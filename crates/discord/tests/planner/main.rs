@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong in a test ends it")]
 
 mod adoption;
+mod clean;
 mod drift;
 mod fake_discord;
 mod generator;

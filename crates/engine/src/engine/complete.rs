@@ -59,7 +59,7 @@ impl Engine {
         id: OperationId,
         token: &str,
         content: &[u8],
-        body: Bytes,
+        encode: impl FnOnce(&Completion) -> Bytes + Send,
     ) -> Result<Option<CompletionReceipt>> {
         let fence = self.verify_token(id, token)?;
         let operation = self.get(id).await?;
@@ -80,6 +80,7 @@ impl Engine {
             }
             None => return Ok(None),
         };
+        let body = encode(&completion);
         self.complete(id, CompletionProof::Token(token.to_owned()), completion, body).await.map(Some)
     }
 

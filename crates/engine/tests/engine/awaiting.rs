@@ -316,9 +316,9 @@ async fn a_callback_in_another_format_is_read_by_the_executor() {
     pause(1).await;
     let token = service.tokens().remove(0);
     let call_back = |text: &'static str| {
-        engine.receive_callback(id, &token, text.as_bytes(), Bytes::from_static(b"theirs"))
+        engine.receive_callback(id, &token, text.as_bytes(), |_| Bytes::from_static(b"theirs"))
     };
-    let wrong = engine.receive_callback(id, "1.0", b"done", Bytes::new()).await;
+    let wrong = engine.receive_callback(id, "1.0", b"done", |_| Bytes::new()).await;
     assert_eq!(wrong.unwrap_err().kind, ErrorKind::Unauthorized);
     assert!(call_back("what?").await.unwrap().is_none());
     assert_eq!(service.polls(), 0);

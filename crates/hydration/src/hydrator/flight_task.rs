@@ -67,6 +67,12 @@ impl Inner {
         self.wake(woken, &FlightAnswer::Failed(failure));
     }
 
+    /// The source of this process could not look: whoever waits learns it at once.
+    pub(super) fn report_source_failure(&self, question: &EntityQuestion) {
+        let woken = self.with_table(|table| table.source_failed(&question.key, &question.correlation_id));
+        self.wake(woken, &FlightAnswer::Failed(FlightFailure::SourceFailed));
+    }
+
     async fn publish_event(&self, event: &EntityEvent) -> PublishOutcome {
         HydrationCount::Published.count();
         match timeout(PUBLISH_TIMEOUT, event.publish(&*self.bus)).await {

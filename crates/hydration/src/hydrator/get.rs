@@ -206,7 +206,8 @@ impl<'a> Read<'a> {
             MissReason::TimedOut => HydrationCount::TimedOut.count(),
             MissReason::SourceAbsent => HydrationCount::SourceAbsent.count(),
             MissReason::BusFailed => HydrationCount::BusFailed.count(),
-            MissReason::Refused(_) => {}
+            // Counted where it failed.
+            MissReason::SourceFailed | MissReason::Refused(_) => {}
         }
         if self.options.on_failure == FailureMode::FailFast {
             return Err(HydrationError::Unavailable(reason));

@@ -7,6 +7,8 @@ mod settle;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::header::ALLOW;
+use axum::http::{HeaderValue, Method};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use serde::Serialize;
@@ -24,6 +26,7 @@ use crate::edge::query::Query;
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::ServerState;
 use crate::wire::cursor;
+use crate::wire::error::wrong_method;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read, truncate_name};
 use crate::wire::problems::RequestProblems;
@@ -141,12 +144,10 @@ async fn post_below(house: &ServerState, list: &str, path: &str, body: RequestBo
     if let Some(name) = path.strip_suffix("/settle") {
         return settle::settle(house, name, body).await;
     }
-    Err(no_post_route(list, path).into())
-}
-
-fn no_post_route(list: &str, path: &str) -> Error {
-    let message = format!("There is nothing at /v1/{list}/{} that takes POST.", truncate_name(path));
-    Error::new(ErrorCode::NoRoute, message)
+    let allowed = HeaderValue::from_static(if list == "limits" { "GET,HEAD,PUT" } else { "GET,HEAD,DELETE" });
+    let mut refused = wrong_method(&Method::POST);
+    refused.headers_mut().insert(ALLOW, allowed);
+    Ok(refused)
 }
 
 async fn reserve(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {

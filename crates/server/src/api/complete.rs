@@ -20,7 +20,7 @@ use crate::state::SharedPartition;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
 use crate::wire::response::CompletionOut;
-use crate::wire::work::{parse_fault, stored_result};
+use crate::wire::work::{encode_result, parse_fault};
 
 const NAMES: [&str; 3] = ["outcome", "result", "fault"];
 
@@ -74,8 +74,11 @@ async fn receive_callback(
     body: &[u8],
     mut error: Error,
 ) -> HandlerResult {
-    let result = serde_json::from_slice::<&RawValue>(body).map_or_else(|_| Bytes::new(), stored_result);
-    let Some(receipt) = app.engine.receive_callback(id, token, body, result).await? else {
+    let encode = |end: &Completion| {
+        let json = serde_json::from_slice::<&RawValue>(body);
+        json.map_or_else(|_| Bytes::new(), |json| completion_result(end, json))
+    };
+    let Some(receipt) = app.engine.receive_callback(id, token, body, encode).await? else {
         tracing::warn!(operation_id = %id, "a callback was refused: nothing says how to read its format");
         error.message.push_str(
             " For a service with a format of its own, submit the operation with completion.callback.done or completion.poll.",
@@ -101,7 +104,13 @@ fn parse(body: &[u8]) -> Result<(Completion, Bytes)> {
         ReportedOutcome::Failed => Completion::Failed(fault(FaultClass::Validation)),
         ReportedOutcome::Retry => Completion::Retry(fault(FaultClass::Transient)),
     };
-    Ok((completion, result.map_or_else(Bytes::new, stored_result)))
+    let result = result.map_or_else(Bytes::new, |result| completion_result(&completion, result));
+    Ok((completion, result))
+}
+
+/// The result of a job: of one that succeeded, as if it were the response of the service.
+fn completion_result(end: &Completion, result: &RawValue) -> Bytes {
+    encode_result(matches!(end, Completion::Succeeded).then_some(200), result)
 }
 
 #[cfg(test)]

@@ -164,6 +164,7 @@ const fn reason_name(reason: MissReason) -> &'static str {
     match reason {
         MissReason::TimedOut => "timeout",
         MissReason::SourceAbsent => "source-absent",
+        MissReason::SourceFailed => "source-failed",
         MissReason::BusFailed => "bus-failed",
         MissReason::Refused(_) => "too-many",
     }

@@ -1,12 +1,13 @@
 //! Valid configurations, and the problems that are reported for invalid ones.
 
 mod kinds;
+mod on_failure;
 mod server_errors;
 
 use insta::assert_snapshot;
 
 use super::*;
-use tidegate_core::{OnFailure, ServerErrors};
+use tidegate_core::ServerErrors;
 use tidegate_upstream::http::TokenHeader;
 
 fn env(name: &str) -> Option<String> {
@@ -238,29 +239,6 @@ fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nglobal_per_s = 2\ninvalid_max = 9"), @r#"
     tidegate.toml:4:16: upstream[0].global_per_s: Only the dialect "discord" has a limit on all calls by itself.
     tidegate.toml:5:15: upstream[0].invalid_max: Only the dialect "discord" counts refused calls.
-    "#);
-}
-
-/// OPS-25: rules for failures keep their order, and problems are reported with their locations.
-#[test]
-fn ops_25_rules_for_failures_are_read() {
-    let config = parse("[[on_failure]]\ngroup = \"shop:*\"\nkind = \"http\"\nthen = \"hold\"\n[[on_failure]]\nkind = \"shopify.bulk\"\nthen = \"skip\"").unwrap();
-    let read: Vec<_> = config
-        .on_failure
-        .iter()
-        .map(|rule| (rule.group.as_deref(), rule.kind.as_deref(), rule.on_failure))
-        .collect();
-    assert_eq!(
-        read,
-        [(Some("shop:*"), Some("http"), OnFailure::Hold), (None, Some("shopify.bulk"), OnFailure::Skip)]
-    );
-    assert_snapshot!(wrong("[[on_failure]]\nthen = \"stop\"\n[[on_failure]]\ngroup = \"a**\"\n[[on_failure]]\nkind = \"\"\nthen = \"hold\"\nwhen = 1"), @r#"
-    tidegate.toml:1:1: on_failure[0]: A rule needs a group, a kind, or both.
-    tidegate.toml:2:8: on_failure[0].then: It must be "skip" or "hold", not "stop".
-    tidegate.toml:3:1: on_failure[1]: The key then is missing.
-    tidegate.toml:4:9: on_failure[1].group: One * at its end stands for all groups that begin so.
-    tidegate.toml:6:8: on_failure[2].kind: It must be 1 to 64 bytes long.
-    tidegate.toml:8:1: on_failure[2].when: There is no such key; known keys: group, kind, then.
     "#);
 }
 

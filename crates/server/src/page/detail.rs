@@ -42,6 +42,7 @@ fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
             dt { "Kind" } dd { (view.kind) }
             @if let Some(upstream) = &view.upstream { dt { "Upstream" } dd { (upstream) } }
             @if let Some(request) = &view.request { dt { "Request" } dd { code { (request.method) " " (request.path) } } }
+            @if let Some(job) = &view.job_id { dt { "Job" } dd { code { (job) } } }
             dt { "Attempt" } dd { (view.attempt) " of " (view.max_attempts) }
             dt { "Accepted" } dd { (Timestamp(view.created_at)) " (" (ago(view.created_at, now)) " ago)" }
             @if let Some(at) = view.finished_at { dt { "Ended" } dd { (Timestamp(at)) " (" (ago(at, now)) " ago)" } }
@@ -49,7 +50,7 @@ fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
             @if let Some(key) = &view.dedupe_key { dt { "Key" } dd { code { (key) } } }
             @if let Some(trace) = &view.request_id { dt { "Request id" } dd { code { (trace) } } }
             @if let Some(trace) = &view.deployment_id { dt { "Deployment" } dd { a href={ "/deployments/" (utf8_percent_encode(trace, NON_ALPHANUMERIC)) } { code { (trace) } } } }
-            @if let Some(fault) = &view.fault { dt { "Last fault" } dd { (fault.class) ": " (fault.message) } }
+            @if let Some(fault) = &view.fault { dt { "Last fault" } dd { (fault.class) ": " (fault.message) @if fault.may_have_happened { " (it may have happened)" } } }
             @if let Some(result) = &view.result { dt { "Result" } dd { (result.len()) " bytes, " a href={ "/v1/operations/" (id) } { "as JSON" } } }
         }
         @if view.state == tidegate_core::State::Unknown {

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate::{ClaimId, Fence, WorkRequest};
 use tidegate_core::OperationId;
-use tidegate_core::bounds::{PARTITION_RESPONSE_LEN_MAX, WORK_BATCH_MAX};
+use tidegate_core::bounds::{PARTITION_RESPONSE_LEN_MAX, WORK_BATCH_MAX, WORK_CALLERS_MAX};
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ use crate::api::route::Idempotence;
 use crate::edge::content::{BodyBound, read};
 use crate::wire::error::ApiError;
 use crate::wire::work::handed_claim;
-use crate::work::{CALLS_MAX, HandedClaim, PAUSE, WorkHub};
+use crate::work::{HandedClaim, PAUSE, WorkHub};
 
 /// The paths at which nodes ask each other.
 pub(crate) const READY_PATH: &str = "/internal/work/ready";
@@ -236,7 +236,7 @@ async fn pull(front: Arc<RoutingState>, node: Node) {
         let claims: Vec<Vec<Box<RawValue>>> = ask(&front, &node, TAKE_PATH, &asked).await.unwrap_or_default();
         let is_full = claims.iter().zip(&requests).all(|(claims, one)| claims.len() >= one.max);
         let is_empty = claims.iter().all(Vec::is_empty);
-        most = if is_full && !is_empty { (most * 2).min(CALLS_MAX) } else { 1 };
+        most = if is_full && !is_empty { (most * 2).min(WORK_CALLERS_MAX) } else { 1 };
         let handed = claims.into_iter().map(|claims| claims.into_iter().filter_map(from_peer).collect());
         let undelivered = hub.deliver(reserved, handed.collect());
         return_claims(&front, undelivered).await;

@@ -76,6 +76,8 @@ pub(crate) struct OperationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<RequestLineOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     deadline_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u16>,
@@ -110,6 +112,7 @@ impl<'a> OperationOut<'a> {
             deployment_id: view.deployment_id.as_deref(),
             upstream: view.upstream.as_deref(),
             request: None,
+            job_id: view.job_id.as_deref(),
             deadline_at: view.deadline_at.map(Timestamp),
             max_attempts: None,
             fingerprint: None,
@@ -148,11 +151,13 @@ impl<'a> EndOut<'a> {
 pub(crate) struct FaultOut<'a> {
     class: &'static str,
     message: &'a str,
+    may_have_happened: bool,
 }
 
 impl<'a> FaultOut<'a> {
     fn new(fault: &'a Fault) -> Self {
-        Self { class: fault.class.as_str(), message: &fault.message }
+        let Fault { class, message, may_have_happened } = fault;
+        Self { class: class.as_str(), message, may_have_happened: *may_have_happened }
     }
 }
 

@@ -43,7 +43,7 @@ const SETTLE: [&str; 13] = [
     "memo",
     "may_have_happened",
 ];
-const FAULT: [&str; 2] = ["class", "message"];
+const FAULT: [&str; 3] = ["class", "message", "may_have_happened"];
 const HINT: [&str; 6] = ["limit", "remaining", "capacity", "refill_per_s", "reset_ms", "spent"];
 
 /// The leases that workers may ask for, in milliseconds, and the one they get by default.
@@ -207,17 +207,23 @@ fn parse_result(result: Field<'_>, response: Field<'_>) -> Result<Bytes> {
 
 /// A result as if it were the response of a service.
 pub(crate) fn stored_result(result: &RawValue) -> Bytes {
+    encode_result(Some(200), result)
+}
+
+/// A result in the form of a response, with its status if it is to have one.
+pub(crate) fn encode_result(status: Option<u16>, result: &RawValue) -> Bytes {
     let json = axum::http::HeaderValue::from_static("application/json");
     let headers = axum::http::HeaderMap::from_iter([(axum::http::header::CONTENT_TYPE, json)]);
-    result::encode(200, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
+    result::encode(status, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
 }
 
 /// Parses a fault; without a class it is that of a failure that is pointless to repeat.
 pub(crate) fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
     let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
-    let Fields { values: [class, message], mut problems } = read(raw.get().as_bytes(), &FAULT)?;
+    let Fields { values: [class, message, doubt], mut problems } = read(raw.get().as_bytes(), &FAULT)?;
     let class = problems.check(Field { name: "class", raw: class }.text());
     let message = problems.check(Field { name: "message", raw: message }.required_text());
+    let doubt = problems.check(Field { name: "may_have_happened", raw: doubt }.flag()).unwrap_or(false);
     problems.finish()?;
     let class = match class {
         Some(word) => FaultClass::parse(&word).ok_or_else(|| {
@@ -227,7 +233,8 @@ pub(crate) fn parse_fault(field: Field<'_>) -> Result<Option<Fault>> {
         })?,
         None => FaultClass::Validation,
     };
-    Ok(Some(Fault::new(class, message)))
+    let fault = Fault::new(class, message);
+    Ok(Some(if doubt { fault.in_doubt() } else { fault }))
 }
 
 fn parse_hints(field: Field<'_>, now: Time) -> Result<Vec<Hint>> {

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use tidegate::upstream::Outcome;
 use tidegate::{ClaimId, Engine, ReadyKinds, Verdict, WorkReport};
+use tidegate_core::bounds::WORK_CALLERS_MAX;
 
 use super::hub::WorkHub;
 use crate::wire::work::handed_claim;
 
-/// The most callers that are served in one step.
-pub(crate) const CALLS_MAX: usize = 32;
 /// The pause after a take that found nothing, unless something changes.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
@@ -47,7 +46,7 @@ async fn pull(hub: &WorkHub, engine: &Engine) {
         };
         let is_full = claims.iter().zip(&requests).all(|(claims, request)| claims.len() >= request.max);
         let is_empty = claims.iter().all(Vec::is_empty);
-        most = if is_full { (most * 2).min(CALLS_MAX) } else { 1 };
+        most = if is_full { (most * 2).min(WORK_CALLERS_MAX) } else { 1 };
         let handed = claims.into_iter().map(|claims| claims.iter().filter_map(handed_claim).collect());
         let undelivered = hub.deliver(reserved, handed.collect());
         give_back(engine, undelivered.iter().map(|handed| handed.claim).collect()).await;

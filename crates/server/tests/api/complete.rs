@@ -274,6 +274,57 @@ async fn a_service_may_call_back_before_it_answers() {
     .await;
 }
 
+/// OPS-23: a job whose completion did not come in time shows the service's id of it and the response
+/// that accepted it, so that a person can find out what became of it. A job that failed has no
+/// status that no one sent.
+#[tokio::test]
+async fn ops_23_a_job_without_an_end_shows_what_is_known_of_it() {
+    within(async {
+        let world = World::new("").await;
+        *world.service.polls.lock().unwrap() = vec![json!({ "status": "running" })];
+        let poll = json!({ "path": "/jobs/{/id}", "every_s": 3600, "done": { "/status": ["succeeded"] } });
+        let polled = json!({ "callback": true, "poll": poll, "timeout_s": 1 });
+        let called = json!({ "callback": true, "timeout_s": 1 });
+        for (completion, job_id) in [(called, Value::Null), (polled, json!("j 1"))] {
+            let id = world.submit(&completion).await;
+            let path = format!("/v1/operations/{id}");
+            let found = world.call(Method::GET, &format!("{path}?wait_ms=30000"), &Value::Null).await.json;
+            assert_eq!((&found["state"], &found["job_id"]), (&json!("unknown"), &job_id), "{found}");
+            assert_eq!(
+                (&found["result"]["status"], &found["result"]["body"]["id"]),
+                (&json!(202), &json!("j 1")),
+                "{found}"
+            );
+            assert_eq!(found["fault"]["may_have_happened"], true, "{found}");
+            let page = Client::new().get(format!("http://{}/operations/{id}", world.server.addr)).send();
+            let page = page.await.unwrap().text().await.unwrap();
+            assert_eq!(page.contains("<code>j 1</code>"), job_id == "j 1", "{page}");
+            let resolved =
+                world.call(Method::POST, &format!("{path}/resolve"), &json!({ "as": "failed" })).await;
+            assert_eq!(resolved.json["fault"]["may_have_happened"], false, "{resolved:?}");
+            assert_eq!(resolved.json["job_id"], job_id, "{resolved:?}");
+        }
+
+        let failed = world.submit(&json!({ "callback": true })).await;
+        let job = world.service.submitted(3).await;
+        let body = json!({ "outcome": "failed", "result": { "x": 1 } });
+        let ended = loop {
+            // The first of these may come before the response to the submission.
+            let ended = call_back(&job, body.clone()).await;
+            if ended.json["state"] != "running" {
+                break ended.json;
+            }
+        };
+        assert_eq!((&ended["id"], &ended["state"]), (&json!(failed), &json!("failed")), "{ended}");
+        assert_eq!(
+            ended["result"],
+            json!({ "status": null, "headers": ended["result"]["headers"], "body": { "x": 1 } })
+        );
+        assert_eq!(ended["fault"]["may_have_happened"], false, "{ended}");
+    })
+    .await;
+}
+
 /// A job that is polled ends by what the service says about it; an operator may end it too.
 #[tokio::test]
 async fn a_service_is_polled() {
@@ -311,12 +362,15 @@ async fn a_service_is_polled() {
 #[tokio::test]
 async fn a_wrong_completion_is_refused_by_field() {
     within(async {
-        let world = World::new("").await;
+        let world = World::new("token_env = \"TEST_TOKEN\"\ntoken_header = \"x-up\"\n").await;
         let table = [
             (json!(true), "TG0001", "completion"),
             (json!({}), "TG0002", "completion"),
             (json!({ "callback": true, "timeout_s": 0 }), "TG0002", "completion.timeout_s"),
             (json!({ "callback": { "url": "/n/url" } }), "TG0002", "completion.callback"),
+            // A URL in their place would be overwritten, or sent as a credential.
+            (json!({ "callback": { "url": "authorization" } }), "TG0002", "completion.callback"),
+            (json!({ "callback": { "url": "X-Up" } }), "TG0002", "completion.callback"),
         ];
         for (completion, code, field) in table {
             let refused = world.call(Method::POST, "/v1/operations", &job(&completion)).await;

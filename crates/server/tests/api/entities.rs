@@ -126,6 +126,8 @@ async fn hyd_13_a_source_is_asked_as_soon_as_it_is_registered() {
             assert!(!message.contains("..") && !message.contains("token_env"), "{message}");
             refused.refused(400, "TG0002", Some("url"));
         }
+        let outside = world.put("/v1/sources/customer", json!({ "url": "http://host/../../x" })).await;
+        outside.refused(400, "TG0002", Some("url"));
     })
     .await;
 }
@@ -145,15 +147,15 @@ async fn hyd_13_many_callers_are_one_request() {
 }
 
 /// HYD-13, HYD-7: without an answer 503, 202 or the stale copy, by what the caller asked for; a
-/// source that fails says nothing, and one that says 202 publishes later.
+/// source that fails is named at once, and one that says 202 publishes later.
 #[tokio::test]
 async fn hyd_13_the_outcome_follows_the_failure_mode() {
     within(async {
         let (world, _) = with_source().await;
         let absent = world.get("/v1/entities/invoice/i-1").await;
         assert_eq!((absent.status, &absent.json["reason"]), (503, &json!("source-absent")), "{absent:?}");
-        let broken = world.get("/v1/entities/customer/broken?wait_ms=50").await;
-        assert_eq!((broken.status, &broken.json["reason"]), (503, &json!("timeout")));
+        let broken = world.get("/v1/entities/customer/broken?wait_ms=60000").await;
+        assert_eq!((broken.status, &broken.json["reason"]), (503, &json!("source-failed")), "at once");
         let deferred = world.get("/v1/entities/customer/later?wait_ms=50&on_miss=defer").await;
         assert_eq!((deferred.status, &deferred.json["state"]), (202, &json!("deferred")));
         let flights = world.get("/v1/flights").await.json;

@@ -92,6 +92,7 @@ async fn ops_23_a_canceled_operation_keeps_its_fault() {
             tokio::task::yield_now().await;
         };
         assert_eq!(lost["class"], "transient");
+        assert_eq!(lost["may_have_happened"], true);
         let canceled = world.post(&format!("{path}/cancel"), "").await;
         assert_eq!(
             (canceled.text("state"), &canceled.json["fault"]),

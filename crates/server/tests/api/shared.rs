@@ -5,6 +5,21 @@ use serde_json::{Value, json};
 
 use crate::support::{World, answer, within};
 
+/// A path below a limit or a bucket that takes other methods says which.
+#[tokio::test]
+async fn another_method_is_refused_with_those_there_are() {
+    within(async {
+        let world = World::new().await;
+        for (path, allowed) in [("/v1/limits/lim/requests", "PUT"), ("/v1/buckets/mail", "DELETE")] {
+            let refused = world.request(Method::POST, path).send().await.unwrap();
+            assert_eq!(refused.status(), 405, "{path}");
+            let allow = refused.headers()["allow"].to_str().unwrap();
+            assert!(allow.contains("GET") && allow.contains(allowed), "{path}: {allow}");
+        }
+    })
+    .await;
+}
+
 /// LIM-5: reserve or learn when to retry, in one step; the figures come with the request, or are
 /// those of the last one.
 #[tokio::test]

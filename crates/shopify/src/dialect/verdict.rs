@@ -50,7 +50,8 @@ impl AnsweredCall<'_> {
 
     /// Returns the verdict for a 200 that is no success: like that of an attempt with this end.
     fn failure_verdict(&self, end: AttemptEnd, what: &str) -> Verdict {
-        let fault = self.fault(FaultClass::Transient, what);
+        let may_have_happened = self.asked.retry_rule.may_have_happened(end);
+        let fault = Fault { may_have_happened, ..self.fault(FaultClass::Transient, what) };
         match self.asked.retry_rule.classify(end) {
             VerdictClass::Retry => Verdict::Retry { after: None, fault },
             _ => Verdict::Unknown(fault),
@@ -88,7 +89,8 @@ fn ok_verdict(call: &AnsweredCall<'_>, limit: &Arc<str>) -> Verdict {
     match call.meta.graphql_outcome() {
         GraphqlOutcome::StillRunning => {
             let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: a request with the same key is still running";
-            Verdict::Retry { after: Some(STILL_RUNNING), fault: call.fault(FaultClass::Conflict, what) }
+            let fault = call.fault(FaultClass::Conflict, what).in_doubt();
+            Verdict::Retry { after: Some(STILL_RUNNING), fault }
         }
         GraphqlOutcome::Done => Verdict::Done,
         GraphqlOutcome::Throttled => throttled_verdict(call, limit),

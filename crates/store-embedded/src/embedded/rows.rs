@@ -79,7 +79,7 @@ impl<'a> ResultInserter<'a> {
             State::from(result.state).as_str(),
             result.attempt,
             result.fault.as_ref().map(|fault| fault.class.as_str()),
-            result.fault.as_ref().map(|fault| fault.message.as_str()),
+            result.fault.as_ref().map(Fault::stored_message),
             &*result.body,
             sum_of_result(result).finish(&result.body),
         );
@@ -104,7 +104,7 @@ fn sum_of_result(result: &StoredResult) -> RowChecksum {
         .text(State::from(result.state).as_str())
         .number(result.attempt.into())
         .maybe_text(result.fault.as_ref().map(|fault| fault.class.as_str()))
-        .maybe_text(result.fault.as_ref().map(|fault| fault.message.as_str()))
+        .maybe_text(result.fault.as_ref().map(Fault::stored_message).as_deref())
 }
 
 /// Reads the operation of a row of `ACCEPTED` and verifies it.
@@ -173,7 +173,7 @@ fn result(row: &Row<'_>, seq: Seq) -> rusqlite::Result<StoredResult> {
     let fault = match row.get::<_, Option<String>>(9)? {
         Some(word) => {
             let class = FaultClass::parse(&word).ok_or_else(|| not_a_word(9))?;
-            Some(Fault { class, message: row.get::<_, Option<String>>(10)?.unwrap_or_default() })
+            Some(Fault::from_stored(class, row.get::<_, Option<String>>(10)?.unwrap_or_default()))
         }
         None => None,
     };

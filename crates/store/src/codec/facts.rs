@@ -171,7 +171,19 @@ impl Wire for CooldownLadder {
 }
 
 record!(DedupeEntry { key, fingerprint, expires });
-record!(Fault { class, message });
+
+/// A doubt is part of the message, as in every store.
+impl Wire for Fault {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.class.put(out);
+        self.stored_message().into_owned().put(out);
+    }
+
+    fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
+        Ok(Self::from_stored(Wire::get(input)?, Wire::get(input)?))
+    }
+}
+
 record!(Hint { limit, remaining, capacity, refill_per_s, reset_at, spent });
 record!(Counters { next_seq, next_fence, next_turn, clock, ended });
 record!(LimitImage {

@@ -54,7 +54,7 @@ fn chain_image_once() -> Fact {
 }
 
 fn fault_once() -> Fault {
-    Fault { class: FaultClass::Transient, message: "reset".into() }
+    Fault::new(FaultClass::Transient, "reset")
 }
 
 /// Returns a claim that awaits its completion, always the same.

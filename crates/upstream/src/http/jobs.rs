@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use tidegate_core::bounds::MEMO_LEN_MAX;
 use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 
 use super::dialect::ResponseInterpreter;
@@ -23,10 +24,17 @@ impl HttpUpstreams {
 
     /// Checks that a service can call back where a submission asks for it.
     pub(super) fn check_callback(&self, envelope: &Envelope) -> Result<(), FieldRefusal> {
-        let rules = envelope.completion_rules()?;
-        if rules.is_some_and(|rules| rules.callback_places().is_some()) && self.callback_base.is_none() {
-            let message = "No service can call back: the configuration has no server.public_url.";
-            return Err(FieldRefusal::new("completion.callback", message));
+        let Some(places) = envelope.completion_rules()?.and_then(|rules| rules.callback_places()) else {
+            return Ok(());
+        };
+        let refuse = |message: &str| Err(FieldRefusal::new("completion.callback", message));
+        if self.callback_base.is_none() {
+            return refuse("No service can call back: the configuration has no server.public_url.");
+        }
+        let sender = &self.find(&envelope.upstream)?.sender;
+        let mut headers = std::iter::once(&places.url).chain(&places.token);
+        if headers.any(|name| sender.sets_header(name)) {
+            return refuse("Its header is set by the upstream's token_env; name another place.");
         }
         Ok(())
     }
@@ -77,7 +85,8 @@ impl HttpUpstreams {
             Err(refusal) => return unseen(format!("The job cannot be polled: {refusal}")),
         };
         let rules = envelope.completion_rules().ok().flatten().and_then(|rules| rules.poll);
-        let (Some(rules), Ok(path)) = (rules, std::str::from_utf8(job.memo)) else {
+        let path = JobMemo::decode(job.memo).path;
+        let Some(rules) = rules.filter(|_| !path.is_empty()) else {
             return unseen("The job cannot be polled: its submission does not say how.".to_owned());
         };
         let every = rules.every();
@@ -101,6 +110,31 @@ impl HttpUpstreams {
             Verdict::Done => polled(&rules, text(&content), outcome),
             verdict => Outcome { verdict: still_awaited(verdict, every), ..outcome },
         }
+    }
+}
+
+/// What is kept of a job: where to poll it, empty where it is not polled, and the response that
+/// accepted it, for people.
+pub(super) struct JobMemo<'a> {
+    path: &'a str,
+    pub(super) response: &'a [u8],
+}
+
+impl<'a> JobMemo<'a> {
+    /// Encodes it as two lines; a path holds no line feed. A response that is too long is left out.
+    fn encode(&self) -> Bytes {
+        let mut memo = self.path.as_bytes().to_vec();
+        if !self.response.is_empty() && memo.len() + 1 + self.response.len() <= MEMO_LEN_MAX {
+            memo.push(b'\n');
+            memo.extend_from_slice(self.response);
+        }
+        Bytes::from(memo)
+    }
+
+    pub(super) fn decode(memo: &'a [u8]) -> Self {
+        let end = memo.iter().position(|byte| *byte == b'\n');
+        let (path, response) = end.map_or((memo, &[][..]), |end| (&memo[..end], &memo[end + 1..]));
+        Self { path: std::str::from_utf8(path).unwrap_or_default(), response }
     }
 }
 
@@ -128,23 +162,25 @@ fn text(content: &[u8]) -> &str {
 
 /// The outcome of a submission that the service took: finished at once, or awaited.
 fn accept(rules: &CompletionRules, json: &str, outcome: Outcome) -> Outcome {
-    let Some(poll) = &rules.poll else {
+    let unpolled = |outcome: Outcome| {
         let verdict = Verdict::Accepted { poll_after: None, timeout: rules.timeout() };
-        return Outcome { verdict, job: Some(JobNote::default()), ..outcome };
+        let memo = JobMemo { path: "", response: &outcome.body }.encode();
+        Outcome { verdict, job: Some(JobNote { memo, ..JobNote::default() }), ..outcome }
     };
+    let Some(poll) = &rules.poll else { return unpolled(outcome) };
     if poll.ends().verdict(json).is_some() {
         return polled(poll, json, outcome);
     }
     let Some((path, id)) = poll.resolve(json) else {
         if rules.callback_places().is_some() {
-            let verdict = Verdict::Accepted { poll_after: None, timeout: rules.timeout() };
-            return Outcome { verdict, job: Some(JobNote::default()), ..outcome };
+            return unpolled(outcome);
         }
         let message = format!("It was accepted, but the response has no values for {:?}.", poll.path);
         let verdict = Verdict::Unknown(Fault::new(FaultClass::Transient, message));
         return Outcome { verdict, ..outcome };
     };
-    let job = JobNote { external_id: id.map(Into::into), memo: Bytes::from(path), cost: None };
+    let memo = JobMemo { path: &path, response: &outcome.body }.encode();
+    let job = JobNote { external_id: id.map(Into::into), memo, cost: None };
     let verdict = Verdict::Accepted { poll_after: Some(poll.every()), timeout: rules.timeout() };
     Outcome { verdict, job: Some(job), ..outcome }
 }

@@ -127,7 +127,7 @@ fn streamed_outcome(
         None | Some(RelayError::ClientGone) => Verdict::Done,
         Some(RelayError::Interrupted(reason)) => {
             let message = format!("{asked} was answered {status}, and its body broke off: {reason}.");
-            Verdict::Rejected(Fault::new(FaultClass::Transient, message))
+            Verdict::Rejected(Fault::new(FaultClass::Transient, message).in_doubt())
         }
     };
     Outcome { verdict, ..outcome }
@@ -146,7 +146,9 @@ fn forbid_repeat(mut outcome: Outcome, call: Call<'_>) -> Outcome {
         outcome.hints.push(Hint { limit, reset_at, ..Hint::default() });
     }
     let message = format!("{} Its body was streamed, so it is not sent again.", fault.message);
-    outcome.verdict = Verdict::Rejected(Fault::new(FaultClass::Transient, message));
+    let may_have_happened = fault.may_have_happened;
+    let fault = Fault { may_have_happened, ..Fault::new(FaultClass::Transient, message) };
+    outcome.verdict = Verdict::Rejected(fault);
     outcome
 }
 

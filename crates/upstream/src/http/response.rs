@@ -119,7 +119,8 @@ impl UpstreamResponse {
         };
         let after = self.asked_wait();
         let (is_complete, asks_to_wait) = (cut.is_none(), after.is_some());
-        let class = asked.retry_rule.classify(AttemptEnd::Answered { status, is_complete, asks_to_wait });
+        let end = AttemptEnd::Answered { status, is_complete, asks_to_wait };
+        let class = asked.retry_rule.classify(end);
         if class == VerdictClass::Done {
             return Verdict::Done;
         }
@@ -138,7 +139,8 @@ impl UpstreamResponse {
             (_, Some(class)) if !is_key_in_use => class,
             _ => FaultClass::Transient,
         };
-        let fault = Fault::new(fault_class, message);
+        let may_have_happened = asked.retry_rule.may_have_happened(end);
+        let fault = Fault { may_have_happened, ..Fault::new(fault_class, message) };
         match class {
             VerdictClass::Done => Verdict::Done,
             VerdictClass::Throttled => {

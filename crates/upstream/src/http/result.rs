@@ -49,7 +49,7 @@ const KEPT_SUFFIXES: [&str; 2] = ["-correlation-id", "-request-id"];
 
 #[derive(Serialize)]
 struct StoredResponse<'a> {
-    status: u16,
+    status: Option<u16>,
     headers: Headers<'a>,
     body: StoredBody<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,9 +90,10 @@ fn is_kept(name: &str) -> bool {
         || KEPT_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Encodes a result, never longer than the bound on results.
+/// Encodes a result, never longer than the bound on results. What was not a response has no status.
 #[must_use]
-pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
+pub fn encode(status: impl Into<Option<u16>>, headers: &HeaderMap, content: Content) -> Bytes {
+    let status = status.into();
     let note = match content {
         Content::Whole(bytes) => {
             let body = body(headers, &bytes);

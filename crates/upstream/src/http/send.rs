@@ -54,9 +54,10 @@ impl NoResponse {
     /// The outcome of a request with this rule.
     #[must_use]
     pub fn into_outcome(self, rule: RetryRule) -> Outcome {
+        let fault = if rule.may_have_happened(self.end) { self.fault.in_doubt() } else { self.fault };
         Outcome::unanswered(match rule.classify(self.end) {
-            VerdictClass::Retry => Verdict::Retry { after: None, fault: self.fault },
-            _ => Verdict::Unknown(self.fault),
+            VerdictClass::Retry => Verdict::Retry { after: None, fault },
+            _ => Verdict::Unknown(fault),
         })
     }
 }
@@ -100,6 +101,11 @@ impl Sender {
         request.refuse_credentials(&self.stored_headers)
     }
 
+    /// Whether this header of every request is the upstream's credential.
+    pub(super) fn sets_header(&self, name: &str) -> bool {
+        self.token.as_ref().is_some_and(|(token, _)| name.eq_ignore_ascii_case(token.as_str()))
+    }
+
     /// The rule by which a request may be sent again.
     #[must_use]
     pub const fn retry_rule(&self, on_unknown: OnUnknown) -> RetryRule {
@@ -110,7 +116,7 @@ impl Sender {
     pub(super) fn summarize(&self, request: &HttpRequest, call: &Call<'_>) -> RequestSummary<'_> {
         let key = match request.header(header::IDEMPOTENCY_KEY) {
             None => KeyUse::Absent,
-            Some(_) if call.attempt > 1 => KeyUse::Again,
+            Some(_) if call.in_doubt => KeyUse::Again,
             Some(_) => KeyUse::First,
         };
         let retry_rule = self.retry_rule(call.on_unknown).with_key(key);

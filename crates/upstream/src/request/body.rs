@@ -4,6 +4,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -98,12 +99,18 @@ impl Serialize for Body {
     }
 }
 
+/// What is wrong with a text that is valid JSON and cannot be sent.
+pub(super) const NOT_UNICODE: &str = "the body holds half of a surrogate pair, which is no Unicode text,";
+
 impl<'de> Deserialize<'de> for Body {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(from)?;
         match json.get().as_bytes().first() {
             Some(b'n') => Ok(Self::Empty),
-            Some(b'"') => serde_json::from_str(json.get()).map(Self::Text).map_err(serde::de::Error::custom),
+            Some(b'"') => {
+                // The JSON around it was read: only an escape can be wrong.
+                serde_json::from_str(json.get()).map(Self::Text).map_err(|_| D::Error::custom(NOT_UNICODE))
+            }
             _ => Ok(Self::Json(json)),
         }
     }
@@ -123,5 +130,12 @@ mod tests {
             assert_eq!(body.content_type(), Some("application/json"));
             assert_eq!(body.into_bytes(), json);
         }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_named() {
+        let payload = br#"{"upstream":"u","request":{"method":"POST","path":"/","body":"\ud800"}}"#;
+        let refused = crate::request::Envelope::decode(payload).unwrap_err();
+        assert!(refused.message.contains("half of a surrogate pair"), "{}", refused.message);
     }
 }

@@ -11,6 +11,7 @@ use tidegate_core::bounds::AWAIT_MAX;
 
 pub use conditions::{Conditions, EndConditions};
 
+use super::header::NEVER_STORED;
 use super::json_pointer;
 use super::{Body, HttpRequest, path};
 use crate::port::FieldRefusal;
@@ -249,6 +250,9 @@ fn check_place(place: &str, request: &HttpRequest) -> Result<(), String> {
     if request.header(place).is_some() {
         return Err(format!("The header {place:?} is set by the request itself."));
     }
+    if NEVER_STORED.iter().any(|name| place.eq_ignore_ascii_case(name)) {
+        return Err(format!("The header {place:?} is for credentials; name another place."));
+    }
     put(&mut request.clone(), place, "x")
 }
 
@@ -340,6 +344,8 @@ mod tests {
             (r#"{"callback":true,"timeout_s":99999999}"#, "completion.timeout_s"),
             (r#"{"callback":{"url":"not a header"}}"#, "completion.callback"),
             (r#"{"callback":{"url":"/x","token":"host"}}"#, "completion.callback"),
+            (r#"{"callback":{"url":"Authorization"}}"#, "completion.callback"),
+            (r#"{"callback":{"url":"/x","token":"cookie"}}"#, "completion.callback"),
             (r#"{"poll":{"path":"jobs","done":{"/s":[1]}}}"#, "completion.poll.path"),
             (r#"{"poll":{"path":"/jobs/{/id","done":{"/s":[1]}}}"#, "completion.poll.path"),
             (r#"{"poll":{"path":"/jobs","done":{}}}"#, "completion.poll.done"),

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
 use super::completion::CompletionRules;
-use super::{HttpRequest, ProxyInfo};
+use super::{HttpRequest, ProxyInfo, body};
 use crate::port::FieldRefusal;
 
 /// A request and the upstream it goes to: the payload of an operation.
@@ -88,7 +88,11 @@ fn unreadable(error: &serde_json::Error) -> FieldRefusal {
     let message = if about_names.iter().any(|start| said.starts_with(start)) {
         format!("The request cannot be read: {said}.")
     } else {
-        let problem = if error.is_data() { "a field of another type was expected" } else { "it is not JSON" };
+        let problem = match error.is_data() {
+            true if said.starts_with(body::NOT_UNICODE) => body::NOT_UNICODE,
+            true => "a field of another type was expected",
+            false => "it is not JSON",
+        };
         let (line, column) = (error.line(), error.column());
         format!("The request cannot be read: {problem} at line {line} column {column}.")
     };

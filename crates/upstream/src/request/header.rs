@@ -16,7 +16,7 @@ pub const OPERATION: &str = "tidegate-operation";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Credentials by the rules of HTTP itself.
-const NEVER_STORED: [&str; 3] = ["authorization", "cookie", "cookie2"];
+pub(super) const NEVER_STORED: [&str; 3] = ["authorization", "cookie", "cookie2"];
 
 const CONNECTION: [&str; 11] = [
     "host",

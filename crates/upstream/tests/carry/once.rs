@@ -61,24 +61,27 @@ async fn ops_23_a_failed_call_follows_the_rule() {
 async fn ops_23_a_key_in_use_is_asked_for_again() {
     let keyed = r#"{"method":"POST","path":"/x","headers":{"Idempotency-Key":"k"},"body":{"a":1}}"#;
     let table = [
-        (keyed, 1, "retry-after: 1\r\n", Some(Some(1))),
-        (keyed, 2, "retry-after: 1\r\n", Some(Some(1))),
-        (keyed, 2, "", Some(None)),
-        (keyed, 1, "", None),
-        (POST, 2, "retry-after: 1\r\n", None),
+        (keyed, false, "retry-after: 1\r\n", Some(Some(1))),
+        (keyed, true, "retry-after: 1\r\n", Some(Some(1))),
+        (keyed, true, "", Some(None)),
+        // An earlier attempt that was not sent cannot be in progress.
+        (keyed, false, "", None),
+        (POST, true, "retry-after: 1\r\n", None),
     ];
-    for (request, attempt, headers, retried) in table {
+    for (request, in_doubt, headers, retried) in table {
         let peer = Peer::saying(answer("409 Conflict", headers, "")).await;
         let payload = payload(request);
-        let call = call(&payload, "op-1").with_attempt(attempt).with_on_unknown(OnUnknown::Repeat);
+        let call = call(&payload, "op-1").with_attempt(2).with_doubt(in_doubt);
+        let call = call.with_on_unknown(OnUnknown::Repeat);
         let outcome = upstreams(peer.url()).carry(call).await;
         match (&outcome.verdict, retried) {
             (Verdict::Retry { after, fault }, Some(wait)) => {
                 assert_eq!((*after, fault.class), (wait.map(Duration::from_secs), FaultClass::Transient));
                 assert!(fault.message.contains("an earlier request with its key"), "{fault}");
+                assert!(fault.may_have_happened, "{fault}");
             }
             (Verdict::Rejected(fault), None) => assert_eq!(fault.class, FaultClass::Conflict),
-            _ => panic!("{attempt} {headers} {outcome:?}"),
+            _ => panic!("{in_doubt} {headers} {outcome:?}"),
         }
     }
 }

@@ -194,11 +194,15 @@ impl Model {
     /// Removes an operation from its group for good.
     pub(super) fn end(&mut self, ix: EntryIx, at: Time, state: EndState, hold: bool, fault: Option<&Fault>) {
         let was_head = self.entries[ix.at()].prev.is_none();
-        let entry = self.unlink(ix);
+        let mut entry = self.unlink(ix);
         self.counters.ended[state as usize] += 1;
         let group = &mut self.groups[entry.group.at()];
         if group.held.as_ref().is_some_and(|held| held.unknown && held.seq == entry.seq) {
             self.release(entry.group);
+            // An operator resolved it.
+            if let Some(fault) = &mut entry.fault {
+                fault.may_have_happened = false;
+            }
         }
         if hold {
             let fault = fault.cloned().or_else(|| entry.fault.map(|fault| *fault));

@@ -54,7 +54,49 @@ fn ops_23_a_canceled_unknown_keeps_its_fault() {
     let claim = world.take(1).pop().unwrap();
     world.settle(&claim, Verdict::Unknown(transient()));
     let canceled = world.model.cancel(world.now, Seq(1), &mut world.facts);
-    assert!(matches!(canceled, CancelOutcome::Ended(ended) if ended.fault == Some(transient())));
+    assert!(matches!(canceled, CancelOutcome::Ended(ended) if ended.fault == Some(transient().in_doubt())));
+}
+
+/// OPS-23: an attempt that may have happened is not forgotten because a later one was refused, came
+/// too late or was not sent; what an operator knows ends the doubt.
+#[test]
+fn ops_23_what_may_have_happened_is_not_forgotten() {
+    let refused = || Fault::new(FaultClass::NotFound, "404");
+    let ended_by = |first: Verdict, last: Verdict| {
+        let mut world = ModelHarness::new();
+        world.accept(Draft { on_unknown: OnUnknown::Repeat, max_attempts: 3, ..draft("g") });
+        for verdict in [first, retry(), last] {
+            world.wait_ms(60_000);
+            let claim = world.take(1).pop().unwrap();
+            if let SettleOutcome::Settled { ended: Some(ended), .. } = world.settle(&claim, verdict) {
+                return ended.fault.unwrap();
+            }
+        }
+        panic!("it has not ended")
+    };
+    let lost = || Verdict::Unknown(Fault::new(FaultClass::Transient, "the answer was lost"));
+    let fault = ended_by(lost(), Verdict::Rejected(refused()));
+    assert_eq!((fault.class, fault.may_have_happened), (FaultClass::NotFound, true));
+    assert_eq!(fault.message, "404; before that: the answer was lost");
+    assert!(ended_by(lost(), retry()).may_have_happened);
+    assert!(ended_by(retry(), lost()).may_have_happened);
+    assert_eq!(ended_by(retry(), Verdict::Rejected(refused())), refused());
+
+    let mut world = ModelHarness::new();
+    world.accept(Draft { on_unknown: OnUnknown::Ask, ..draft("g") });
+    let claim = world.take(1).pop().unwrap();
+    assert!(!claim.in_doubt);
+    world.settle(&claim, lost());
+    world.model.resolve(world.now, Seq(1), Resolution::Repeat, &mut world.facts).unwrap();
+    let claim = world.take(1).pop().unwrap();
+    assert!(claim.in_doubt, "the next attempt knows it");
+    world.settle(&claim, lost());
+    let ended =
+        world.model.resolve(world.now, Seq(1), Resolution::Failed, &mut world.facts).unwrap().unwrap();
+    let fault = ended.fault.unwrap();
+    assert!(!fault.may_have_happened);
+    let resolved = "an operator resolved its unknown outcome as failed; before that: the answer was lost";
+    assert_eq!(fault.message, resolved);
 }
 
 /// OPS-23: a canceled operation keeps what is known of a call that may have happened, whether it

@@ -17,17 +17,17 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
     }
     counts(template, findings);
     for (index, role) in template.roles.iter().enumerate() {
-        let made = name::managed_name(&template.prefix, &role.name, &role.key);
+        let made = template.role_name(role);
         display_name(&role.name, &made, &TemplatePath::of("roles").item(index), findings);
     }
     for (index, category) in template.categories.iter().enumerate() {
-        let made = name::managed_name(&template.prefix, &category.name, &category.key);
+        let made = template.category_name(category);
         display_name(&category.name, &made, &TemplatePath::of("categories").item(index), findings);
     }
     for (index, channel) in template.channels.iter().enumerate() {
         let at = TemplatePath::of("channels").item(index);
-        display_name(&channel.name, &name::managed_channel_name(&channel.name, &channel.key), &at, findings);
-        settings(channel, &at, findings);
+        display_name(&channel.name, &template.channel_name(channel), &at, findings);
+        settings(template, channel, &at, findings);
     }
     messages(template, findings);
 }
@@ -65,7 +65,9 @@ fn display_name(display: &str, made: &str, at: &TemplatePath, findings: &mut Fin
         findings.push((at, "the name is empty.".into()));
         return;
     }
-    if let Some(bad) = display.chars().find(|c| c.is_control() || BRACKETS.contains(c)) {
+    let is_bad = |c: &char| c.is_control() || BRACKETS.contains(c);
+    let bad = display.chars().find(is_bad);
+    if let Some(bad) = bad.or_else(|| name::has_invisible_marker(display).then_some('\u{2060}')) {
         findings.push((at.clone(), format!("{bad:?} is not allowed in a name.")));
     }
     let length = length(made);
@@ -75,13 +77,13 @@ fn display_name(display: &str, made: &str, at: &TemplatePath, findings: &mut Fin
     }
 }
 
-fn settings(channel: &ChannelSpec, at: &TemplatePath, findings: &mut Findings) {
+fn settings(template: &Template, channel: &ChannelSpec, at: &TemplatePath, findings: &mut Findings) {
     let word = channel.channel_type.as_str();
     if !channel.topic.is_empty() && !channel.channel_type.has_topic() {
         findings.push((at.field("topic"), format!("a {word} channel has no topic.")));
     }
     let most = if channel.channel_type == ChannelType::Forum { FORUM_TOPIC_MAX } else { TOPIC_MAX };
-    let length = length(&channel.topic);
+    let length = length(&template.channel_topic(channel));
     if length > most {
         let message = format!("the topic is {length} characters; a {word} channel's has at most {most}.");
         findings.push((at.field("topic"), message));

@@ -43,7 +43,8 @@ pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
         out.put_u8(one.state as u8);
         out.put_u16_le(one.attempt);
         put_option(&mut out, one.fault.as_ref().map(|fault| fault.class.as_str().as_bytes()));
-        put_option(&mut out, one.fault.as_ref().map(|fault| fault.message.as_bytes()));
+        let message = one.fault.as_ref().map(Fault::stored_message);
+        put_option(&mut out, message.as_deref().map(str::as_bytes));
         put_bytes(&mut out, &one.body);
     }
     put_len(&mut out, batch.reopened.len());
@@ -207,7 +208,7 @@ fn take_result(body: &mut Bytes) -> Option<StoredResult> {
     let message = take_option(body, take_text)?;
     let fault = match (class, message) {
         (Some(class), Some(message)) => {
-            Some(Fault { class: FaultClass::parse(&class)?, message: message.to_string() })
+            Some(Fault::from_stored(FaultClass::parse(&class)?, message.to_string()))
         }
         _ => None,
     };
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
 
     fn batch() -> Batch {
-        let fault = Fault::new(FaultClass::Transient, "502");
+        let fault = Fault::new(FaultClass::Transient, "502").in_doubt();
         Batch {
             operations: vec![StoredOperation {
                 seq: Seq(7),

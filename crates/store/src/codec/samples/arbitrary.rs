@@ -26,8 +26,9 @@ fn time() -> impl Strategy<Value = Time> {
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
-    (0..FaultClass::ALL.len(), ".{0,20}")
-        .prop_map(|(class, message)| Fault { class: FaultClass::ALL[class], message })
+    (0..FaultClass::ALL.len(), ".{0,20}", any::<bool>()).prop_map(|(class, message, may_have_happened)| {
+        Fault { class: FaultClass::ALL[class], message, may_have_happened }
+    })
 }
 
 fn dedupe() -> impl Strategy<Value = DedupeEntry> {

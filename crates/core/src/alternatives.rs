@@ -157,6 +157,7 @@ pub fn all_failed(reasons: &[(Arc<str>, Fault)]) -> Fault {
     let class = reasons.last().map_or(FaultClass::Transient, |(_, fault)| fault.class);
     let room = bounds::FAULT_MESSAGE_LEN_MAX - INTRO.len();
     let share = room / reasons.len().max(1) - BETWEEN.len();
+    let may_have_happened = reasons.iter().any(|(_, fault)| fault.may_have_happened);
     let reasons: Vec<String> = reasons
         .iter()
         .map(|(name, fault)| {
@@ -168,7 +169,7 @@ pub fn all_failed(reasons: &[(Arc<str>, Fault)]) -> Fault {
             reason
         })
         .collect();
-    Fault::new(class, format!("{INTRO}{}", reasons.join(BETWEEN)))
+    Fault { may_have_happened, ..Fault::new(class, format!("{INTRO}{}", reasons.join(BETWEEN))) }
 }
 
 #[cfg(test)]
@@ -219,6 +220,8 @@ mod tests {
         };
         let two = [reason("acme", "503."), reason("globex", "refused")];
         assert_eq!(all_failed(&two).message, "every alternative failed: acme: 503; globex: refused");
+        let doubted = [two[0].clone(), (Arc::from("globex"), two[1].1.clone().in_doubt())];
+        assert!(!all_failed(&two).may_have_happened && all_failed(&doubted).may_have_happened);
         let names: Vec<String> = (0..bounds::ALTERNATIVES_MAX).map(|n| format!("provider-{n}")).collect();
         let long: Vec<_> = names.iter().map(|name| reason(name, &"é".repeat(900))).collect();
         let fault = all_failed(&long);

@@ -158,7 +158,7 @@ impl Model {
                 (!closes).then(|| self.failover_effect(entry, fault.clone()))
             }
             Verdict::Unknown(fault) | Verdict::Lost(fault) | Verdict::PollFailed { fault, .. } => {
-                Some(self.unknown_submit_effect(entry, now, fault.clone(), chance))
+                Some(self.unknown_submit_effect(entry, now, fault.clone().in_doubt(), chance))
             }
             _ => None,
         }

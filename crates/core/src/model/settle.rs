@@ -304,6 +304,7 @@ fn with_exhausted_limits(effect: SettleEffect, hints: &[Hint]) -> SettleEffect {
 fn in_doubt(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Unknown(fault) => Verdict::Unknown(fault.in_doubt()),
+        Verdict::Lost(fault) => Verdict::Lost(fault.in_doubt()),
         Verdict::PollFailed { every, fault } => Verdict::PollFailed { every, fault: fault.in_doubt() },
         verdict => verdict,
     }

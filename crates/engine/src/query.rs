@@ -26,19 +26,8 @@ const SCAN_MAX: usize = 20_000;
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<OperationView> {
-        let mut active = self.query_owner(move |owner| owner.model.active(seq)).await?;
-        let mut stored = self.stored(seq).await;
-        if active.is_none() && stored.as_ref().is_ok_and(|stored| stored.result.is_none()) {
-            // It was run again in between, or its result is lost.
-            active = self.query_owner(move |owner| owner.model.active(seq)).await?;
-            stored = self.stored(seq).await;
-            if active.is_none() && stored.as_ref().is_ok_and(|stored| stored.result.is_none()) {
-                let message =
-                    "it has ended, and its result is missing in the store: how it ended is not known";
-                return Err(Error { unreadable: true, ..Error::new(ErrorKind::StoreRefused, message) });
-            }
-        }
-        match stored {
+        let active = self.query_owner(move |owner| owner.model.active(seq)).await?;
+        match self.stored(seq).await {
             Ok(stored) => self.with_last_response(self.merge(stored, active)).await,
             Err(error) if error.unreadable => self.damaged_view(seq, active, error).await,
             Err(error) => Err(error),

@@ -39,9 +39,6 @@ pub(crate) fn from_config(
     executors.insert(Arc::from(HTTP), Arc::clone(&http));
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
     let shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(bad_upstream)?;
-    // Each bulk operation holds a worker until it has ended, so half of the workers are left for
-    // short calls.
-    let shops = shops.with_max_at_once(config.workers / 2);
     if !shops.is_empty() {
         executors.insert(Arc::from(executor::KIND), Arc::new(shops) as Arc<dyn Upstream>);
     }

@@ -170,19 +170,17 @@ impl Bulk {
     }
 
     /// For the queue: starts without a look what was never tried, and looks first where an
-    /// attempt's outcome is unknown.
-    pub(crate) async fn start_for_queue(&self, job: &Job, look_first: bool) -> Result<RunningBulk> {
-        let id = if look_first {
-            self.start_or_adopt(job, true).await?.0
-        } else {
-            match protocol::start(&self.client, job).await {
-                Err(error) if error.is_unknown() => {
-                    self.find_existing(job, true).await.ok().flatten().ok_or(error)?
-                }
-                started => started?,
+    /// attempt's outcome is unknown. Returns the operation's id.
+    pub(crate) async fn start_for_queue(&self, job: &Job, look_first: bool) -> Result<String> {
+        if look_first {
+            return Ok(self.start_or_adopt(job, true).await?.0);
+        }
+        match protocol::start(&self.client, job).await {
+            Err(error) if error.is_unknown() => {
+                self.find_existing(job, true).await.ok().flatten().ok_or(error)
             }
-        };
-        Ok(RunningBulk::new(self.client.clone(), id, None, look_first))
+            started => started,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
-//! The queue's executor of kind `shopify.bulk`: starts a bulk operation, follows it to its end, and
-//! stores the URL of its result, never the result. The claim holds its slot; an operation that a
-//! crash or a drain left running is adopted.
+//! The queue's executor of kind `shopify.bulk`: starts a bulk operation, and polls it until its
+//! end. No worker is held in between: the claim awaits, with its slot. The URL of the result is
+//! stored, never the result. A start whose outcome is unknown is looked for, and adopted.
 
+mod memo;
 mod payload;
 mod verdict;
 
@@ -13,32 +14,33 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, Hint, LimitName, OnUnknown};
+use tidegate_core::{Charge, Hint, LimitName, OnUnknown, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::http::plain::refuse_unknown_limits;
-use tidegate_upstream::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
-use tokio::sync::Semaphore;
+use tidegate_upstream::{
+    AcceptedJob, Call, CallCost, CallFuture, CallRequirements, FieldRefusal, JobNote, Outcome, Upstream,
+};
 
 use crate::budget::{BULK, POINTS};
-use crate::bulk::Job;
+use crate::bulk::{BulkOperation, Job};
 use crate::client::Shopify;
 use crate::client::builder::Builder;
+use crate::client::error::{Result as CallResult, ShopifyErrorKind};
+use crate::client::pacer::ObservedCosts;
+use memo::BulkMemo;
 use payload::Payload;
-use verdict::{BulkLimits, refusal_body, unreadable_verdict};
+use verdict::{BulkLimits, end_outcome, poll_refusal_verdict, refusal_body, unreadable_verdict};
 
 /// The kind of operations that it executes.
 pub const KIND: &str = "shopify.bulk";
 /// The cost of starting one, in points.
 const START_POINTS: u64 = 10;
-/// Upper bound of how many run at once; also the default.
-const PLACES_MAX: usize = 100_000;
+/// How long one is awaited: longer than Shopify lets one run, which is 10 days.
+const TIMEOUT: Duration = Duration::from_secs(11 * 24 * 3_600);
 
 /// The shops that bulk operations can run in.
 pub struct BulkUpstreams {
     by_name: BTreeMap<String, BulkShop>,
-    /// One permit for each that may run at once: each holds a worker until it ends.
-    places: Semaphore,
-    places_in_all: usize,
 }
 
 /// One shop with all that an operation needs.
@@ -64,14 +66,7 @@ impl BulkUpstreams {
             let scopes = BulkLimits { points: limit(POINTS), bulk: limit(BULK) };
             by_name.insert(name.clone(), BulkShop { client, gate: Arc::from(name.as_str()), scopes });
         }
-        Ok(Self { by_name, places: Semaphore::new(PLACES_MAX), places_in_all: PLACES_MAX })
-    }
-
-    /// Limits how many run at once, over all shops, so that workers are left for quick operations.
-    #[must_use]
-    pub fn with_max_at_once(self, places: usize) -> Self {
-        let places_in_all = places.clamp(1, PLACES_MAX);
-        Self { places: Semaphore::new(places_in_all), places_in_all, ..self }
+        Ok(Self { by_name })
     }
 
     /// Returns whether there is no shop at all.
@@ -94,51 +89,105 @@ impl BulkUpstreams {
 
     async fn attempt(&self, call: Call<'_>) -> Outcome {
         match self.read(call.payload) {
-            Ok((shop, payload, job)) => match self.places.try_acquire() {
-                Ok(_place) => shop.run(&payload, &job, call).await,
-                Err(_) => shop.scopes.full_outcome(self.places_in_all),
-            },
+            Ok((shop, payload, job)) => shop.start(&payload, &job, call).await,
             // It was accepted before; the configuration has changed since.
             Err(refusal) => Outcome::unanswered(unreadable_verdict(&refusal, call.reconcile_first)),
+        }
+    }
+
+    async fn poll_once(&self, call: Call<'_>, accepted: AcceptedJob<'_>) -> Outcome {
+        match self.read(call.payload) {
+            Ok((shop, payload, job)) => shop.poll(&payload, &job, call, accepted).await,
+            Err(refusal) => Outcome::unanswered(poll_refusal_verdict(&refusal)),
         }
     }
 }
 
 impl BulkShop {
-    async fn run(&self, payload: &Payload, job: &Job, call: Call<'_>) -> Outcome {
-        let client = self.client.for_operation(call.operation, payload.api_version);
+    /// The client for one attempt or poll: the queue waits for limits and repeats, not a worker.
+    fn client(&self, payload: &Payload, call: Call<'_>) -> Shopify {
+        self.client.for_operation(call.operation, payload.api_version).with_patience(Duration::ZERO)
+    }
+
+    /// Starts it, or adopts it where it was started before.
+    async fn start(&self, payload: &Payload, job: &Job, call: Call<'_>) -> Outcome {
+        let client = self.client(payload, call);
         // A read is repeated without an instruction to look first; if it is still running it is
         // adopted.
         let look_first = call.reconcile_first || call.attempt > 1 && !job.is_mutation();
-        // The queue waits for limits, not a worker.
-        let begun = client.with_patience(Duration::ZERO).bulk().start_for_queue(job, look_first).await;
-        let spent = client.observed_costs().spent;
-        let mut outcome = match begun {
-            Ok(running) => self.scopes.end_outcome(running.with_client(&client).wait_for_end().await),
+        let begun = client.bulk().start_for_queue(job, look_first).await;
+        let observed = client.observed_costs();
+        let outcome = match begun {
+            Ok(id) => self.await_outcome(&id, BulkMemo::new(observed.spent)),
             Err(error) => {
                 let verdict = self.scopes.start_failure_verdict(&error, look_first);
-                Outcome::unanswered(verdict).with_body(refusal_body(error.kind()))
+                let outcome = Outcome::unanswered(verdict).with_body(refusal_body(error.kind()));
+                outcome.with_spending(self.spending(job, observed.spent, observed))
             }
         };
-        // Polling costs points too, which are restored by the time it ends: the remaining balance
-        // covers the rest.
-        let last = client.observed_costs().last;
-        outcome.hints = vec![Hint {
+        outcome.with_hints(self.hints(observed))
+    }
+
+    /// Asks once how it stands, and passes on a cancel.
+    async fn poll(&self, payload: &Payload, job: &Job, call: Call<'_>, accepted: AcceptedJob<'_>) -> Outcome {
+        let id = accepted.external_id.unwrap_or_default();
+        let mut memo = BulkMemo::decode(accepted.memo);
+        let client = self.client(payload, call);
+        let mut polled = client.bulk().status(id).await;
+        if accepted.cancel_requested && polled.as_ref().is_ok_and(|it| it.status.can_be_canceled()) {
+            memo.restart_pauses();
+            polled = pass_on_cancel(&client, polled).await;
+        }
+        let observed = client.observed_costs();
+        memo.spent = memo.spent.saturating_add(observed.spent);
+        let outcome = match polled {
+            Ok(operation) if operation.status.is_under_way() => self.await_outcome(id, memo),
+            Ok(operation) => {
+                let outcome = end_outcome(&operation, accepted.cancel_requested);
+                outcome.with_spending(self.spending(job, memo.spent, observed))
+            }
+            Err(error) => {
+                let outcome =
+                    Outcome::unanswered(self.scopes.poll_failure_verdict(&error, memo.last_pause()));
+                match error.kind() {
+                    ShopifyErrorKind::Gone(_) => {
+                        outcome.with_spending(self.spending(job, memo.spent, observed))
+                    }
+                    _ => outcome.with_job(note(id, &memo)),
+                }
+            }
+        };
+        outcome.with_hints(self.hints(observed))
+    }
+
+    /// The outcome of an operation that is in progress at Shopify.
+    fn await_outcome(&self, id: &str, mut memo: BulkMemo) -> Outcome {
+        let pause = memo.next_pause(self.client.inner.poll_intervals);
+        let verdict = Verdict::Accepted { poll_after: Some(pause), timeout: TIMEOUT };
+        Outcome::unanswered(verdict).with_job(note(id, &memo))
+    }
+
+    /// What the calls of an attempt or a poll report about the budget.
+    fn hints(&self, observed: ObservedCosts) -> Vec<Hint> {
+        vec![Hint {
             limit: Arc::clone(&self.scopes.points),
-            remaining: last.available,
-            capacity: last.maximum,
-            refill_per_s: last.restore_per_s,
-            spent: Some(spent),
+            remaining: observed.last.available,
+            capacity: observed.last.maximum,
+            refill_per_s: observed.last.restore_per_s,
+            spent: Some(observed.spent),
             ..Hint::default()
-        }];
-        outcome.spending = vec![CallCost {
+        }]
+    }
+
+    /// What it cost with all its polls, which is reported once, at its end.
+    fn spending(&self, job: &Job, spent: u64, observed: ObservedCosts) -> Vec<CallCost> {
+        vec![CallCost {
             limit: Arc::clone(&self.scopes.points),
             shape: shape(job),
             requested: START_POINTS * MICRO,
-            actual: Some(client.observed_costs().spent),
-            restore_rate: last.restore_per_s,
-        }];
-        outcome
+            actual: Some(spent),
+            restore_rate: observed.last.restore_per_s,
+        }]
     }
 
     fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
@@ -154,6 +203,21 @@ impl BulkShop {
             Charge::tokens(Arc::clone(&self.scopes.bulk), 1),
         ])
     }
+}
+
+/// Asks Shopify to stop an operation in progress.
+async fn pass_on_cancel(client: &Shopify, polled: CallResult<BulkOperation>) -> CallResult<BulkOperation> {
+    let operation = polled?;
+    match client.bulk().cancel(&operation.id).await {
+        // It ended meanwhile, or cannot be stopped: the next poll shows.
+        Err(error) if matches!(error.kind(), ShopifyErrorKind::UserErrors { .. }) => Ok(operation),
+        canceled => canceled,
+    }
+}
+
+/// What is kept of an operation in progress.
+fn note(id: &str, memo: &BulkMemo) -> JobNote {
+    JobNote { external_id: Some(id.into()), memo: memo.encode(), cost: Some(memo.spent) }
 }
 
 /// Returns the shape that bulk operations of one text share.
@@ -173,6 +237,10 @@ impl Upstream for BulkUpstreams {
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(self.attempt(call))
+    }
+
+    fn poll<'a>(&'a self, call: Call<'a>, job: AcceptedJob<'a>) -> CallFuture<'a> {
+        Box::pin(self.poll_once(call, job))
     }
 }
 

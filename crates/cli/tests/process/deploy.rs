@@ -237,6 +237,34 @@ async fn ops_15_a_killed_command_is_gone_on_with() {
     assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
 }
 
+/// OPS-15, OPS-19: a server that forgets overwrites and has no orders, and a command that is killed
+/// again and again, in the middle of calls: the last one says what is missing, nothing is there
+/// twice, and further runs write no more than they must.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_15_a_killed_command_meets_a_strange_server() {
+    let mut options = DiscordSimOptions { latency: Duration::from_millis(5), ..DiscordSimOptions::default() };
+    (options.quirks.forget_overwrites, options.quirks.no_orders) = (true, true);
+    let (sim, dir, small) = (start_wide_sim(options).await, TempDir::new().unwrap(), example("small.yaml"));
+    for writes in [2, 5, 9, 13] {
+        let mut child = deploy("apply", &sim, dir.path(), &small)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until("the next writes", || sim.stats().all.writes >= writes).await;
+        // SIGKILL: it can say and do nothing more.
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let ended = run(deploy("apply", &sim, dir.path(), &small)).await;
+    let told = text(&ended);
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert!(told.contains("resuming deployment") && told.contains("did not stick: overwrites is"), "{told}");
+    let stats = sim.stats();
+    assert_eq!(stats.all.duplicates, 0, "{:?}", stats.duplicates_by_key);
+    assert_eq!((stats.all.objects["channels"], stats.all.objects["messages"]), (8, 2), "{stats:?}");
+}
+
 /// OPS-19: two commands at once on one Redis: one does it, the other waits or is refused in so many
 /// words.
 #[tokio::test(flavor = "multi_thread")]

@@ -34,6 +34,7 @@ mod runbook;
 mod sdk;
 mod storm;
 mod streams;
+mod transcript;
 mod why;
 mod workers;
 

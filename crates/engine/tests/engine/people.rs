@@ -7,7 +7,6 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
 use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
-use tidegate_store::log::Batch;
 
 use crate::scripted_upstream::*;
 
@@ -29,23 +28,6 @@ async fn ops_9_cancel_reaches_a_running_call() {
     assert_eq!(engine.wait(third, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|1", "|3"]);
     assert_eq!(engine.cancel(first).await.unwrap_err().kind, ErrorKind::NotNow);
-}
-
-/// OPS-8: an operation that ended and whose result is missing in the store is not shown as queued.
-#[tokio::test(start_paused = true)]
-async fn ops_8_a_missing_result_is_named() {
-    let (store, upstream) = (memory(), all_done(10));
-    let engine = open(&store, &upstream).await;
-    let id = engine.submit(operation("g", "|1")).await.unwrap().id;
-    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
-    engine.drain().await;
-    drop(engine);
-    let owner = store.acquire_partition(0, "another", LONG).await.unwrap();
-    store.append(owner, Batch { reopened: vec![id.seq()], ..Batch::default() }).await.unwrap();
-    store.release(owner).await.unwrap();
-    let engine = open(&store, &upstream).await;
-    let lost = engine.get(id).await.unwrap_err();
-    assert!(lost.unreadable && lost.message.contains("its result is missing"), "{lost:?}");
 }
 
 /// OPS-9 / OPS-24: a paused group takes nothing, says so, and continues when resumed.

@@ -21,8 +21,9 @@ async fn server(store: &str, sim: &ShopifySim) -> Server {
         )
     };
     let shops: String = SHOPS.into_iter().map(shop).collect();
-    let text =
-        format!("[server]\nlisten = \"127.0.0.1:0\"\ndrain_s = 1\n[store]\nurl = \"{store}\"\n{shops}");
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\ndrain_s = 1\nworkers = 1\n[store]\nurl = \"{store}\"\n{shops}"
+    );
     let env = |name: &str| (name == "TEST_TOKEN").then(|| "shpat_of-the-environment".to_owned());
     Server::start(Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap()).await.unwrap()
 }
@@ -44,8 +45,8 @@ async fn end(server: &Server, id: &str) -> Value {
     within(async { read(Client::new().get(url).send().await.unwrap()).await }).await.json
 }
 
-/// LIM-21: two bulk jobs of one shop run one after the other, one of another shop meanwhile;
-/// Shopify refuses none.
+/// LIM-21, LIM-13: two bulk jobs of one shop run one after the other, one of another shop
+/// meanwhile; Shopify refuses none. None holds the only worker: a call passes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_bulk_jobs_over_http_on_redis() {
     let redis = RedisServer::start();
@@ -69,6 +70,12 @@ async fn lim_21_bulk_jobs_over_http_on_redis() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(at_once, 2, "those of two shops run at once");
+    let request = json!({ "method": "GET", "path": "/admin/api/2026-04/shop.json" });
+    let quick = json!({ "kind": "http", "upstream": "acme", "group": "quick", "request": request });
+    let quick = end(&server, &post(&server, &quick).await.text("id")).await;
+    assert_eq!(quick["state"], "succeeded", "{quick}");
+    let running: u64 = sim.stats().shops.values().map(|shop| shop.bulk_running).sum();
+    assert_eq!(running, 2, "the call passed them");
     for id in ids {
         let ended = end(&server, &id).await;
         assert_eq!((&ended["state"], &ended["attempt"]), (&"succeeded".into(), &1.into()), "{ended}");

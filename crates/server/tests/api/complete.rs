@@ -274,9 +274,9 @@ async fn a_service_may_call_back_before_it_answers() {
     .await;
 }
 
-/// OPS-23: a job whose completion did not come in time shows the service's id of it and the response
-/// that accepted it, so that a person can find out what became of it. A job that failed has no
-/// status that no one sent.
+/// OPS-23: a job whose completion did not come in time shows the service's id of it and the
+/// response that accepted it, so that a person can find out what became of it. A job that failed
+/// has no status that no one sent.
 #[tokio::test]
 async fn ops_23_a_job_without_an_end_shows_what_is_known_of_it() {
     within(async {

@@ -89,7 +89,7 @@ async fn a_bad_reservation_is_refused_by_field() {
         for (body, status, code, field) in table {
             world.post("/v1/limits/b/reserve", &body.to_string()).await.refused(status, code, Some(field));
         }
-        world.post("/v1/limits/b", "{}").await.refused(404, "TG0021", None);
+        world.post("/v1/limits/b", "{}").await.refused(405, "TG0021", None);
         let long = format!("/v1/limits/{}/reserve", "n".repeat(256));
         world.post(&long, "{}").await.refused(400, "TG0002", Some("name"));
     })
@@ -162,7 +162,7 @@ async fn lim_5_buckets_are_listed_shown_and_deleted() {
             "TG0012",
             Some("name"),
         );
-        world.post("/v1/buckets/mail/out", "{}").await.refused(404, "TG0021", None);
+        world.post("/v1/buckets/mail/out", "{}").await.refused(405, "TG0021", None);
         world.get("/v1/buckets?cursor=abc").await.refused(400, "TG0014", Some("cursor"));
     })
     .await;

@@ -58,7 +58,7 @@ async fn a_worker_takes_and_settles() {
         assert_eq!((&ended["result"]["body"], &ended["kind"]), (&json!({ "w": 640 }), &json!("resize")));
         let failed = world.submit(job("resize", "g", Value::Null)).await;
         let claim = take(&world, &["resize"], 5_000).await.pop().unwrap();
-        let fault = json!({ "class": "conflict", "message": "no such image" });
+        let fault = json!({ "class": "conflict", "message": "no such image", "may_have_happened": true });
         settle(&world, &claim, json!({ "outcome": "failed", "fault": fault })).await;
         assert_eq!(world.wait_until_ended(&failed).await["fault"], fault);
     })

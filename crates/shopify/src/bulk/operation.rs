@@ -102,6 +102,11 @@ impl BulkStatus {
     pub const fn is_under_way(&self) -> bool {
         matches!(self, Self::Created | Self::Running | Self::Canceling | Self::Other(_))
     }
+
+    /// Returns whether it is in progress and no one has canceled it.
+    pub(crate) const fn can_be_canceled(&self) -> bool {
+        self.is_under_way() && !matches!(self, Self::Canceling)
+    }
 }
 
 impl BulkOperation {

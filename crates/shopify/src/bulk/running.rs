@@ -35,12 +35,6 @@ impl RunningBulk {
         Self { client, id, guard, is_adopted }
     }
 
-    /// Returns the same operation, polled with the patience of another client.
-    pub(crate) fn with_client(mut self, client: &Shopify) -> Self {
-        self.client = client.clone();
-        self
-    }
-
     /// Returns its id: `gid://shopify/BulkOperation/…`.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -69,11 +63,6 @@ impl RunningBulk {
         let ended = self.poll_until_end().await;
         self.release_lease().await;
         finished(ended?)
-    }
-
-    /// Waits for its end, however it ends.
-    pub(crate) async fn wait_for_end(self) -> Result<BulkOperation> {
-        self.poll_until_end().await
     }
 
     /// Asks Shopify to stop it, waits until it has stopped, and releases its slot.

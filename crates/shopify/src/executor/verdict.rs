@@ -8,18 +8,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::json;
-use tidegate_core::{Fault, FaultClass, Hint, Verdict};
+use tidegate_core::{Fault, FaultClass, Verdict};
 use tidegate_upstream::{FieldRefusal, Outcome};
 
 use super::encode_result;
 use crate::bulk::{BulkOperation, BulkStatus, ResultUrl};
-use crate::client::error::{Error, Result, ShopifyErrorKind};
+use crate::client::error::{Error, ShopifyErrorKind};
 
 /// How long to wait when Shopify already runs the maximum: another owner's operations, whose end is
 /// not reported to us.
 const BUSY: Duration = Duration::from_secs(10);
-/// How long to wait when all workers for bulk operations are busy.
-const FULL: Duration = Duration::from_secs(5);
 /// How long to wait before checking whether a missing upstream has come back.
 const MISSING: Duration = Duration::from_secs(15);
 
@@ -43,50 +41,6 @@ pub(super) struct StoredBulkResult<'a> {
 }
 
 impl BulkLimits {
-    /// Returns the outcome of an operation's end, or of a failure to observe it.
-    pub(super) fn end_outcome(&self, ended: Result<BulkOperation>) -> Outcome {
-        let operation = match ended {
-            Ok(operation) => operation,
-            Err(error) => {
-                let message = format!("Its end was not observed. {error}");
-                let verdict = match error.kind() {
-                    ShopifyErrorKind::Gone(_) => Verdict::Rejected(Fault::new(FaultClass::NotFound, message)),
-                    _ => Verdict::Unknown(Fault::new(FaultClass::Transient, message)),
-                };
-                return Outcome::unanswered(verdict);
-            }
-        };
-        let verdict = if operation.status == BulkStatus::Completed {
-            Verdict::Done
-        } else {
-            let (id, status) = (&operation.id, operation.status.as_str());
-            let code = operation.error_code.as_deref().unwrap_or("no code");
-            let message = format!("The bulk operation {id} ended as {status} ({code}).");
-            Verdict::Rejected(Fault::new(fault_class(&operation), message))
-        };
-        let body = encode_result(&StoredBulkResult {
-            id: &operation.id,
-            status: operation.status.as_str(),
-            error_code: operation.error_code.as_deref(),
-            object_count: operation.objects,
-            root_object_count: operation.root_objects,
-            file_size: operation.file_size,
-            url: operation.url.as_ref().map(ResultUrl::as_str),
-            partial_data_url: operation.partial.as_ref().map(ResultUrl::as_str),
-        });
-        Outcome::unanswered(verdict).with_body(body)
-    }
-
-    /// Returns the outcome when all workers for bulk operations are busy. Nothing was sent.
-    pub(super) fn full_outcome(&self, places: usize) -> Outcome {
-        let message =
-            format!("{places} bulk operations hold a worker on this node, which is the maximum: it waits.");
-        let fault = Fault::new(FaultClass::RateLimited, message);
-        let verdict = Verdict::Throttled { after: Some(FULL), scope: Some(Arc::clone(&self.bulk)), fault };
-        let hint = Hint { limit: Arc::clone(&self.points), spent: Some(0), ..Hint::default() };
-        Outcome::unanswered(verdict).with_hints(vec![hint])
-    }
-
     /// Returns the verdict when it was not started, or when that is unknown.
     pub(super) fn start_failure_verdict(&self, error: &Error, look_first: bool) -> Verdict {
         let fault = |class| Fault::new(class, error.to_string());
@@ -115,6 +69,45 @@ impl BulkLimits {
             _ => Verdict::Rejected(fault(FaultClass::Validation)),
         }
     }
+
+    /// Returns the verdict of a poll that did not find the operation. Only Shopify's word that it
+    /// is gone ends it.
+    pub(super) fn poll_failure_verdict(&self, error: &Error, every: Duration) -> Verdict {
+        let fault = |class| Fault::new(class, format!("Its end was not observed. {error}"));
+        match error.kind() {
+            ShopifyErrorKind::Gone(_) => Verdict::Rejected(fault(FaultClass::NotFound)),
+            ShopifyErrorKind::Throttled { wait } => {
+                let scope = Some(Arc::clone(&self.points));
+                Verdict::Throttled { after: Some(*wait), scope, fault: fault(FaultClass::RateLimited) }
+            }
+            _ => Verdict::PollFailed { every, fault: fault(FaultClass::Transient) },
+        }
+    }
+}
+
+/// Returns the outcome of an operation that has ended.
+pub(super) fn end_outcome(operation: &BulkOperation, cancel_requested: bool) -> Outcome {
+    let verdict = match operation.status {
+        BulkStatus::Completed => Verdict::Done,
+        BulkStatus::Canceled if cancel_requested => Verdict::Canceled { may_have_happened: true },
+        _ => {
+            let (id, status) = (&operation.id, operation.status.as_str());
+            let code = operation.error_code.as_deref().unwrap_or("no code");
+            let message = format!("The bulk operation {id} ended as {status} ({code}).");
+            Verdict::Rejected(Fault::new(fault_class(operation), message))
+        }
+    };
+    let body = encode_result(&StoredBulkResult {
+        id: &operation.id,
+        status: operation.status.as_str(),
+        error_code: operation.error_code.as_deref(),
+        object_count: operation.objects,
+        root_object_count: operation.root_objects,
+        file_size: operation.file_size,
+        url: operation.url.as_ref().map(ResultUrl::as_str),
+        partial_data_url: operation.partial.as_ref().map(ResultUrl::as_str),
+    });
+    Outcome::unanswered(verdict).with_body(body)
 }
 
 /// Returns Shopify's refusal, in its own words, as the result.
@@ -143,6 +136,13 @@ pub(super) fn unreadable_verdict(refusal: &FieldRefusal, look_first: bool) -> Ve
         _ if look_first => Verdict::Unknown(fault),
         _ => Verdict::Rejected(fault),
     }
+}
+
+/// Returns the verdict of a poll whose payload cannot be read: the configuration has changed, and
+/// may change back.
+pub(super) fn poll_refusal_verdict(refusal: &FieldRefusal) -> Verdict {
+    let fault = Fault::new(FaultClass::Transient, format!("It cannot be polled: {refusal}"));
+    Verdict::PollFailed { every: MISSING, fault }
 }
 
 fn fault_class(operation: &BulkOperation) -> FaultClass {
@@ -197,15 +197,34 @@ mod tests {
 
     #[test]
     fn an_end_is_kept_with_where_its_result_is() {
-        let mut operation = BulkOperation::new("gid://shopify/BulkOperation/7", &BulkStatus::Completed);
+        let bulk = |status: &BulkStatus| BulkOperation::new("gid://shopify/BulkOperation/7", status);
+        let mut operation = bulk(&BulkStatus::Completed);
         operation.url = Some(ResultUrl::new("https://x/r.jsonl"));
-        let outcome = scopes().end_outcome(Ok(operation));
-        let kept: serde_json::Value = serde_json::from_slice(&outcome.body).unwrap();
-        assert_eq!((outcome.verdict, &kept["url"]), (Verdict::Done, &"https://x/r.jsonl".into()));
-        let failed = scopes()
-            .end_outcome(Ok(BulkOperation::new("gid://shopify/BulkOperation/7", &BulkStatus::Failed)));
-        assert!(matches!(failed.verdict, Verdict::Rejected(_)) && !failed.body.is_empty());
-        let unseen = scopes().end_outcome(Err(ShopifyErrorKind::Failed("x".into()).into()));
-        assert!(matches!(unseen.verdict, Verdict::Unknown(_)));
+        for cancel_requested in [false, true] {
+            let outcome = end_outcome(&operation, cancel_requested);
+            let kept: serde_json::Value = serde_json::from_slice(&outcome.body).unwrap();
+            assert_eq!((outcome.verdict, &kept["url"]), (Verdict::Done, &"https://x/r.jsonl".into()));
+            let failed = end_outcome(&bulk(&BulkStatus::Failed), cancel_requested);
+            assert!(matches!(failed.verdict, Verdict::Rejected(_)) && !failed.body.is_empty());
+        }
+        let canceled = |requested| end_outcome(&bulk(&BulkStatus::Canceled), requested).verdict;
+        assert!(matches!(canceled(false), Verdict::Rejected(_)), "someone else canceled it");
+        assert_eq!(canceled(true), Verdict::Canceled { may_have_happened: true });
+    }
+
+    /// LIM-29: a poll that fails says nothing about the operation; one that finds none ends it.
+    #[test]
+    fn lim_29_only_shopify_ends_what_runs() {
+        let polled = |kind: ShopifyErrorKind| scopes().poll_failure_verdict(&kind.into(), MISSING);
+        let refused = ShopifyErrorKind::Refused { status: 401, body: Box::default() };
+        for kind in [ShopifyErrorKind::Failed("x".into()), ShopifyErrorKind::Unknown("x".into()), refused] {
+            assert!(matches!(polled(kind), Verdict::PollFailed { every: MISSING, .. }));
+        }
+        let throttled = polled(ShopifyErrorKind::Throttled { wait: BUSY });
+        assert!(
+            matches!(&throttled, Verdict::Throttled { scope: Some(scope), .. } if &**scope == "acme/points"),
+            "{throttled:?}"
+        );
+        assert!(matches!(polled(ShopifyErrorKind::Gone("x".into())), Verdict::Rejected(_)));
     }
 }

@@ -1,18 +1,19 @@
-//! The queue's executor of bulk operations, one attempt at a time: what it holds, reports and
-//! counts.
+//! The queue's executor of bulk operations, one attempt or poll at a time: what it asks, reports
+//! and counts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_core::{OnUnknown, ServerErrors, Time, Verdict};
 use tidegate_shopify::executor::BulkUpstreams;
 use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
-use tidegate_upstream::{Call, Outcome, Secret, Upstream};
+use tidegate_upstream::{AcceptedJob, Call, JobNote, Outcome, Secret, Upstream};
 
 use crate::bulk::PRODUCTS;
-use crate::scripted::{ScriptedReply, ScriptedServer};
-use crate::world::{TOKEN, at, ms, sim, until};
+use crate::scripted::{ScriptedReply, ScriptedServer, data, throttled};
+use crate::world::{TOKEN, at, ms, sim};
+
+const ID: &str = "gid://shopify/BulkOperation/7";
 
 fn shop(url: &str) -> BulkUpstreams {
     let config = UpstreamConfig::new("acme", url)
@@ -36,36 +37,123 @@ async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome 
     shop.carry(call).await
 }
 
-fn started() -> ScriptedReply {
-    let operation = json!({ "id": "gid://shopify/BulkOperation/7", "status": "CREATED" });
-    ScriptedReply::json(
-        &json!({ "data": { "bulkOperationRunQuery": { "bulkOperation": operation, "userErrors": [] } } }),
-    )
+/// Polls what was noted last.
+async fn poll(shop: &BulkUpstreams, note: &JobNote, cancel_requested: bool) -> Outcome {
+    let (payload, now) = (query(), Time::from_millis(2_000));
+    let external_id = note.external_id.as_deref();
+    let job = AcceptedJob { since: now, external_id, memo: &note.memo, cancel_requested };
+    shop.poll(Call::new("op-1", &payload, now), job).await
 }
 
-/// LIM-13, LIM-11: bulk operations hold no more workers than they may: one more waits, spends no
-/// attempt and takes nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lim_13_bulk_operations_leave_workers_for_others() {
-    let sim = sim(ms(60_000), 7).await;
-    let shop = Arc::new(shop(&at(&sim, "acme")).with_max_at_once(1));
-    let (holder, first) = (Arc::clone(&shop), query());
-    let holding = tokio::spawn(async move { attempt(&holder, &first, 1).await });
-    until("it has started", || sim.stats().shops.get("acme").is_some_and(|shop| shop.bulk_started == 1))
-        .await;
-    let second = attempt(&shop, &query(), 1).await;
-    let Verdict::Throttled { after: Some(_), scope: Some(scope), fault } = second.verdict else {
-        panic!("{second:?}")
+/// The pause before the next poll, in milliseconds, and what is kept until then.
+fn awaited(outcome: &Outcome) -> (u128, JobNote) {
+    let Verdict::Accepted { poll_after: Some(pause), .. } = outcome.verdict else { panic!("{outcome:?}") };
+    let note = outcome.job.clone().unwrap();
+    assert_eq!(note.external_id.as_deref(), Some(ID));
+    assert!(outcome.spending.is_empty(), "its cost is reported at its end: {outcome:?}");
+    (pause.as_millis(), note)
+}
+
+fn started() -> ScriptedReply {
+    let operation = json!({ "id": ID, "status": "CREATED" });
+    data(&json!({ "bulkOperationRunQuery": { "bulkOperation": operation, "userErrors": [] } }), 10, 10, 1_900)
+}
+
+fn status(status: &str) -> ScriptedReply {
+    data(&json!({ "bulkOperation": { "id": ID, "status": status } }), 1, 1, 1_950)
+}
+
+/// LIM-23: a start returns at once, and each poll asks once. Pauses grow from poll to poll, a
+/// poll that fails keeps them, and the end reports the cost of all calls together.
+#[tokio::test]
+async fn lim_23_a_poll_asks_once_and_the_end_counts_all() {
+    let replies = [
+        started(),
+        status("CREATED"),
+        status("RUNNING"),
+        ScriptedReply::status(502),
+        throttled(1, 0, 100),
+        status("RUNNING"),
+        status("COMPLETED"),
+    ];
+    let server = ScriptedServer::answering(replies.to_vec()).await;
+    let shop = shop(&server.url());
+    let (pause, note) = awaited(&attempt(&shop, &query(), 1).await);
+    assert_eq!((pause, server.calls()), (1_000, 1));
+    let first = poll(&shop, &note, false).await;
+    let hint = &first.hints[0];
+    assert_eq!((hint.spent, hint.remaining), (Some(1_000_000), Some(1_950_000_000)), "its own cost");
+    let (pause, note) = awaited(&first);
+    assert_eq!((pause, server.calls()), (1_500, 2));
+    let (pause, note) = awaited(&poll(&shop, &note, false).await);
+    assert_eq!(pause, 2_250);
+    let failed = poll(&shop, &note, false).await;
+    assert!(matches!(failed.verdict, Verdict::PollFailed { every, .. } if every == ms(2_250)), "{failed:?}");
+    let note = failed.job.unwrap();
+    let turned_away = poll(&shop, &note, false).await;
+    let Verdict::Throttled { scope: Some(scope), .. } = turned_away.verdict else {
+        panic!("{turned_away:?}")
     };
-    assert_eq!((&*scope, second.hints[0].spent), ("acme/bulk", Some(0)));
-    assert!(fault.message.starts_with("1 bulk operations hold a worker on this node"), "{}", fault.message);
-    holding.abort();
-    let _ = holding.await;
-    let third = attempt(&shop, &payload(&json!({ "query": "{ shop { name } }" })), 1).await;
-    assert!(matches!(third.verdict, Verdict::Rejected(_)), "its slot is free again: {third:?}");
-    let said: Value = serde_json::from_slice(&third.body).unwrap();
+    assert_eq!((&*scope, server.calls()), ("acme/points", 5));
+    let (pause, note) = awaited(&poll(&shop, &note, false).await);
+    assert_eq!((pause, note.cost.unwrap() / 1_000_000), (3_375, 14), "a lost poll may have cost a point");
+    let ended = poll(&shop, &note, false).await;
+    assert_eq!((ended.verdict, ended.spending[0].actual), (Verdict::Done, Some(15_000_000)));
+    assert_eq!(server.calls(), 7);
+}
+
+/// LIM-29: one that Shopify no longer knows has failed.
+#[tokio::test]
+async fn lim_29_what_is_gone_has_failed() {
+    let gone = data(&json!({ "bulkOperation": null }), 1, 1, 1_900);
+    let server = ScriptedServer::answering(vec![started(), gone]).await;
+    let shop = shop(&server.url());
+    let (_, note) = awaited(&attempt(&shop, &query(), 1).await);
+    let outcome = poll(&shop, &note, false).await;
+    assert!(matches!(outcome.verdict, Verdict::Rejected(_)) && outcome.spending.len() == 1, "{outcome:?}");
+}
+
+/// OPS-9: a cancel is passed on once, and its operation is awaited until Shopify has stopped it;
+/// one that completes all the same has succeeded.
+#[tokio::test]
+async fn ops_9_a_cancel_is_passed_on_and_awaited() {
+    for (end, verdict) in
+        [("CANCELED", Verdict::Canceled { may_have_happened: true }), ("COMPLETED", Verdict::Done)]
+    {
+        let operation = json!({ "id": ID, "status": "CANCELING" });
+        let canceling = json!({ "bulkOperationCancel": { "bulkOperation": operation, "userErrors": [] } });
+        let replies = [
+            started(),
+            status("RUNNING"),
+            status("RUNNING"),
+            data(&canceling, 10, 10, 1_900),
+            status("CANCELING"),
+            status(end),
+        ];
+        let server = ScriptedServer::answering(replies.to_vec()).await;
+        let shop = shop(&server.url());
+        let (_, note) = awaited(&attempt(&shop, &query(), 1).await);
+        let (_, note) = awaited(&poll(&shop, &note, false).await);
+        let (pause, note) = awaited(&poll(&shop, &note, true).await);
+        assert_eq!((pause, server.calls()), (1_000, 4), "canceling is quick");
+        assert!(server.requests()[3].body["query"].as_str().unwrap().contains("bulkOperationCancel"));
+        let (_, note) = awaited(&poll(&shop, &note, true).await);
+        let ended = poll(&shop, &note, true).await;
+        assert_eq!((ended.verdict, server.calls()), (verdict, 6));
+        assert!(!ended.body.is_empty());
+    }
+}
+
+/// OPS-10: the result of a refusal has Shopify's reason.
+#[tokio::test]
+async fn ops_10_a_refused_start_keeps_the_reason() {
+    let sim = sim(ms(100), 7).await;
+    let outcome =
+        attempt(&shop(&at(&sim, "acme")), &payload(&json!({ "query": "{ shop { name } }" })), 1).await;
+    assert!(matches!(outcome.verdict, Verdict::Rejected(_)), "{outcome:?}");
+    let said: Value = serde_json::from_slice(&outcome.body).unwrap();
     let sentence = said["user_errors"][0]["message"].as_str().unwrap();
-    assert!(!sentence.is_empty(), "OPS-10: the result has Shopify's reason for the refusal: {said}");
+    assert!(!sentence.is_empty(), "{said}");
 }
 
 /// OPS-23: a bulk query only reads, so it is repeated; a second attempt adopts one that is still
@@ -88,18 +176,10 @@ async fn ops_23_a_bulk_query_is_repeated() {
     let cost = |name: &str| shop.check(&query(), &BTreeMap::from([(name.to_owned(), 3)]));
     assert!(cost("bulk").is_ok() && cost("points").is_ok() && cost("requests").is_err());
     let asked = |from: usize| server.requests()[from].body["query"].as_str().unwrap().to_owned();
-    let call = async |nth, before| {
-        let payload = query();
-        tokio::select! {
-            _ = attempt(&shop, &payload, nth) => {}
-            () = until("it asks", || server.calls() > before) => {}
-        }
-    };
-    call(1, 0).await;
+    attempt(&shop, &query(), 1).await;
     assert!(asked(0).contains("bulkOperationRunQuery"), "nothing to look for: {}", asked(0));
-    let before = server.calls();
-    call(2, before).await;
-    assert!(asked(before).contains("bulkOperations("), "it looks first: {}", asked(before));
+    attempt(&shop, &query(), 2).await;
+    assert!(asked(1).contains("bulkOperations("), "it looks first: {}", asked(1));
 }
 
 /// OPS-23: a start that was not processed is sent again; after a server error it is looked for,

@@ -65,7 +65,7 @@ pub(super) fn draft(dice: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
 /// Charges of up to two limits.
 fn charges(dice: &mut TestRng) -> Vec<Charge> {
     let (first, count) = (dice.index(LIMITS.len()), dice.index(3));
-    let charge = |place| {
+    let charge = |place: usize| {
         let (limit, cost) = (LIMITS[(first + place) % LIMITS.len()].into(), dice.below(4 * MICRO));
         Charge { limit, cost, estimated: cost % 3 == 0 }
     };

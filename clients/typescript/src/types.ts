@@ -139,7 +139,18 @@ export interface OperationFilter {
 
 /** What an operation waits for. */
 export interface Why {
-  waitingFor: "running" | "turn" | "worker" | "time" | "bucket" | "lease" | "completion" | "person" | "nothing";
+  waitingFor:
+    | "running"
+    | "turn"
+    | "worker"
+    | "time"
+    | "bucket"
+    | "lease"
+    | "breaker"
+    | "alternatives"
+    | "completion"
+    | "person"
+    | "nothing";
   name: string | null;
   until: Date | null;
   /** When it is expected to start: an estimate. */

@@ -58,6 +58,8 @@ pub const EXTERNAL_ID_LEN_MAX: usize = 500;
 pub const MEMO_LEN_MAX: usize = 16 * 1024;
 /// Most charges on one operation.
 pub const CHARGES_MAX: usize = 8;
+/// Most alternatives of one operation.
+pub const ALTERNATIVES_MAX: usize = 16;
 /// Most limits one partition keeps.
 pub const LIMITS_MAX: usize = 100_000;
 /// Opened limits of a partition that are kept although no operation uses them.

@@ -117,7 +117,7 @@ pub fn default_margin(capacity: u64, refill_per_s: u64) -> u64 {
 }
 
 impl Bucket {
-    /// Creates a full bucket of this shape; `None` for a cap, which is no bucket.
+    /// Creates a full bucket of this shape; `None` for a cap or a breaker, which is no bucket.
     #[must_use]
     pub fn new(shape: LimitShape, now: Time) -> Option<Self> {
         let budget = match shape {
@@ -126,7 +126,7 @@ impl Bucket {
             }
             LimitShape::Window { limit, period } => Budget::Window(Window::new(limit, period)),
             LimitShape::Gate => Budget::Gate(Gate::default()),
-            LimitShape::Cap { .. } => return None,
+            LimitShape::Cap { .. } | LimitShape::Breaker { .. } => return None,
         };
         Some(Self {
             budget,

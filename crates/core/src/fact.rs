@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::alternatives::Alternatives;
+use crate::breaker::{BreakerReport, CooldownLadder};
 use crate::fault::Fault;
 use crate::id::{Fence, Seq, Turn};
 use crate::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
@@ -17,6 +19,22 @@ use crate::verdict::Hint;
 pub enum Fact {
     /// An operation joined the end of its group.
     Accepted(Box<AcceptedOperation>),
+    /// An operation that was just accepted has alternatives, each with all that it charges.
+    Chained {
+        /// The operation.
+        seq: Seq,
+        /// Its alternatives.
+        alternatives: Box<Alternatives>,
+    },
+    /// An alternative was picked for an operation, which is claimed with it right after.
+    Picked {
+        /// The operation.
+        seq: Seq,
+        /// The name of the alternative.
+        alternative: Arc<str>,
+        /// When it was picked.
+        at: Time,
+    },
     /// A worker claimed an operation; its charges were taken.
     Claimed {
         /// The operation.
@@ -58,6 +76,20 @@ pub enum Fact {
         at: Time,
         /// When the worker's lease expires.
         until: Time,
+    },
+    /// The outcome of a claim says something about the health of a provider: a breaker that it
+    /// charges learns from it. Recorded right before the settlement.
+    Reported {
+        /// The operation.
+        seq: Seq,
+        /// The claim's fence.
+        fence: Fence,
+        /// When it was reported.
+        at: Time,
+        /// The name of the breaker.
+        limit: Arc<str>,
+        /// What it learns.
+        report: BreakerReport,
     },
     /// A claim ended, or awaits its completion.
     Settled(Box<SettledClaim>),
@@ -139,6 +171,8 @@ pub enum Fact {
     AwaitingImage(AwaitingImage),
     /// Part of a snapshot: the state of an operation, appended to the last group.
     OperationImage(Box<OperationImage>),
+    /// Part of a snapshot: the alternatives of the last operation.
+    ChainImage(Box<ChainImage>),
     /// Part of a snapshot: a remembered key.
     KeyImage {
         /// The operation it belongs to.
@@ -232,6 +266,9 @@ pub enum SettleEffect {
         /// When its outcome becomes unknown.
         until: Time,
     },
+    /// The alternative that it used failed and is struck out; the next one is tried at once, at the
+    /// group's old turn. An attempt was spent.
+    NextAlternative,
 }
 
 /// The shape of a limit.
@@ -259,6 +296,11 @@ pub enum LimitShape {
     Cap {
         /// The number of slots.
         at_once: u32,
+    },
+    /// The health of a provider: closed to calls for a while after failures.
+    Breaker {
+        /// How long it cools.
+        ladder: CooldownLadder,
     },
 }
 
@@ -299,11 +341,12 @@ pub struct LimitImage {
     pub configured: Option<LimitShape>,
     /// Where the figures come from.
     pub source: LimitSource,
-    /// What is left (drip, window) or allowed concurrently (gate; 0 means unlimited).
+    /// What is left (drip, window) or allowed concurrently (gate, breaker; 0 means unlimited).
     pub level: u64,
-    /// The time at which `level` was computed.
+    /// The time at which `level` was computed (drip), or of the last failure (breaker).
     pub at: Time,
-    /// The fraction of a micro-token left over from the last refill.
+    /// The fraction of a micro-token left over from the last refill (drip), or how long operations
+    /// took lately, in microseconds (breaker).
     pub carry: u64,
     /// When the next window starts.
     pub reset_at: Time,
@@ -311,9 +354,9 @@ pub struct LimitImage {
     pub known: bool,
     /// The time until which it is closed.
     pub frozen_until: Time,
-    /// The total ever granted, wrapping.
+    /// The total ever granted, or the number of times that a breaker opened, wrapping.
     pub granted: u64,
-    /// The number of consecutive throttled responses.
+    /// The number of consecutive throttled responses, or of a breaker's failures.
     pub throttles: u32,
     /// Calls that may not have reached the upstream: the time by which they have, their cost, their
     /// grant.
@@ -365,6 +408,19 @@ pub struct GroupHold {
     pub unknown: bool,
     /// The fault that caused it.
     pub fault: Option<Fault>,
+}
+
+/// The alternatives of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainImage {
+    /// The operation.
+    pub seq: Seq,
+    /// The alternatives that are left.
+    pub alternatives: Alternatives,
+    /// The alternative of its claim, and when it was picked.
+    pub picked: Option<(Arc<str>, Time)>,
+    /// The alternatives that failed, and why.
+    pub failed: Vec<(Arc<str>, Fault)>,
 }
 
 /// The state of an operation.

@@ -14,8 +14,10 @@
 //! assert_eq!(repeatable.classify(AttemptEnd::NoAnswer), VerdictClass::Retry);
 //! ```
 
+pub mod alternatives;
 pub mod backoff;
 pub mod bounds;
+pub mod breaker;
 pub mod bucket;
 pub mod cap;
 pub mod credential;
@@ -40,6 +42,7 @@ pub mod time;
 pub mod url_path;
 pub mod verdict;
 
+pub use alternatives::{Alternative, Alternatives, PickStrategy, UnknownSubmit};
 pub use error_code::ErrorCode;
 pub use fact::Fact;
 pub use fault::{Fault, FaultClass};

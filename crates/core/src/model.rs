@@ -7,15 +7,19 @@ mod absorb;
 mod accept;
 mod arena;
 mod awaiting;
+mod chain;
 mod check;
+mod check_chains;
 mod control;
 mod deadline_watch;
 mod entry;
 mod estimate;
 mod group;
+mod health;
 mod limit;
 mod limits;
 mod listing;
+mod pick;
 mod placement;
 mod pool;
 mod seq_index;
@@ -41,11 +45,12 @@ pub use settle::{ClaimStatus, EndedOperation, SettleOutcome};
 pub use take::{Claim, OverdueClaim, TakeOutcome};
 pub use takeover::{ClaimedCall, TakeoverOutcome};
 pub use view::{ActiveOperation, Counts, GroupView, LimitView};
-pub use why::{Cause, WaitStatus};
+pub use why::{AlternativeState, AlternativeStatus, Cause, WaitStatus};
 
 use slab::Slab;
 
 use arena::Arena;
+use chain::{Chain, ChainIx, ChainKey, Route};
 use entry::Entry;
 use group::{Group, GroupIx};
 use limit::{Limit, LimitIx};
@@ -114,6 +119,17 @@ pub struct Model {
     charge_sets: HashSet<entry::Charges>,
     /// Limits whose wake-up must be recomputed.
     stale: Vec<LimitIx>,
+    /// Distinct lists of alternatives, with the groups that wait for one of them.
+    chains: Slab<Chain>,
+    by_chain: HashMap<Arc<ChainKey>, ChainIx>,
+    /// The alternatives of the operations that have some.
+    routes: HashMap<Seq, Route>,
+    /// Chains by the time they can serve their first waiting group.
+    chain_wakes: BTreeSet<(Time, ChainIx)>,
+    /// Chains that can serve the first waiting group of a pool now, by its turn.
+    chain_due: BTreeSet<(PoolIx, Turn, ChainIx)>,
+    /// Chains whose wake-up must be recomputed.
+    stale_chains: Vec<ChainIx>,
     /// The group that the operations of a snapshot belong to.
     restoring: Option<GroupIx>,
 }
@@ -163,6 +179,12 @@ impl Model {
             unknown: BTreeSet::new(),
             charge_sets: HashSet::new(),
             stale: Vec::new(),
+            chains: Slab::new(),
+            by_chain: HashMap::new(),
+            routes: HashMap::new(),
+            chain_wakes: BTreeSet::new(),
+            chain_due: BTreeSet::new(),
+            stale_chains: Vec::new(),
             restoring: None,
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::alternatives::Alternatives;
 use crate::bounds;
 use crate::fact::LimitShape;
 use crate::time::Time;
@@ -111,6 +112,9 @@ pub struct Draft {
     pub kind: Arc<str>,
     /// What must be granted before it runs, all or nothing.
     pub charges: Vec<Charge>,
+    /// Alternatives, one of which is used; what each charges is granted together with `charges`.
+    /// `None` when there is only one way to execute it.
+    pub alternatives: Option<Alternatives>,
     /// Limits to create with these shapes where no limit of that name exists: those of an upstream
     /// that cannot be listed in advance, such as one for each route and channel.
     pub opens: Vec<(Arc<str>, LimitShape)>,
@@ -144,6 +148,7 @@ impl Draft {
             group: group.into(),
             kind: kind.into(),
             charges: Vec::new(),
+            alternatives: None,
             opens: Vec::new(),
             deadline: None,
             start_by: None,
@@ -155,6 +160,12 @@ impl Draft {
             dedupe: None,
             dedupe_from: Time::ZERO,
         }
+    }
+
+    /// What it charges, with any alternative.
+    fn all_charges(&self) -> impl Iterator<Item = &Charge> {
+        let alternatives = self.alternatives.iter().flat_map(|alternatives| &alternatives.list);
+        self.charges.iter().chain(alternatives.flat_map(|alternative| &alternative.charges))
     }
 
     /// Checks every field against its bounds.
@@ -182,13 +193,16 @@ impl Draft {
         if self.charges.len() > bounds::CHARGES_MAX {
             return wrong("cost", "names too many limits");
         }
-        if self.opens.iter().any(|(name, _)| self.charges.iter().all(|charge| charge.limit != *name)) {
+        if let Some(alternatives) = &self.alternatives {
+            alternatives.validate(self.charges.len())?;
+        }
+        if self.opens.iter().any(|(name, _)| self.all_charges().all(|charge| charge.limit != *name)) {
             return wrong("cost", "opens a limit that it does not charge");
         }
-        if self.charges.iter().any(|c| c.limit.is_empty() || c.limit.len() > bounds::LIMIT_LEN_MAX) {
+        if self.all_charges().any(|c| c.limit.is_empty() || c.limit.len() > bounds::LIMIT_LEN_MAX) {
             return wrong("cost", "names a limit that is not 1 to 255 bytes long");
         }
-        if self.charges.iter().any(|c| c.cost > bounds::TOKENS_MAX * MICRO) {
+        if self.all_charges().any(|c| c.cost > bounds::TOKENS_MAX * MICRO) {
             return wrong("cost", "is larger than any limit can be");
         }
         if self.deadline.is_some_and(|at| at > far) {

@@ -44,6 +44,9 @@ pub enum Verdict {
     /// The request was sent, and no response says what it did: it may have taken effect. From a
     /// poll: it found out nothing, and the operation keeps awaiting.
     Unknown(Fault),
+    /// The worker that had it is gone: whether it was sent, and what it did, is not known. Followed
+    /// by what follows `Unknown`, but no fault of the upstream.
+    Lost(Fault),
     /// A poll found out nothing, and the operation keeps awaiting. Polled again later each time.
     PollFailed {
         /// The shortest time until the next poll.

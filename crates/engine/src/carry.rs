@@ -54,7 +54,7 @@ impl Report {
     /// Creates the report of an executor that panicked: the effect of its call is unknown.
     pub(crate) fn panicked(seq: tidegate_core::Seq, fence: tidegate_core::Fence) -> Self {
         let fault = Fault::new(FaultClass::Transient, "the executor panicked during the call");
-        Self::without_call(seq, fence, Verdict::Unknown(fault))
+        Self::without_call(seq, fence, Verdict::Lost(fault))
     }
 }
 
@@ -148,7 +148,7 @@ impl Carrier {
             () = stop.cancelled() => Outcome::unanswered(Verdict::Canceled { may_have_happened: true }),
             () = self.give_up.cancelled() => {
                 let fault = Fault::new(FaultClass::Transient, "the process stopped before the response came");
-                Outcome::unanswered(Verdict::Unknown(fault))
+                Outcome::unanswered(Verdict::Lost(fault))
             }
         }
     }
@@ -210,7 +210,9 @@ pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>
         Verdict::Throttled { fault, .. } => ("throttled", Some(fault)),
         Verdict::Retry { fault, .. } => ("retry", Some(fault)),
         Verdict::Rejected(fault) => ("rejected", Some(fault)),
-        Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } => ("unknown", Some(fault)),
+        Verdict::Unknown(fault) | Verdict::Lost(fault) | Verdict::PollFailed { fault, .. } => {
+            ("unknown", Some(fault))
+        }
         Verdict::Returned => ("given_back", None),
         Verdict::Canceled { .. } => ("canceled", None),
     }

@@ -2,7 +2,7 @@
 //! when. It names one cause, never "A or B".
 
 use tidegate_core::fact::{GroupHold, LimitShape, LimitSource};
-use tidegate_core::model::{Cause, WaitStatus};
+use tidegate_core::model::{AlternativeState, AlternativeStatus, Cause, WaitStatus};
 use tidegate_core::{Fault, OperationId, Time};
 
 use crate::owner::format_tokens;
@@ -114,12 +114,46 @@ fn describe(
             );
             ("lease", Some(name.clone()), sentence)
         }
+        Cause::Breaker { name, failures, cooling, ahead } => {
+            let cooling = cooling.then_some(&*until);
+            ("breaker", Some(name.clone()), breaker_sentence(name, *failures, cooling, *ahead))
+        }
         Cause::Paused { by, since, reason } => {
             let why = if reason.is_empty() { String::new() } else { format!(": \"{reason}\"") };
             let ago = describe_ago(*since, now);
             ("person", Some(by.clone()), format!("Paused by {by} {ago}{why} — resume the group to continue."))
         }
+        Cause::Alternatives(each) => ("alternatives", None, alternatives_sentence(each, now)),
         Cause::Held(held) => ("person", None, held_sentence(held, now)),
+    }
+}
+
+fn alternatives_sentence(alternatives: &[AlternativeStatus], now: Time) -> String {
+    let each: Vec<String> =
+        alternatives.iter().map(|alternative| describe_alternative(alternative, now)).collect();
+    format!("Waiting for one of its alternatives — {}.", each.join("; "))
+}
+
+/// Describes what keeps an alternative from being used.
+fn describe_alternative(alternative: &AlternativeStatus, now: Time) -> String {
+    let AlternativeStatus { name, state, until } = alternative;
+    let until = describe_until(*until, now);
+    match state {
+        AlternativeState::Free => format!("{name}: free"),
+        AlternativeState::Failed(fault) => format!("{name}: failed ({})", short_message(fault)),
+        AlternativeState::Waits(cause) => match &**cause {
+            Cause::Bucket { name: limit, frozen: true, .. } => format!("{name}: {limit} is closed, {until}"),
+            Cause::Bucket { name: limit, shape, level, cost, .. } => {
+                format!("{name}: {limit} has {}, {until}", describe_level(*shape, *level, *cost))
+            }
+            Cause::Cap { name: limit, at_once, held, .. } => {
+                format!("{name}: {held} of {at_once} slots of {limit} are taken")
+            }
+            Cause::Breaker { name: limit, failures, cooling: true, .. } => {
+                format!("{name}: {limit} is cooling after {failures} failures in a row, {until}")
+            }
+            _ => format!("{name}: calls in flight go first"),
+        },
     }
 }
 
@@ -127,6 +161,17 @@ fn missing_sentence(what: &str, name: &str) -> String {
     format!(
         "Waiting because the {what} {name} is not configured — put it back into the configuration and start again, or cancel the operation."
     )
+}
+
+fn breaker_sentence(name: &str, failures: u32, cooling: Option<&str>, ahead: usize) -> String {
+    let before = describe_ahead(ahead);
+    let times = if failures == 1 { "failure" } else { "failures" };
+    match cooling {
+        Some(until) => {
+            format!("Waiting because {name} is cooling after {failures} {times} in a row{before} — {until}.")
+        }
+        None => format!("Waiting because {name} has just recovered: the calls in flight go first{before}."),
+    }
 }
 
 fn held_sentence(held: &GroupHold, now: Time) -> String {
@@ -158,7 +203,9 @@ fn describe_level(shape: LimitShape, level: u64, cost: u64) -> String {
                 format_tokens(cost)
             )
         }
-        LimitShape::Gate | LimitShape::Cap { .. } => "a call in flight must complete first".into(),
+        LimitShape::Gate | LimitShape::Cap { .. } | LimitShape::Breaker { .. } => {
+            "a call in flight must complete first".into()
+        }
     }
 }
 

@@ -239,10 +239,10 @@ fn report_limit(limit: &LimitView) {
         LimitShape::Drip { capacity, .. } => (tokens(limit.level), tokens(capacity)),
         LimitShape::Window { limit: most, .. } => (tokens(limit.level), tokens(most)),
         LimitShape::Cap { at_once } => (limit.level as f64, f64::from(at_once)),
-        LimitShape::Gate => (0.0, 0.0),
+        LimitShape::Gate | LimitShape::Breaker { .. } => (0.0, 0.0),
     };
     let name = limit.name.to_string();
-    if limit.shape != LimitShape::Gate {
+    if !matches!(limit.shape, LimitShape::Gate | LimitShape::Breaker { .. }) {
         metrics::gauge!("tidegate_limit_level", "limit" => name.clone()).set(level);
         metrics::gauge!("tidegate_limit_capacity", "limit" => name.clone()).set(capacity);
     }

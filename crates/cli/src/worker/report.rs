@@ -89,7 +89,7 @@ fn describe(json: &mut Value, verdict: Verdict) {
         }
         Verdict::Retry { after, fault } => ("retry", Some(fault), after),
         Verdict::Rejected(fault) => ("failed", Some(fault), None),
-        Verdict::Unknown(fault) => ("unknown", Some(fault), None),
+        Verdict::Unknown(fault) | Verdict::Lost(fault) => ("unknown", Some(fault), None),
         Verdict::PollFailed { every, fault } => ("unknown", Some(fault), Some(every)),
         Verdict::Returned => ("returned", None, None),
         Verdict::Canceled { may_have_happened } => {

@@ -3,22 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::breaker::CooldownLadder;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::{DedupeEntry, MICRO};
-use tidegate_core::{Charge, Draft, Fault, FaultClass, Hint, OnFailure, OnUnknown, Time, Verdict};
+use tidegate_core::{
+    Alternative, Alternatives, Charge, Draft, Fault, FaultClass, Hint, OnFailure, OnUnknown, PickStrategy,
+    Time, UnknownSubmit, Verdict,
+};
 
 use super::command::REMOTE_KINDS;
 use crate::rng::TestRng;
 use crate::samples::maybe;
 
 /// The limits that commands name.
-pub(super) const LIMITS: [&str; 4] = ["drip", "window", "gate", "cap"];
+pub(super) const LIMITS: [&str; 5] = ["drip", "window", "gate", "cap", "breaker"];
 
 /// The verdict on an attempt: mostly success.
 pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
     let fault = Fault::new(*dice.pick(&FaultClass::ALL), "it went wrong");
     let after = maybe(dice, |dice| Duration::from_millis(dice.below(5_000)));
-    match dice.below(16) {
+    match dice.below(17) {
         0..5 => Verdict::Done,
         12..16 => {
             let poll_after = maybe(dice, |dice| Duration::from_millis(dice.below(10_000)));
@@ -31,6 +35,7 @@ pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
         7 | 8 => Verdict::Retry { after, fault },
         9 => Verdict::Rejected(fault),
         10 => Verdict::Unknown(fault),
+        16 => Verdict::Lost(fault),
         _ if dice.percent(50) => Verdict::Returned,
         _ => Verdict::Canceled { may_have_happened: dice.percent(50) },
     }
@@ -39,13 +44,13 @@ pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
 /// An operation that charges up to two limits, some of which may not exist.
 pub(super) fn draft(dice: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
     let soon = |dice: &mut TestRng| now.after(Duration::from_millis(dice.below(20_000)));
-    let first = dice.index(LIMITS.len());
-    let charges = (0..dice.index(3)).map(|place| {
-        let (limit, cost) = (LIMITS[(first + place) % LIMITS.len()].into(), dice.below(4 * MICRO));
-        Charge { limit, cost, estimated: cost % 3 == 0 }
-    });
+    let charges = charges(dice);
+    let alternatives = if dice.percent(40) { Some(alternatives(dice)) } else { None };
+    // What an alternative charges may not be charged apart from it.
+    let charges = if alternatives.is_some() { Vec::new() } else { charges };
     Draft {
-        charges: charges.collect(),
+        charges,
+        alternatives,
         deadline: if dice.percent(20) { Some(soon(dice)) } else { None },
         not_before: if dice.percent(15) { Some(soon(dice)) } else { None },
         max_attempts: dice.within(1..4) as u16,
@@ -54,6 +59,47 @@ pub(super) fn draft(dice: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
         on_failure: *dice.pick(&[OnFailure::Skip, OnFailure::Hold]),
         dedupe: if dice.percent(30) { Some(dedupe(dice, now)) } else { None },
         ..Draft::new(group, *dice.pick(&["kind", "kind", REMOTE_KINDS[0], REMOTE_KINDS[1]]))
+    }
+}
+
+/// Charges of up to two limits.
+fn charges(dice: &mut TestRng) -> Vec<Charge> {
+    let (first, count) = (dice.index(LIMITS.len()), dice.index(3));
+    let charge = |place: usize| {
+        let (limit, cost) = (LIMITS[(first + place) % LIMITS.len()].into(), dice.below(4 * MICRO));
+        Charge { limit, cost, estimated: cost % 3 == 0 }
+    };
+    (0..count).map(charge).collect()
+}
+
+/// Up to three alternatives, with a few lists that return often, so that groups share them.
+fn alternatives(dice: &mut TestRng) -> Alternatives {
+    let wait = UnknownSubmit::Wait { timeout: Duration::from_secs(dice.below(60)) };
+    let strategies = [
+        PickStrategy::Chain,
+        PickStrategy::Weighted,
+        PickStrategy::LeastBusy,
+        PickStrategy::Fastest,
+        PickStrategy::Cheapest,
+    ];
+    let known: [&[&str]; 3] = [&["cap", "breaker"], &["drip", "window", "gate"], &["breaker", "gate", "cap"]];
+    let simple = |limit: &&str| Alternative::new(*limit, vec![Charge::tokens(*limit, 1)]);
+    let list = if dice.percent(60) {
+        known[dice.index(known.len())].iter().map(simple).collect()
+    } else {
+        let count = dice.within(1..4) as usize;
+        let alternative = |name: &str| Alternative {
+            weight: dice.below(3) as u32,
+            price: dice.below(3),
+            ..Alternative::new(name, charges(dice))
+        };
+        ["a", "b", "c"].into_iter().take(count).map(alternative).collect()
+    };
+    let strategy = *dice.pick(&strategies);
+    Alternatives {
+        list,
+        strategy,
+        on_unknown: *dice.pick(&[wait, UnknownSubmit::Failover, UnknownSubmit::Fail]),
     }
 }
 
@@ -71,6 +117,10 @@ pub(super) fn shape(dice: &mut TestRng, limit: &str) -> LimitShape {
             LimitShape::Window { limit: dice.within(1..7) * MICRO, period }
         }
         "gate" => LimitShape::Gate,
+        "breaker" => {
+            let step = |_| Duration::from_millis(dice.within(1..9_000));
+            LimitShape::Breaker { ladder: CooldownLadder([0; 4].map(step)) }
+        }
         _ => LimitShape::Cap { at_once: dice.within(1..4) as u32 },
     }
 }

@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
-    OperationImage, SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape,
+    LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::DedupeEntry;
-use tidegate_core::{Charge, Fact, Fence, Hint, OnFailure, OnUnknown, Seq, Turn};
+use tidegate_core::{
+    Alternative, Alternatives, Charge, Fact, Fault, FaultClass, Fence, Hint, OnFailure, OnUnknown,
+    PickStrategy, Seq, Turn, UnknownSubmit,
+};
 
 use super::{end_state, fault, maybe, name, number, some, time};
 use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(dice: &mut TestRng) -> Fact {
-    match dice.below(18) {
+    match dice.below(22) {
         0 => Fact::Accepted(Box::new(accepted(dice))),
         1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
@@ -32,6 +36,16 @@ pub fn fact(dice: &mut TestRng) -> Fact {
         14 => Fact::OperationImage(Box::new(operation_image(dice))),
         15 => Fact::Polled { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         16 => Fact::AwaitingImage(awaiting_image(dice)),
+        17 => Fact::Reported {
+            seq: seq(dice),
+            fence: fence(dice),
+            at: time(dice),
+            limit: name(dice),
+            report: report(dice),
+        },
+        18 => Fact::Chained { seq: seq(dice), alternatives: Box::new(alternatives(dice)) },
+        19 => Fact::Picked { seq: seq(dice), alternative: name(dice), at: time(dice) },
+        20 => Fact::ChainImage(Box::new(chain_image(dice))),
         _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
     }
 }
@@ -50,11 +64,7 @@ fn accepted(dice: &mut TestRng) -> AcceptedOperation {
         at: time(dice),
         group: name(dice),
         kind: name(dice),
-        charges: some(dice, 3, |dice| Charge {
-            limit: name(dice),
-            cost: number(dice) / 2,
-            estimated: dice.index(2) == 0,
-        }),
+        charges: some(dice, 3, charge),
         deadline: maybe(dice, time),
         not_before: maybe(dice, time),
         max_attempts: number(dice) as u16,
@@ -66,18 +76,54 @@ fn accepted(dice: &mut TestRng) -> AcceptedOperation {
     }
 }
 
+fn charge(dice: &mut TestRng) -> Charge {
+    Charge { limit: name(dice), cost: number(dice) / 2, estimated: dice.index(2) == 0 }
+}
+
+fn alternatives(dice: &mut TestRng) -> Alternatives {
+    let alternative = |dice: &mut TestRng| Alternative {
+        name: name(dice),
+        charges: some(dice, 2, charge),
+        weight: number(dice) as u32,
+        price: number(dice),
+    };
+    let timeout = Duration::from_micros(number(dice));
+    let wait = UnknownSubmit::Wait { timeout };
+    Alternatives {
+        list: some(dice, 3, alternative),
+        strategy: *dice.pick(&[
+            PickStrategy::Chain,
+            PickStrategy::Weighted,
+            PickStrategy::LeastBusy,
+            PickStrategy::Fastest,
+            PickStrategy::Cheapest,
+        ]),
+        on_unknown: *dice.pick(&[wait, UnknownSubmit::Failover, UnknownSubmit::Fail]),
+    }
+}
+
+fn chain_image(dice: &mut TestRng) -> ChainImage {
+    ChainImage {
+        seq: seq(dice),
+        alternatives: alternatives(dice),
+        picked: maybe(dice, |dice| (name(dice), time(dice))),
+        failed: some(dice, 2, |dice| (name(dice), Fault::new(FaultClass::Transient, "it failed"))),
+    }
+}
+
 fn dedupe(dice: &mut TestRng) -> DedupeEntry {
     let wide = |dice: &mut TestRng| (u128::from(dice.roll()) << 64) | u128::from(dice.roll());
     DedupeEntry { key: wide(dice), fingerprint: wide(dice), expires: time(dice) }
 }
 
 fn settled(dice: &mut TestRng) -> SettledClaim {
-    let after = match dice.below(6) {
+    let after = match dice.below(7) {
         0 => SettleEffect::Ended { state: end_state(dice), hold: dice.percent(50) },
         1 => SettleEffect::Retry { at: time(dice), reconcile_first: dice.percent(50) },
         2 => SettleEffect::Throttled { closed: some(dice, 2, name), until: time(dice) },
         3 => SettleEffect::Held,
         4 => SettleEffect::Awaiting { poll_at: maybe(dice, time), until: time(dice) },
+        5 => SettleEffect::NextAlternative,
         _ => SettleEffect::Returned,
     };
     SettledClaim {
@@ -113,11 +159,24 @@ fn hint(dice: &mut TestRng) -> Hint {
 }
 
 fn shape(dice: &mut TestRng) -> LimitShape {
-    match dice.below(4) {
+    match dice.below(5) {
         0 => LimitShape::Drip { capacity: number(dice), refill_per_s: number(dice), margin: number(dice) },
         1 => LimitShape::Window { limit: number(dice), period: Duration::from_micros(number(dice)) },
         2 => LimitShape::Gate,
+        3 => {
+            let step = |_| Duration::from_micros(number(dice));
+            LimitShape::Breaker { ladder: CooldownLadder([0; 4].map(step)) }
+        }
         _ => LimitShape::Cap { at_once: number(dice) as u32 },
+    }
+}
+
+fn report(dice: &mut TestRng) -> BreakerReport {
+    match dice.below(4) {
+        0 => BreakerReport::Accepted,
+        1 => BreakerReport::Succeeded,
+        2 => BreakerReport::Failed,
+        _ => BreakerReport::Throttled { until: time(dice) },
     }
 }
 

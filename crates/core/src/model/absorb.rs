@@ -33,10 +33,15 @@ impl Model {
     pub fn absorb(&mut self, fact: &Fact) {
         match fact {
             Fact::Accepted(accepted) => self.absorb_accepted(accepted),
+            Fact::Chained { seq, alternatives } => self.absorb_chained(*seq, alternatives),
+            Fact::Picked { seq, alternative, at } => self.absorb_picked(*seq, alternative, *at),
             Fact::Claimed { seq, fence, at, until } => self.absorb_claimed(*seq, *fence, *at, *until),
             Fact::Renewed { seq, fence, until } => self.absorb_renewed(*seq, *fence, *until),
             Fact::Sent { seq, fence, at } => self.absorb_sent(*seq, *fence, *at),
             Fact::Polled { seq, fence, at, until } => self.absorb_polled(*seq, *fence, *at, *until),
+            Fact::Reported { seq, fence, at, limit, report } => {
+                self.absorb_reported(*seq, *fence, *at, limit, *report);
+            }
             Fact::Settled(settled) => self.absorb_settled(settled),
             Fact::Ended { seq, at, state, hold } => {
                 self.advance_clock(*at);
@@ -65,8 +70,10 @@ impl Model {
             Fact::Thawed { limit, at } => {
                 self.advance_clock(*at);
                 if let Some(ix) = self.by_limit.get(limit).copied() {
-                    if let Meter::Bucket(bucket) = &mut self.limits[ix.at()].meter {
-                        bucket.thaw(*at);
+                    match &mut self.limits[ix.at()].meter {
+                        Meter::Bucket(bucket) => bucket.thaw(*at),
+                        Meter::Breaker(breaker) => breaker.reset(),
+                        Meter::Cap(_) => {}
                     }
                     self.stale.push(ix);
                 }
@@ -77,6 +84,7 @@ impl Model {
             Fact::GroupImage(image) => self.restore_group(image),
             Fact::AwaitingImage(image) => self.restore_awaiting(image),
             Fact::OperationImage(image) => self.restore_operation(image),
+            Fact::ChainImage(image) => self.restore_chain(image),
             Fact::KeyImage { seq, dedupe } => self.remember_key(*seq, dedupe),
         }
         if self.stale.len() > STALE_MAX {
@@ -157,6 +165,7 @@ impl Model {
             on_failure: accepted.on_failure,
             reconcile_first: false,
             cancel_requested: false,
+            has_alternatives: false,
         };
         if entry.deadline != Time::MAX {
             self.deadlines.insert((entry.deadline, entry.seq));

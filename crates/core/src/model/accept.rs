@@ -9,7 +9,7 @@ use crate::bounds;
 use crate::bucket::Readiness;
 use crate::fact::{AcceptedOperation, Fact};
 use crate::id::Seq;
-use crate::operation::{Draft, InvalidField};
+use crate::operation::{Charge, Draft, InvalidField};
 use crate::state::{EndState, State};
 use crate::time::Time;
 
@@ -83,12 +83,13 @@ impl Model {
                 AcceptOutcome::Conflict(known.seq)
             };
         }
+        let draft = with_whole_alternatives(draft);
         let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         if let Err(refusal) = opened.and_then(|()| self.check_charges(&draft, now)) {
             return AcceptOutcome::Refused(refusal);
         }
         let seq = self.counters.next_seq;
-        self.decide(facts, accepted(seq, now, draft, false));
+        self.enlist(seq, now, draft, false, facts);
         AcceptOutcome::New(seq)
     }
 
@@ -113,17 +114,45 @@ impl Model {
         }
         let now = self.now(now);
         let draft = Draft { deadline: None, start_by: None, not_before: None, dedupe: None, ..draft };
+        let draft = with_whole_alternatives(draft);
         let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         opened.and_then(|()| self.check_charges(&draft, now)).map_err(RerunRefusal::Draft)?;
-        self.decide(facts, accepted(seq, at, draft, true));
+        self.enlist(seq, at, draft, true, facts);
         Ok(())
     }
 
+    /// Adds an operation to the end of its group.
+    fn enlist(&mut self, seq: Seq, at: Time, mut draft: Draft, again: bool, facts: &mut Vec<Fact>) {
+        let alternatives = draft.alternatives.take();
+        self.decide(facts, accepted(seq, at, draft, again));
+        if let Some(alternatives) = alternatives {
+            self.decide(facts, Fact::Chained { seq, alternatives: Box::new(alternatives) });
+        }
+    }
+
     fn check_charges(&self, draft: &Draft, now: Time) -> Result<(), DraftRefusal> {
-        let latest = draft.start_by.or(draft.deadline);
+        let earliest = match &draft.alternatives {
+            None => self.earliest_start(draft, &draft.charges, now)?,
+            Some(alternatives) => {
+                let mut first = Time::MAX;
+                for alternative in &alternatives.list {
+                    first = first.min(self.earliest_start(draft, &alternative.charges, now)?);
+                }
+                first
+            }
+        };
+        match draft.start_by.or(draft.deadline) {
+            Some(latest) if earliest >= latest => Err(DraftRefusal::TooLate { earliest }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The earliest time at which these charges of a draft can be granted, as far as it matters.
+    fn earliest_start(&self, draft: &Draft, charges: &[Charge], now: Time) -> Result<Time, DraftRefusal> {
+        let has_end = draft.start_by.or(draft.deadline).is_some();
         let mut earliest = draft.not_before.unwrap_or(now).max(now);
-        for (place, charge) in draft.charges.iter().enumerate() {
-            if draft.charges[..place].iter().any(|other| other.limit == charge.limit) {
+        for (place, charge) in charges.iter().enumerate() {
+            if charges[..place].iter().any(|other| other.limit == charge.limit) {
                 return Err(DraftRefusal::ChargedTwice(Arc::clone(&charge.limit)));
             }
             let ix = self.by_limit.get(&charge.limit);
@@ -142,17 +171,14 @@ impl Model {
                     capacity,
                 });
             }
-            if latest.is_some() {
+            if has_end {
                 let ahead = self.ahead(&draft.group, ix);
                 if let Readiness::At(at) = limit.ready_for_all(&ahead, cost, now) {
                     earliest = earliest.max(at);
                 }
             }
         }
-        match latest {
-            Some(latest) if earliest >= latest => Err(DraftRefusal::TooLate { earliest }),
-            _ => Ok(()),
-        }
+        Ok(earliest)
     }
 
     /// The costs that the operations ahead in this group charge to a limit, up to the number that
@@ -171,6 +197,18 @@ impl Model {
             .map(|(_, cost)| *cost)
             .collect()
     }
+}
+
+/// Adds what every alternative charges to each of them: an operation with alternatives charges
+/// nothing apart from them.
+fn with_whole_alternatives(mut draft: Draft) -> Draft {
+    if let Some(alternatives) = &mut draft.alternatives {
+        for alternative in &mut alternatives.list {
+            alternative.charges.extend_from_slice(&draft.charges);
+        }
+        draft.charges.clear();
+    }
+    draft
 }
 
 fn accepted(seq: Seq, at: Time, draft: Draft, again: bool) -> Fact {

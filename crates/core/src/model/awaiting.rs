@@ -97,6 +97,7 @@ impl Model {
             on_unknown: head.on_unknown,
             poll: true,
             cancel_requested: head.cancel_requested,
+            alternative: self.alternative_of(head),
         };
         self.decide(facts, Fact::Polled { seq: claim.seq, fence, at: now, until });
         Some(claim)
@@ -161,9 +162,10 @@ impl Model {
                 let poll_at = poll_after.and_then(poll_at);
                 Some((SettleEffect::Awaiting { poll_at, until }, None))
             }
-            (Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. }, Some(before))
-                if before.until > now =>
-            {
+            (
+                Verdict::Unknown(fault) | Verdict::Lost(fault) | Verdict::PollFailed { fault, .. },
+                Some(before),
+            ) if before.until > now => {
                 let failures = u32::from(before.failed_polls) + 1;
                 let every = match verdict {
                     Verdict::PollFailed { every, .. } => *every,
@@ -200,6 +202,9 @@ pub(super) fn awaiting_after(run: &RunningClaim, settled: &SettledClaim) -> Opti
             let poll_at = if closed.is_empty() { *until } else { settled.at };
             Some(AwaitingImage { poll_at: Some(poll_at), polling: false, ..*before? })
         }
-        SettleEffect::Ended { .. } | SettleEffect::Retry { .. } | SettleEffect::Held => None,
+        SettleEffect::Ended { .. }
+        | SettleEffect::Retry { .. }
+        | SettleEffect::Held
+        | SettleEffect::NextAlternative => None,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::group::GroupPlacement;
 use super::limit::Meter;
 use super::pool::{LOCAL, PoolIx, first_of};
-use super::{Entry, Limit, Model};
+use super::{Entry, Group, Limit, Model};
 use crate::bounds::AWAIT_MAX;
 use crate::bucket::{Budget, Readiness};
 use crate::time::Time;
@@ -22,6 +22,7 @@ impl Model {
         self.check_places()?;
         self.check_awaiting()?;
         self.check_held()?;
+        self.check_chains()?;
         self.check_limits()
     }
 
@@ -47,6 +48,13 @@ impl Model {
     fn check_no_stuck_pool(&self, pool: PoolIx, now: Time) -> Result<(), String> {
         if let Some((_, ix)) = first_of(&self.ready, pool, super::GroupIx(0)) {
             return Err(format!("{} is ready and was not taken", self.groups[ix.at()].name));
+        }
+        for (_, chain) in &self.chains {
+            let Some((turn, group)) = chain.first_waiter(pool) else { continue };
+            if self.chain_readiness(&chain.key, pool, turn, now) == Readiness::Now {
+                let name = &self.groups[group.at()].name;
+                return Err(format!("{name} is parked although one of its alternatives is free"));
+            }
         }
         for (ix, limit) in &self.limits {
             let Some((_, group)) = limit.first_waiter(pool) else { continue };
@@ -102,6 +110,12 @@ impl Model {
                 GroupPlacement::Waiting(limit) => {
                     self.limits[limit.at()].waiting.contains(&(group.pool, group.turn, *ix))
                 }
+                GroupPlacement::Parked(chain) => {
+                    let route = self.head_of(group).and_then(|head| self.routes.get(&head.seq));
+                    group.run.is_none()
+                        && route.is_some_and(|route| route.chain == chain)
+                        && self.chains[chain.at()].waiting.contains(&(group.pool, group.turn, *ix))
+                }
                 GroupPlacement::Running => {
                     let run = group.run.as_ref().ok_or_else(|| format!("{name} runs without a claim"))?;
                     self.running.get(&(run.until, run.fence)) == Some(ix)
@@ -109,7 +123,10 @@ impl Model {
                 }
             };
             let has_worker = group.run.as_ref().is_some_and(|run| run.has_worker());
-            let is_queued = matches!(group.placement, GroupPlacement::Ready | GroupPlacement::Waiting(_));
+            let is_queued = matches!(
+                group.placement,
+                GroupPlacement::Ready | GroupPlacement::Waiting(_) | GroupPlacement::Parked(_)
+            );
             if is_queued && group.pool != self.pool_of(group) {
                 return Err(format!("{name} is queued for other workers than those that execute its head"));
             }
@@ -125,7 +142,8 @@ impl Model {
             filed += usize::from(group.placement != GroupPlacement::Unqueued);
         }
         let waiting: usize = self.limits.iter().map(|(_, limit)| limit.waiting.len()).sum();
-        let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
+        let parked: usize = self.chains.iter().map(|(_, chain)| chain.waiting.len()).sum();
+        let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting + parked;
         if places != filed || self.groups.len() != self.by_group.len() {
             return Err(format!("{filed} groups are queued in {places} places"));
         }
@@ -196,12 +214,14 @@ impl Model {
     }
 
     /// Checks that a slot of a cap is held by exactly the claims that charge it, each by its fence,
-    /// and that a bucket counts exactly those that a worker holds.
+    /// that a bucket counts exactly those that a worker holds, and a breaker those that were granted
+    /// since it last opened and are not answered.
     fn check_holders(&self, ix: usize, limit: &Limit) -> Result<(), String> {
         let charges_it = |head: &Entry| head.charges.iter().any(|(of, _)| of.at() == ix);
         let claims = self.by_group.values().map(|group| &self.groups[group.at()]);
         let claims = claims.filter(|group| self.head_of(group).is_some_and(charges_it));
-        let claims: Vec<_> = claims.filter_map(|group| group.run.as_deref()).collect();
+        let claimed: Vec<&Group> = claims.filter(|group| group.run.is_some()).collect();
+        let claims: Vec<_> = claimed.iter().filter_map(|group| group.run.as_deref()).collect();
         match &limit.meter {
             Meter::Cap(cap) => {
                 let fences: BTreeSet<_> = claims.iter().map(|run| run.fence).collect();
@@ -211,6 +231,24 @@ impl Model {
                         limit.name,
                         cap.held(),
                         claims.len()
+                    ));
+                }
+            }
+            Meter::Breaker(breaker) => {
+                let mark_of = |group: &&Group| {
+                    let mut charges = self.head_of(group)?.charges.iter().zip(&group.run.as_ref()?.marks);
+                    charges.find(|((of, _), _)| of.at() == ix).map(|(_, mark)| *mark)
+                };
+                let is_unanswered =
+                    |group: &&&Group| group.run.as_ref().is_some_and(|run| run.awaiting.is_none());
+                let marks = claimed.iter().filter(is_unanswered).filter_map(mark_of);
+                let in_flight = marks.filter(|mark| breaker.is_current(*mark)).count();
+                let is_over = breaker.at_once > 0 && breaker.in_flight > breaker.at_once;
+                if breaker.in_flight as usize != in_flight || is_over {
+                    let (counted, at_once) = (breaker.in_flight, breaker.at_once);
+                    return Err(format!(
+                        "{} counts {counted} of {at_once} in flight, there are {in_flight}",
+                        limit.name
                     ));
                 }
             }
@@ -232,7 +270,7 @@ impl Model {
                 .by_seq
                 .newest_first(None)
                 .filter(|(_, at)| self.entries[at.at()].charges.iter().any(|(of, _)| of.at() == ix));
-            let users = users.count();
+            let users = users.count() + limit.chains.len();
             if users != limit.users as usize {
                 return Err(format!("{} counts {} users, there are {users}", limit.name, limit.users));
             }

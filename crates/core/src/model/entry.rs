@@ -67,4 +67,6 @@ pub(super) struct Entry {
     pub on_failure: OnFailure,
     pub reconcile_first: bool,
     pub cancel_requested: bool,
+    /// Whether it has alternatives. While it is not claimed it then charges nothing itself.
+    pub has_alternatives: bool,
 }

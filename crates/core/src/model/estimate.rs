@@ -42,7 +42,14 @@ impl Model {
         }
         let mut expected = now;
         for (limit, own) in &takings {
-            let Meter::Bucket(bucket) = &self.limits[limit.at()].meter else { continue };
+            let bucket = match &self.limits[limit.at()].meter {
+                Meter::Bucket(bucket) => bucket,
+                Meter::Cap(_) => continue,
+                Meter::Breaker(breaker) => {
+                    expected = expected.max(breaker.open_until);
+                    continue;
+                }
+            };
             let others = self.taken_by_others(*limit, group_ix, line.len());
             expected = expected.max(bucket.all_granted_at(own.saturating_add(others), now)?);
         }

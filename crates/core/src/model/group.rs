@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::chain::ChainIx;
 use super::entry::EntryIx;
 use super::limit::LimitIx;
 use super::pool::{LOCAL, PoolIx};
@@ -32,6 +33,8 @@ pub(super) enum GroupPlacement {
     Running,
     /// In this limit's `waiting`.
     Waiting(LimitIx),
+    /// In this chain's `waiting`.
+    Parked(ChainIx),
 }
 
 /// An operator's pause of a group.

@@ -1,12 +1,14 @@
-//! A limit in the model: a bucket or a cap, and the groups waiting for it in the order of their
+//! A limit in the model: a bucket, a cap or a breaker, and the groups waiting for it in the order of their
 //! turns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::chain::ChainIx;
 use super::entry::Cost;
 use super::group::GroupIx;
 use super::pool::{PoolIx, first_of};
+use crate::breaker::Breaker;
 use crate::bucket::{Bucket, Readiness};
 use crate::cap::Cap;
 use crate::fact::{LimitShape, LimitSource};
@@ -27,10 +29,12 @@ impl LimitIx {
 pub(super) enum Meter {
     Bucket(Bucket),
     Cap(Cap),
+    Breaker(Breaker),
 }
 
 impl Meter {
-    /// Takes the cost of a claim and returns the total granted right after it.
+    /// Takes the cost of a claim and returns the mark of this grant: the total granted right after
+    /// it, or how often the breaker had opened.
     pub(super) fn take(&mut self, cost: u64, fence: Fence) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.take(cost),
@@ -38,7 +42,14 @@ impl Meter {
                 cap.take(fence);
                 0
             }
+            Self::Breaker(breaker) => breaker.take(),
         }
+    }
+
+    /// Whether a claim that awaits its completion has what it needs of it, so that a poll takes
+    /// nothing.
+    pub(super) const fn spares_polls(&self) -> bool {
+        matches!(self, Self::Cap(_) | Self::Breaker(_))
     }
 }
 
@@ -65,7 +76,9 @@ pub(super) struct Limit {
     pub watched_cost_max: u64,
     /// When it can serve the first waiting groups.
     pub armed: LimitWake,
-    /// The number of active operations that charge it.
+    /// The chains that contain it.
+    pub chains: Vec<ChainIx>,
+    /// The number of active operations that charge it, and of chains that contain it.
     pub users: u32,
 }
 
@@ -73,6 +86,7 @@ impl Limit {
     pub(super) fn new(name: Arc<str>, shape: LimitShape, source: LimitSource, now: Time) -> Self {
         let meter = match shape {
             LimitShape::Cap { at_once } => Meter::Cap(Cap::new(at_once)),
+            LimitShape::Breaker { ladder } => Meter::Breaker(Breaker::new(ladder)),
             _ => Bucket::new(shape, now).map_or_else(|| Meter::Cap(Cap::new(1)), Meter::Bucket),
         };
         Self {
@@ -84,6 +98,7 @@ impl Limit {
             watched: BTreeSet::new(),
             watched_cost_max: 0,
             armed: LimitWake::default(),
+            chains: Vec::new(),
             users: 0,
         }
     }
@@ -92,6 +107,7 @@ impl Limit {
         match &self.meter {
             Meter::Bucket(bucket) => bucket.shape(),
             Meter::Cap(cap) => LimitShape::Cap { at_once: cap.at_once },
+            Meter::Breaker(breaker) => LimitShape::Breaker { ladder: breaker.ladder },
         }
     }
 
@@ -112,13 +128,20 @@ impl Limit {
             Meter::Bucket(bucket) => bucket.ready(self.clamp_cost(cost), now),
             Meter::Cap(cap) if cap.has_room() => Readiness::Now,
             Meter::Cap(_) => Readiness::AfterAnswer,
+            Meter::Breaker(breaker) => breaker.ready(now),
         }
     }
 
     /// When the last of several costs can be taken, one after the other, if no one else takes any.
     /// A lower bound: calls in flight are assumed to complete at once.
     pub(super) fn ready_for_all(&self, ahead: &[Cost], cost: Cost, now: Time) -> Readiness {
-        let Meter::Bucket(mut bucket) = self.meter.clone() else { return Readiness::Now };
+        let mut bucket = match &self.meter {
+            Meter::Bucket(bucket) => bucket.clone(),
+            Meter::Breaker(breaker) if breaker.open_until > now => {
+                return Readiness::At(breaker.open_until);
+            }
+            Meter::Cap(_) | Meter::Breaker(_) => return Readiness::Now,
+        };
         let mut at = now;
         for cost in ahead.iter().copied().chain([cost]).map(|cost| self.clamp_cost(cost)) {
             match bucket.ready(cost, at) {
@@ -135,7 +158,11 @@ impl Limit {
     /// The expected time of its turn behind `first`; `None` when that depends on a call whose
     /// completion time is unknown.
     pub(super) fn expected(&self, first: &[Cost], cost: Cost, now: Time) -> Option<Time> {
-        let Meter::Bucket(bucket) = &self.meter else { return None };
+        let bucket = match &self.meter {
+            Meter::Bucket(bucket) => bucket,
+            Meter::Cap(_) => return None,
+            Meter::Breaker(breaker) => return Some(breaker.open_until).filter(|until| *until > now),
+        };
         let closed = Some(bucket.frozen_until).filter(|until| *until > now);
         match bucket.ready(self.clamp_cost(cost), now) {
             Readiness::AfterAnswer | Readiness::Never => closed,
@@ -162,6 +189,7 @@ impl Limit {
         let is_idle = match &self.meter {
             Meter::Bucket(bucket) => bucket.is_at_rest(now),
             Meter::Cap(cap) => cap.held() == 0,
+            Meter::Breaker(breaker) => breaker.is_at_rest(now),
         };
         self.users == 0 && self.waiting.is_empty() && is_idle
     }
@@ -175,12 +203,14 @@ impl Limit {
     pub(super) fn first_waiter(&self, pool: PoolIx) -> Option<(Turn, GroupIx)> {
         first_of(&self.waiting, pool, GroupIx(0))
     }
+}
 
-    /// The first waiting group of each pool.
-    pub(super) fn first_waiters(&self) -> impl Iterator<Item = (PoolIx, Turn, GroupIx)> + '_ {
-        std::iter::successors(self.waiting.first().copied(), |(pool, ..)| {
-            let next = (PoolIx(pool.0.checked_add(1)?), Turn(0), GroupIx(0));
-            self.waiting.range(next..).next().copied()
-        })
-    }
+/// The first waiting group of each pool.
+pub(super) fn first_waiters(
+    waiting: &BTreeSet<(PoolIx, Turn, GroupIx)>,
+) -> impl Iterator<Item = (PoolIx, Turn, GroupIx)> + '_ {
+    std::iter::successors(waiting.first().copied(), |(pool, ..)| {
+        let next = (PoolIx(pool.0.checked_add(1)?), Turn(0), GroupIx(0));
+        waiting.range(next..).next().copied()
+    })
 }

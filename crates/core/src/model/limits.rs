@@ -22,8 +22,8 @@ const UNKNOWN_WINDOW: LimitShape = LimitShape::Window { limit: 0, period: Durati
 pub enum LimitRefusal {
     /// There is no limit of that name, and only the configuration creates one.
     Unknown,
-    /// Only the configuration may turn a bucket into a cap, a cap into a bucket, or give a gate a
-    /// budget.
+    /// Only the configuration may turn a bucket, a cap or a breaker into another kind, or give a gate
+    /// a budget.
     OtherKind,
     /// There are too many limits already.
     TooMany,
@@ -108,7 +108,7 @@ impl Model {
         }
     }
 
-    /// Reopens a limit that an upstream had closed.
+    /// Reopens a limit that an upstream had closed, or a breaker that had opened.
     ///
     /// # Errors
     /// When there is no such limit.
@@ -180,16 +180,23 @@ impl Model {
         }
         if let Some(ix) = self.by_limit.get(name) {
             let known = &self.limits[ix.at()];
-            let is_cap = |shape| matches!(shape, LimitShape::Cap { .. });
-            let is_gate = |shape| matches!(shape, LimitShape::Gate);
-            let same = is_cap(known.shape()) == is_cap(shape) && is_gate(known.shape()) == is_gate(shape);
-            if source == LimitSource::Operator && !same {
+            if source == LimitSource::Operator && kind_of(known.shape()) != kind_of(shape) {
                 return Err(LimitRefusal::OtherKind);
             }
         }
         self.decide(facts, Fact::LimitSet { limit: Arc::clone(name), shape, source, at: now });
         self.rearm(now);
         Ok(())
+    }
+}
+
+/// The kind of a limit; an operator's figures do not change it.
+const fn kind_of(shape: LimitShape) -> u8 {
+    match shape {
+        LimitShape::Drip { .. } | LimitShape::Window { .. } => 0,
+        LimitShape::Gate => 1,
+        LimitShape::Cap { .. } => 2,
+        LimitShape::Breaker { .. } => 3,
     }
 }
 
@@ -202,5 +209,6 @@ fn is_sane(shape: LimitShape) -> bool {
         LimitShape::Window { limit, .. } => limit <= most,
         LimitShape::Gate => true,
         LimitShape::Cap { at_once } => at_once > 0,
+        LimitShape::Breaker { ladder } => ladder.0.iter().all(|step| *step <= bounds::RETRY_AFTER_MAX),
     }
 }

@@ -5,7 +5,7 @@
 use super::entry::Cost;
 use super::entry::EntryIx;
 use super::group::{Group, GroupIx, GroupPlacement};
-use super::limit::{LimitIx, LimitWake};
+use super::limit::{LimitIx, LimitWake, first_waiters};
 use super::{Entry, Model};
 use crate::bucket::Readiness;
 use crate::id::Turn;
@@ -57,6 +57,10 @@ impl Model {
                 self.unwatch_deadline(ix);
                 self.stale.push(limit);
             }
+            GroupPlacement::Parked(chain) => {
+                self.chains[chain.at()].waiting.remove(&(pool, turn, ix));
+                self.stale_chains.push(chain);
+            }
         }
     }
 
@@ -107,18 +111,19 @@ impl Model {
         self.index_awaiting(ix);
     }
 
-    /// Recomputes when each changed limit can serve its first waiting groups, and examines those
-    /// again that it can no longer serve in time.
+    /// Recomputes when each changed limit, and each chain that contains one, can serve its first
+    /// waiting groups, and examines those again that it can no longer serve in time.
     pub(super) fn rearm(&mut self, now: Time) {
         while let Some(ix) = self.stale.pop() {
             // A limit that was removed meanwhile has no group waiting.
             if !self.limits.contains(ix.at()) {
                 continue;
             }
+            self.stale_chains.extend_from_slice(&self.limits[ix.at()].chains);
             self.wake_too_late(ix, now);
             let limit = &self.limits[ix.at()];
             let mut armed = LimitWake::default();
-            for (pool, turn, group) in limit.first_waiters() {
+            for (pool, turn, group) in first_waiters(&limit.waiting) {
                 match limit.ready(self.cost_of(group, ix).unwrap_or_default(), now) {
                     // A cost that can never be granted is examined now, and the operation is ended.
                     Readiness::Now | Readiness::Never => armed.due.push((pool, turn)),
@@ -127,6 +132,9 @@ impl Model {
                 }
             }
             self.arm(ix, armed);
+        }
+        if !self.stale_chains.is_empty() {
+            self.rearm_chains(now);
         }
     }
 
@@ -171,6 +179,9 @@ impl Model {
     pub(super) fn unlink(&mut self, ix: EntryIx) -> Entry {
         let entry = self.entries.remove(ix.at());
         self.by_seq.remove(entry.seq);
+        if entry.has_alternatives {
+            self.drop_route(entry.seq);
+        }
         for (limit, _) in entry.charges.iter() {
             self.limits[limit.at()].users -= 1;
         }

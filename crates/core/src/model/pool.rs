@@ -137,6 +137,7 @@ impl Model {
         let is_claimable = |pool: PoolIx| {
             first_of(&self.ready, pool, super::GroupIx(0)).is_some()
                 || first_of(&self.due, pool, super::LimitIx(0)).is_some()
+                || first_of(&self.chain_due, pool, super::ChainIx(0)).is_some()
         };
         let pools = self.remote_kinds.iter().enumerate();
         pools.filter(move |(index, _)| is_claimable(pool_at(*index))).map(|(_, kind)| kind)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Model;
 use super::entry::Entry;
+use super::health::health_of;
 use super::limit::Meter;
 use super::pool::LOCAL;
 use crate::backoff::{Backoff, throttled, throttled_without_hint};
@@ -82,13 +83,21 @@ impl Model {
         let Some(entry) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
+        let has_alternatives = entry.has_alternatives;
         let was_awaiting = self.awaiting_since(entry).is_some();
-        let (after, fault) = match self.awaiting_effect(entry, now, &verdict, chance) {
+        let health = health_of(&verdict, now);
+        let effect = self.awaiting_effect(entry, now, &verdict, chance);
+        let effect = effect.or_else(|| self.chained_effect(entry, now, &verdict, chance));
+        let (after, fault) = match effect {
             Some(effect) => effect,
             None => self.decide_effect(entry, now, verdict, chance),
         };
         let fault = fault.map(|fault| fault.with_earlier_doubt(entry.fault.as_deref()));
         let after = with_exhausted_limits(after, hints);
+        // A job that is still awaited says nothing new about its provider.
+        if !(was_awaiting && matches!(after, SettleEffect::Awaiting { .. })) {
+            self.report_health((seq, fence), now, health, facts);
+        }
         let settled = SettledClaim {
             seq,
             fence,
@@ -108,7 +117,7 @@ impl Model {
             SettleEffect::Throttled { .. } if called_off => {
                 Some(self.end_waiting(now, seq, EndState::Canceled, None, facts))
             }
-            SettleEffect::Throttled { until, .. } if *until >= deadline => {
+            SettleEffect::Throttled { until, .. } if *until >= deadline && !has_alternatives => {
                 Some(self.end_waiting(now, seq, EndState::Failed, None, facts))
             }
             _ => None,
@@ -137,7 +146,7 @@ impl Model {
         let mut charges = entry.charges.iter().zip(&run.marks);
         let is_news = charges.any(|((limit, _), mark)| match &self.limits[limit.at()].meter {
             Meter::Bucket(bucket) => bucket.is_unsent(*mark),
-            Meter::Cap(_) => false,
+            Meter::Cap(_) | Meter::Breaker(_) => false,
         });
         if is_news {
             self.decide(facts, Fact::Sent { seq, fence, at: now });
@@ -217,7 +226,10 @@ impl Model {
                 (failure_effect(entry), Some(fault.with_earlier(last)))
             }
             Verdict::Rejected(fault) => (failure_effect(entry), Some(fault)),
-            Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } | Verdict::Retry { fault, .. }
+            Verdict::Unknown(fault)
+            | Verdict::Lost(fault)
+            | Verdict::PollFailed { fault, .. }
+            | Verdict::Retry { fault, .. }
                 if entry.cancel_requested =>
             {
                 canceled(Some(fault))
@@ -229,17 +241,19 @@ impl Model {
                 (effect, Some(fault.with_earlier(last)))
             }
             Verdict::Retry { after, fault } => retry_effect(entry, now, after, fault, false, chance),
-            Verdict::Unknown(fault) | Verdict::PollFailed { fault, .. } => match entry.on_unknown {
-                OnUnknown::Repeat => retry_effect(entry, now, None, fault, false, chance),
-                OnUnknown::Reconcile if entry.attempt + 1 < entry.max_attempts => {
-                    retry_effect(entry, now, None, fault, true, chance)
+            Verdict::Unknown(fault) | Verdict::Lost(fault) | Verdict::PollFailed { fault, .. } => {
+                match entry.on_unknown {
+                    OnUnknown::Repeat => retry_effect(entry, now, None, fault, false, chance),
+                    OnUnknown::Reconcile if entry.attempt + 1 < entry.max_attempts => {
+                        retry_effect(entry, now, None, fault, true, chance)
+                    }
+                    OnUnknown::Reconcile | OnUnknown::Ask => (SettleEffect::Held, Some(fault)),
                 }
-                OnUnknown::Reconcile | OnUnknown::Ask => (SettleEffect::Held, Some(fault)),
-            },
+            }
         }
     }
 
-    fn throttle_effect(
+    pub(super) fn throttle_effect(
         &self,
         entry: &Entry,
         now: Time,
@@ -252,9 +266,9 @@ impl Model {
             // retries later.
             Some((_, limit)) if matches!(self.limits[limit.at()].meter, Meter::Cap(_)) => Vec::new(),
             Some((name, _)) => vec![Arc::clone(name)],
-            None => self.buckets_of(entry).map(|(name, _)| Arc::clone(name)).collect(),
+            None => self.closable_limits(entry).map(|(name, _)| Arc::clone(name)).collect(),
         };
-        let streak = self.buckets_of(entry).map(|(_, throttles)| throttles).max().unwrap_or(0);
+        let streak = self.closable_limits(entry).map(|(_, throttles)| throttles).max().unwrap_or(0);
         let wait = match after {
             Some(after) => throttled(after.min(bounds::HORIZON_MAX), streak.saturating_add(1), chance),
             None => throttled_without_hint(streak.saturating_add(1), chance),
@@ -262,11 +276,14 @@ impl Model {
         SettleEffect::Throttled { until: now.after(wait), closed }
     }
 
-    fn buckets_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
+    /// The limits of an operation that a 429 closes, each with the number of consecutive ones. How
+    /// long a breaker cools is reported to it apart.
+    fn closable_limits<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
         entry.charges.iter().filter_map(|(ix, _)| {
             let limit = &self.limits[ix.at()];
             match &limit.meter {
                 Meter::Bucket(bucket) => Some((&limit.name, bucket.throttles)),
+                Meter::Breaker(_) => Some((&limit.name, 0)),
                 Meter::Cap(_) => None,
             }
         })
@@ -290,6 +307,7 @@ fn with_exhausted_limits(effect: SettleEffect, hints: &[Hint]) -> SettleEffect {
 fn in_doubt(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Unknown(fault) => Verdict::Unknown(fault.in_doubt()),
+        Verdict::Lost(fault) => Verdict::Lost(fault.in_doubt()),
         Verdict::PollFailed { every, fault } => Verdict::PollFailed { every, fault: fault.in_doubt() },
         verdict => verdict,
     }
@@ -300,7 +318,7 @@ const fn spends_attempt(verdict: &Verdict) -> bool {
     !matches!(verdict, Verdict::Returned | Verdict::Throttled { .. } | Verdict::Accepted { .. })
 }
 
-fn failure_effect(entry: &Entry) -> SettleEffect {
+pub(super) fn failure_effect(entry: &Entry) -> SettleEffect {
     SettleEffect::Ended { state: EndState::Failed, hold: entry.on_failure == OnFailure::Hold }
 }
 

@@ -1,18 +1,21 @@
 //! Writes the state as an equivalent list of facts, and restores it from such a list.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Model;
-use super::entry::{Cost, Entry, EntryIx};
+use super::chain::ChainLink;
+use super::entry::{Charges, Cost, Entry, EntryIx};
 use super::group::{Group, Pause, RunningClaim};
-use super::limit::{Limit, Meter};
+use super::limit::{Limit, LimitIx, Meter};
+use crate::alternatives::{Alternative, Alternatives};
 use crate::bucket::paced::{PacedDrip, Transit};
 use crate::bucket::{Budget, UnsentGrant};
 use crate::fact::{
-    AcceptedOperation, AwaitingImage, Fact, GroupImage, LimitImage, LimitShape, OperationImage,
+    AcceptedOperation, AwaitingImage, ChainImage, Fact, GroupImage, LimitImage, LimitShape, OperationImage,
 };
 use crate::operation::{Charge, DedupeEntry};
-use crate::time::Time;
+use crate::time::{Time, micros};
 
 /// Marks a grant whose call has not been sent among those in flight.
 const UNSENT: Time = Time::MAX;
@@ -26,8 +29,11 @@ impl Model {
             let awaiting = group.run.as_ref().and_then(|run| run.awaiting.as_deref());
             let awaiting = awaiting.map(|awaiting| Fact::AwaitingImage(*awaiting));
             std::iter::once(Fact::GroupImage(Box::new(group_image(group)))).chain(awaiting).chain(
-                std::iter::successors(group.head, |ix| self.entries[ix.at()].next)
-                    .map(|ix| Fact::OperationImage(Box::new(self.operation_image(&self.entries[ix.at()])))),
+                std::iter::successors(group.head, |ix| self.entries[ix.at()].next).flat_map(|ix| {
+                    let entry = &self.entries[ix.at()];
+                    let image = Fact::OperationImage(Box::new(self.operation_image(entry)));
+                    std::iter::once(image).chain(self.chain_image(entry))
+                }),
             )
         });
         let keys = self.keys_by_age.iter().filter_map(|(expires, key)| {
@@ -39,17 +45,13 @@ impl Model {
     }
 
     fn operation_image(&self, entry: &Entry) -> OperationImage {
-        let charges = entry.charges.iter().map(|(ix, Cost { micro, estimated })| {
-            let limit = Arc::clone(&self.limits[ix.at()].name);
-            Charge { limit, cost: *micro, estimated: *estimated }
-        });
         OperationImage {
             accepted: AcceptedOperation {
                 seq: entry.seq,
                 at: entry.at,
                 group: Arc::clone(&self.groups[entry.group.at()].name),
                 kind: Arc::clone(&self.kinds[usize::from(entry.kind)]),
-                charges: charges.collect(),
+                charges: self.charges_image(&entry.charges),
                 deadline: (entry.deadline != Time::MAX).then_some(entry.deadline),
                 not_before: (entry.not_before != Time::ZERO).then_some(entry.not_before),
                 max_attempts: entry.max_attempts,
@@ -66,9 +68,46 @@ impl Model {
         }
     }
 
+    fn chain_image(&self, entry: &Entry) -> Option<Fact> {
+        let (route, chain) = self.route(entry.seq).filter(|_| entry.has_alternatives)?;
+        let alternative = |link: &ChainLink| Alternative {
+            name: Arc::clone(&link.name),
+            charges: self.charges_image(&link.charges),
+            weight: link.weight,
+            price: link.price,
+        };
+        let alternatives = Alternatives {
+            list: chain.key.links.iter().map(alternative).collect(),
+            strategy: chain.key.strategy,
+            on_unknown: chain.key.on_unknown,
+        };
+        let (picked, failed) = (route.picked.clone(), route.failed.clone());
+        Some(Fact::ChainImage(Box::new(ChainImage { seq: entry.seq, alternatives, picked, failed })))
+    }
+
+    fn charges_image(&self, charges: &Charges) -> Vec<Charge> {
+        let image = |(ix, Cost { micro, estimated }): &(LimitIx, Cost)| {
+            let limit = Arc::clone(&self.limits[ix.at()].name);
+            Charge { limit, cost: *micro, estimated: *estimated }
+        };
+        charges.iter().map(image).collect()
+    }
+
+    pub(super) fn restore_chain(&mut self, image: &ChainImage) {
+        if let Some(ix) = self.by_seq.get(image.seq) {
+            self.set_route(ix, &image.alternatives, image.picked.clone(), image.failed.clone());
+        }
+    }
+
     pub(super) fn restore_limit(&mut self, image: &LimitImage) {
         let mut limit = Limit::new(Arc::clone(&image.limit), image.shape, image.source, image.at);
         limit.configured = image.configured;
+        if let Meter::Breaker(breaker) = &mut limit.meter {
+            breaker.at_once = u32::try_from(image.level).unwrap_or(u32::MAX);
+            (breaker.failures, breaker.failed_at) = (image.throttles, image.at);
+            (breaker.open_until, breaker.openings) = (image.frozen_until, image.granted);
+            breaker.latency = Duration::from_micros(image.carry);
+        }
         if let Meter::Bucket(bucket) = &mut limit.meter {
             bucket.frozen_until = image.frozen_until;
             bucket.granted = image.granted;
@@ -149,8 +188,12 @@ impl Model {
             self.deadlines.remove(&(entry.deadline, entry.seq));
         }
         if let Some(run) = &group.run {
-            for (limit, _) in entry.charges.iter() {
+            for ((limit, _), mark) in entry.charges.iter().zip(&run.marks) {
                 match &mut self.limits[limit.at()].meter {
+                    Meter::Breaker(breaker) => {
+                        let is_counted = run.awaiting.is_none() && breaker.is_current(*mark);
+                        breaker.in_flight += u32::from(is_counted);
+                    }
                     Meter::Bucket(_) if !run.has_worker() => {}
                     Meter::Bucket(bucket) => bucket.in_flight += 1,
                     Meter::Cap(cap) => cap.take(run.fence),
@@ -176,6 +219,12 @@ fn limit_image(limit: &Limit) -> LimitImage {
         throttles: 0,
         transit: Vec::new(),
     };
+    if let Meter::Breaker(breaker) = &limit.meter {
+        image.level = u64::from(breaker.at_once);
+        (image.throttles, image.at) = (breaker.failures, breaker.failed_at);
+        (image.frozen_until, image.granted) = (breaker.open_until, breaker.openings);
+        image.carry = micros(breaker.latency);
+    }
     if let Meter::Bucket(bucket) = &limit.meter {
         image.frozen_until = bucket.frozen_until;
         image.granted = bucket.granted;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Model;
+use super::chain::ChainIx;
 use super::group::{GroupIx, GroupPlacement};
-use super::limit::{LimitIx, Meter};
+use super::limit::LimitIx;
 use super::pool::{FreeSlots, LOCAL, PoolIx, WorkerSlots, first_of};
 use super::settle::EndedOperation;
 use crate::bucket::Readiness;
@@ -47,6 +48,8 @@ pub struct Claim {
     pub poll: bool,
     /// Whether a cancel was requested, to be passed on. Only a claim that is polled can say so.
     pub cancel_requested: bool,
+    /// The alternative that it uses, if the operation has some.
+    pub alternative: Option<Arc<str>>,
 }
 
 /// The result of a take.
@@ -60,6 +63,22 @@ pub struct TakeOutcome {
     pub ended: Vec<EndedOperation>,
     /// Claims whose completion did not come in time.
     pub overdue: Vec<OverdueClaim>,
+}
+
+/// What a claim is made with.
+#[derive(Clone, Copy)]
+pub(super) struct ClaimTerms {
+    /// How long it holds.
+    pub lease: Duration,
+    /// The randomness of the take.
+    pub chance: u32,
+}
+
+/// Where the group is queued whose turn is next.
+enum NextGroup {
+    Ready(GroupIx),
+    AtLimit(LimitIx),
+    Parked(ChainIx),
 }
 
 /// A claim whose completion did not come in time.
@@ -105,7 +124,8 @@ impl Model {
         self.wake(now);
         let mut free = FreeSlots::new(self, slots);
         while let Some((ix, slot)) = self.next_in_turn(&free) {
-            self.try_run(ix, now, free.lease(slot), facts, &mut take);
+            let terms = ClaimTerms { lease: free.lease(slot), chance };
+            self.try_run(ix, now, terms, facts, &mut take);
             if take.slots.len() < take.claims.len() {
                 free.fill(slot);
                 take.slots.push(slot);
@@ -122,8 +142,13 @@ impl Model {
     pub fn next_change(&self, can_take: bool) -> Option<Time> {
         let running = self.first_expiry();
         let asleep = self.asleep.first().map(|(at, _)| *at);
-        let wakes = self.wakes.first().filter(|_| can_take || self.has_remote_kinds()).map(|(at, _)| *at);
-        let due = first_of(&self.due, LOCAL, LimitIx(0)).filter(|_| can_take).map(|_| self.counters.clock);
+        let limits = self.wakes.first().map(|(at, _)| *at);
+        let chains = self.chain_wakes.first().map(|(at, _)| *at);
+        let wakes = [limits, chains].into_iter().flatten().min();
+        let wakes = wakes.filter(|_| can_take || self.has_remote_kinds());
+        let is_due = first_of(&self.due, LOCAL, LimitIx(0)).is_some()
+            || first_of(&self.chain_due, LOCAL, ChainIx(0)).is_some();
+        let due = (is_due && can_take).then_some(self.counters.clock);
         let deadlines = self.deadlines.first().map(|(at, _)| *at);
         let awaiting = self.awaiting.first_key_value().map(|((until, _), _)| *until);
         [running, awaiting, asleep, wakes, due, deadlines].into_iter().flatten().min()
@@ -148,7 +173,7 @@ impl Model {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
             let fault =
                 Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
-            let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
+            let settle = self.settle(now, seq, fence, Verdict::Lost(fault), &[], chance, facts);
             if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 ended.push(end);
             }
@@ -205,28 +230,35 @@ impl Model {
             self.stale.push(ix);
             self.rearm(now);
         }
+        while let Some((at, ix)) = self.chain_wakes.first().copied()
+            && at <= now
+        {
+            self.stale_chains.push(ix);
+            self.rearm(now);
+        }
         self.rearm(now);
     }
 
-    /// Returns the group whose turn is first among the ready ones and those that a limit can serve
-    /// now, and the slot for it. Wakes only as many groups as can be claimed.
+    /// Returns the group whose turn is first among the ready ones and those that a limit or a chain
+    /// can serve now, and the slot for it. Wakes only as many groups as can be claimed.
     fn next_in_turn(&mut self, free: &FreeSlots<'_>) -> Option<(GroupIx, usize)> {
         let first = |(pool, slot): (PoolIx, usize)| {
-            let ready = first_of(&self.ready, pool, GroupIx(0)).map(|(turn, ix)| (turn, Err(ix)));
-            let due = first_of(&self.due, pool, LimitIx(0)).map(|(turn, limit)| (turn, Ok(limit)));
-            let (turn, next) = [due, ready].into_iter().flatten().min_by_key(|(turn, _)| *turn)?;
+            let ready =
+                first_of(&self.ready, pool, GroupIx(0)).map(|(turn, ix)| (turn, NextGroup::Ready(ix)));
+            let due = first_of(&self.due, pool, LimitIx(0)).map(|(turn, ix)| (turn, NextGroup::AtLimit(ix)));
+            let parked =
+                first_of(&self.chain_due, pool, ChainIx(0)).map(|(turn, ix)| (turn, NextGroup::Parked(ix)));
+            let (turn, next) = [due, parked, ready].into_iter().flatten().min_by_key(|(turn, _)| *turn)?;
             Some((turn, pool, slot, next))
         };
         let (_, pool, slot, next) = free.pools().filter_map(first).min_by_key(|(turn, ..)| *turn)?;
-        let ix = match next {
-            Err(ready) => ready,
-            Ok(limit) => {
-                let (_, ix) = self.limits[limit.at()].first_waiter(pool)?;
-                self.dequeue_group(ix);
-                self.enqueue_ready(ix);
-                ix
-            }
+        let (_, ix) = match next {
+            NextGroup::Ready(ix) => return Some((ix, slot)),
+            NextGroup::AtLimit(limit) => self.limits[limit.at()].first_waiter(pool)?,
+            NextGroup::Parked(chain) => self.chains[chain.at()].first_waiter(pool)?,
         };
+        self.dequeue_group(ix);
+        self.enqueue_ready(ix);
         Some((ix, slot))
     }
 
@@ -235,20 +267,24 @@ impl Model {
         &mut self,
         ix: GroupIx,
         now: Time,
-        lease: Duration,
+        terms: ClaimTerms,
         facts: &mut Vec<Fact>,
         take: &mut TakeOutcome,
     ) {
         debug_assert_eq!(self.groups[ix.at()].placement, GroupPlacement::Ready);
         let group = &self.groups[ix.at()];
         let Some(head) = self.head_of(group) else { return };
+        if head.has_alternatives && group.run.is_none() {
+            return self.try_alternatives(ix, now, terms, facts, take);
+        }
+        let lease = terms.lease;
         let (seq, turn, pool, is_poll) = (head.seq, group.turn, group.pool, group.run.is_some());
         let mut last = (Readiness::Now, None);
         let mut too_late = None;
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             // A claim that awaits its completion has its slots already.
-            if is_poll && matches!(meter.meter, Meter::Cap(_)) {
+            if is_poll && meter.meter.spares_polls() {
                 continue;
             }
             let mut when = meter.ready(if is_poll { cost.of_poll() } else { *cost }, now);
@@ -281,7 +317,7 @@ impl Model {
         self.enqueue_on_limit(ix, limit);
     }
 
-    fn claim(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>) -> Claim {
+    pub(super) fn claim(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>) -> Claim {
         let group = &self.groups[ix.at()];
         let name = Arc::clone(&group.name);
         let (fence, until) = (self.counters.next_fence, now.after(lease));
@@ -299,6 +335,7 @@ impl Model {
             deadline: None,
             poll: false,
             cancel_requested: false,
+            alternative: None,
         };
         if let Some(head) = self.head_of(group) {
             claim.seq = head.seq;
@@ -308,6 +345,7 @@ impl Model {
             claim.reconcile_first = head.reconcile_first;
             claim.in_doubt = head.fault.as_ref().is_some_and(|fault| fault.may_have_happened);
             claim.on_unknown = head.on_unknown;
+            claim.alternative = self.alternative_of(head);
             claim.deadline = (head.deadline != Time::MAX).then_some(head.deadline);
         }
         self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });

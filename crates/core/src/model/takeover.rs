@@ -77,7 +77,7 @@ impl Model {
             ClaimedCall::Orphaned => {
                 let message = "the process stopped while the call was in flight";
                 let fault = Fault::new(FaultClass::Transient, message);
-                return Some(TakeoverOutcome::Settle(Verdict::Unknown(fault)));
+                return Some(TakeoverOutcome::Settle(Verdict::Lost(fault)));
             }
         }
         Some(TakeoverOutcome::Kept { cancel_requested })

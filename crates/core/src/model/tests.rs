@@ -1,7 +1,9 @@
 //! The guarantees of the model, one scenario each. The contract crate runs random sequences with
 //! every invariant checked after every step, and also replays them through a store.
 
+mod alternatives;
 mod awaiting;
+mod breakers;
 mod control;
 mod deadlines;
 mod estimate;

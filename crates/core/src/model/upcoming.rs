@@ -32,6 +32,11 @@ impl Model {
                 let room = most - next.len();
                 let waiting = self.limits[limit.at()].waiting.iter().take(room);
                 next.extend(waiting.filter_map(|(.., ix)| self.groups[ix.at()].head));
+                for chain in &self.limits[limit.at()].chains {
+                    let room = most.saturating_sub(next.len());
+                    let parked = self.chains[chain.at()].waiting.iter().take(room);
+                    next.extend(parked.filter_map(|(.., ix)| self.groups[ix.at()].head));
+                }
             }
         }
         next.extend(running.iter().filter_map(|ix| self.next_startable(*ix)));

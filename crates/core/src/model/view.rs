@@ -100,13 +100,14 @@ pub struct LimitView {
     /// Whether an operation opened it: there may be any number of those, and they are removed
     /// automatically.
     pub opened: bool,
-    /// What is left now: micro-tokens, or slots.
+    /// What is left now: micro-tokens, or slots; of a gate or a breaker, the number of calls that may
+    /// be in flight, 0 for any number.
     pub level: u64,
     /// Calls in flight.
     pub in_flight: u32,
     /// Groups that wait for it.
     pub waiting: usize,
-    /// Operations that charge it and have not ended.
+    /// Operations that charge it and have not ended, and distinct lists of alternatives that do.
     pub users: u32,
     /// The time until which the upstream closed it.
     pub frozen_until: Option<Time>,
@@ -179,8 +180,14 @@ impl Model {
     /// The number of facts in a snapshot.
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
-        let parts =
-            [self.entries.len(), self.groups.len(), self.awaiting.len(), self.limits.len(), self.keys.len()];
+        let parts = [
+            self.entries.len(),
+            self.routes.len(),
+            self.groups.len(),
+            self.awaiting.len(),
+            self.limits.len(),
+            self.keys.len(),
+        ];
         parts.iter().sum::<usize>() as u64
     }
 
@@ -270,7 +277,10 @@ pub(super) fn state_of(group: &Group, entry: &Entry) -> State {
     match group.placement {
         GroupPlacement::Running => State::Running,
         GroupPlacement::Ready => State::Queued,
-        GroupPlacement::Unqueued | GroupPlacement::Asleep(_) | GroupPlacement::Waiting(_) => State::Waiting,
+        GroupPlacement::Unqueued
+        | GroupPlacement::Asleep(_)
+        | GroupPlacement::Waiting(_)
+        | GroupPlacement::Parked(_) => State::Waiting,
     }
 }
 
@@ -278,6 +288,9 @@ fn limit_view(limit: &Limit, now: Time) -> LimitView {
     let (level, in_flight, frozen_until, reset_at) = match &limit.meter {
         Meter::Cap(cap) => {
             (u64::from(cap.at_once.saturating_sub(cap.held())), cap.held(), Time::ZERO, Time::ZERO)
+        }
+        Meter::Breaker(breaker) => {
+            (u64::from(breaker.at_once), breaker.in_flight, breaker.open_until, Time::ZERO)
         }
         Meter::Bucket(bucket) => {
             let (level, reset_at) = match &bucket.budget {

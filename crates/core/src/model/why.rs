@@ -9,6 +9,7 @@ use super::group::GroupPlacement;
 use super::limit::Meter;
 use super::pool::LOCAL;
 use crate::bounds;
+use crate::bucket::Readiness;
 use crate::fact::{AwaitingImage, GroupHold, LimitShape, LimitSource};
 use crate::fault::Fault;
 use crate::id::{Seq, Turn};
@@ -68,6 +69,19 @@ pub enum Cause {
         /// The number of groups ahead.
         ahead: usize,
     },
+    /// A breaker: the end of its cooldown, or of the calls that go first after it.
+    Breaker {
+        /// The name of the limit.
+        name: Arc<str>,
+        /// The number of failures in a row.
+        failures: u32,
+        /// Whether it cools; otherwise calls in flight must show first that the provider is well.
+        cooling: bool,
+        /// The number of groups ahead.
+        ahead: usize,
+    },
+    /// One of its alternatives, none of which is free: each with its reason and time.
+    Alternatives(Vec<AlternativeStatus>),
     /// The operator who paused the group.
     Paused {
         /// Who paused it.
@@ -79,6 +93,28 @@ pub enum Cause {
     },
     /// An operator, after a failure or an unknown outcome.
     Held(GroupHold),
+}
+
+/// Why an alternative is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlternativeStatus {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What keeps it.
+    pub state: AlternativeState,
+    /// When it is free, if known.
+    pub until: Option<Time>,
+}
+
+/// What keeps an alternative from being used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlternativeState {
+    /// Nothing.
+    Free,
+    /// A limit that is not free: a bucket, a cap or a breaker.
+    Waits(Box<Cause>),
+    /// It was tried for this operation, and failed.
+    Failed(Fault),
 }
 
 /// Why an operation is not running.
@@ -113,7 +149,9 @@ impl Model {
         // Group listings ask for every head, so reuse what was computed already.
         let starts_at = match (behind, &cause) {
             (Some(_), _) => self.starts_at(ix, now),
-            (None, Cause::Bucket { .. } | Cause::Time) => until.filter(|at| *at > now),
+            (None, Cause::Bucket { .. } | Cause::Breaker { .. } | Cause::Alternatives(_) | Cause::Time) => {
+                until.filter(|at| *at > now)
+            }
             (None, _) => None,
         };
         Some(WaitStatus { behind, cause, until, starts_at, fault })
@@ -152,23 +190,72 @@ impl Model {
                     .map(|(.., group)| self.cost_of(*group, limit_ix).unwrap_or_default())
                     .take(bounds::AHEAD_COUNTED_MAX)
                     .collect();
-                let ahead = first.len();
-                let until = limit.expected(&first, cost, now);
-                let name = Arc::clone(&limit.name);
-                let cause = match &limit.meter {
-                    Meter::Cap(cap) => Cause::Cap { name, at_once: cap.at_once, held: cap.held(), ahead },
-                    Meter::Bucket(bucket) => Cause::Bucket {
-                        name,
-                        shape: limit.shape(),
-                        source: limit.source,
-                        level: self.limit(&limit.name, now)?.level,
-                        cost: limit.clamp_cost(cost),
-                        frozen: bucket.frozen_until > now,
-                        ahead,
-                    },
-                };
-                (cause, until)
+                self.limit_cause(limit_ix, cost, &first, now)?
+            }
+            GroupPlacement::Parked(_) => {
+                let alternatives = self.alternative_status(self.head_of(group)?.seq, group, now)?;
+                let until = alternatives.iter().filter_map(|alternative| alternative.until).min();
+                (Cause::Alternatives(alternatives), until)
             }
         })
+    }
+
+    /// Every alternative of an operation, with what keeps it: those that are left in their order,
+    /// then those that failed.
+    fn alternative_status(
+        &self,
+        seq: Seq,
+        group: &super::Group,
+        now: Time,
+    ) -> Option<Vec<AlternativeStatus>> {
+        let (route, chain) = self.route(seq)?;
+        let left = chain.key.links.iter().map(|link| {
+            let last = self.last_granted(&link.charges, group.pool, group.turn, now);
+            let last = last.filter(|(when, ..)| *when != Readiness::Now);
+            let (state, until) = match last.and_then(|(_, ix, cost)| self.limit_cause(ix, cost, &[], now)) {
+                Some((cause, until)) => (AlternativeState::Waits(Box::new(cause)), until),
+                None => (AlternativeState::Free, None),
+            };
+            AlternativeStatus { name: Arc::clone(&link.name), state, until }
+        });
+        let failed = route.failed.iter().map(|(name, fault)| AlternativeStatus {
+            name: Arc::clone(name),
+            state: AlternativeState::Failed(fault.clone()),
+            until: None,
+        });
+        Some(left.chain(failed).collect())
+    }
+
+    /// What waiting for a limit behind `first` means, and until when.
+    fn limit_cause(
+        &self,
+        limit_ix: super::LimitIx,
+        cost: Cost,
+        first: &[Cost],
+        now: Time,
+    ) -> Option<(Cause, Option<Time>)> {
+        let limit = &self.limits[limit_ix.at()];
+        let ahead = first.len();
+        let until = limit.expected(first, cost, now);
+        let name = Arc::clone(&limit.name);
+        let cause = match &limit.meter {
+            Meter::Cap(cap) => Cause::Cap { name, at_once: cap.at_once, held: cap.held(), ahead },
+            Meter::Breaker(breaker) => Cause::Breaker {
+                name,
+                failures: breaker.failures(now),
+                cooling: breaker.open_until > now,
+                ahead,
+            },
+            Meter::Bucket(bucket) => Cause::Bucket {
+                name,
+                shape: limit.shape(),
+                source: limit.source,
+                level: self.limit(&limit.name, now)?.level,
+                cost: limit.clamp_cost(cost),
+                frozen: bucket.frozen_until > now,
+                ahead,
+            },
+        };
+        Some((cause, until))
     }
 }

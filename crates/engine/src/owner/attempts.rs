@@ -26,10 +26,14 @@ impl Owner {
                 (AttemptState::Awaiting, None)
             }
             SettleEffect::Ended { state, .. } if is_awaiting => (end_state(*state), Some(now)),
-            SettleEffect::Retry { .. } if is_awaiting && is_retry(&report.verdict) => {
+            SettleEffect::Retry { .. } | SettleEffect::NextAlternative
+                if is_awaiting && is_retry(&report.verdict) =>
+            {
                 (AttemptState::Retried, Some(now))
             }
-            SettleEffect::Retry { .. } if is_awaiting => (AttemptState::Unknown, Some(now)),
+            SettleEffect::Retry { .. } | SettleEffect::NextAlternative if is_awaiting => {
+                (AttemptState::Unknown, Some(now))
+            }
             // Whoever has its token may still report how it ended.
             SettleEffect::Held => (AttemptState::Unknown, Some(now)),
             _ => return,
@@ -73,7 +77,7 @@ impl Owner {
 }
 
 const fn is_retry(verdict: &Verdict) -> bool {
-    !matches!(verdict, Verdict::Unknown(_) | Verdict::PollFailed { .. })
+    !matches!(verdict, Verdict::Unknown(_) | Verdict::Lost(_) | Verdict::PollFailed { .. })
 }
 
 const fn end_state(state: EndState) -> AttemptState {

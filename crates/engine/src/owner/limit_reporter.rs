@@ -182,6 +182,7 @@ fn limit_snapshot(view: &LimitView, now: Time) -> LimitSnapshot {
         }
         LimitShape::Window { limit, .. } => ("window", Some(limit), None, Some(view.level)),
         LimitShape::Gate => ("gate", None, None, None),
+        LimitShape::Breaker { .. } => ("breaker", None, None, None),
         LimitShape::Cap { at_once } => {
             ("cap", Some(u64::from(at_once) * MICRO), None, Some(view.level.saturating_mul(MICRO)))
         }

@@ -80,7 +80,7 @@ pub(super) fn remaining_bar(limit: &LimitView) -> Markup {
         LimitShape::Drip { capacity, .. } => capacity,
         LimitShape::Window { limit, .. } => limit,
         LimitShape::Cap { at_once } => u64::from(at_once).saturating_mul(MICRO),
-        LimitShape::Gate => {
+        LimitShape::Gate | LimitShape::Breaker { .. } => {
             return html! { span.quiet { @if limit.frozen_until.is_some() { "closed" } @else { "open" } } };
         }
     };

@@ -38,7 +38,7 @@ impl fmt::Display for LimitRequest {
                 write!(f, "capacity {}, period_ms {}", tokens(limit), period.as_millis())
             }
             // This cannot be requested.
-            Self::Set(LimitShape::Gate) => f.write_str("another shape"),
+            Self::Set(LimitShape::Gate | LimitShape::Breaker { .. }) => f.write_str("another shape"),
             Self::Open => f.write_str("open"),
             Self::Reset => f.write_str("as configured"),
         }

@@ -2,12 +2,15 @@
 //! serves both directions, so writing and reading cannot drift apart. Tags and orders are frozen:
 //! new ones are only added.
 
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, Counters, Fact, GroupHold, GroupImage, LimitImage, LimitShape,
-    LimitSource, OperationImage, SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, ChainImage, Counters, Fact, GroupHold, GroupImage, LimitImage,
+    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
-use tidegate_core::{EndState, Fault, FaultClass, Hint};
+use tidegate_core::{
+    Alternative, Alternatives, EndState, Fault, FaultClass, Hint, PickStrategy, UnknownSubmit,
+};
 
 use super::wire::{Input, Problem, Wire};
 
@@ -68,12 +71,16 @@ choice!(Fact {
     12 => LimitGone { limit, at },
     13 => Sent { seq, fence, at },
     14 => Polled { seq, fence, at, until },
+    15 => Reported { seq, fence, at, limit, report },
+    16 => Chained { seq, alternatives },
+    17 => Picked { seq, alternative, at },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),
     35 => OperationImage(image),
     36 => KeyImage { seq, dedupe },
     37 => AwaitingImage(image),
+    38 => ChainImage(image),
 });
 
 record!(AcceptedOperation {
@@ -99,13 +106,26 @@ choice!(SettleEffect {
     4 => Held,
     5 => Returned,
     6 => Awaiting { poll_at, until },
+    7 => NextAlternative,
 });
 choice!(LimitShape {
     1 => Drip { capacity, refill_per_s, margin },
     2 => Window { limit, period },
     3 => Gate,
     4 => Cap { at_once },
+    5 => Breaker { ladder },
 });
+choice!(BreakerReport {
+    1 => Accepted,
+    2 => Succeeded,
+    3 => Failed,
+    4 => Throttled { until },
+});
+record!(Alternatives { list, strategy, on_unknown });
+record!(Alternative { name, charges, weight, price });
+choice!(PickStrategy { 1 => Chain, 2 => Weighted, 3 => LeastBusy, 4 => Fastest, 5 => Cheapest });
+choice!(UnknownSubmit { 1 => Wait { timeout }, 2 => Failover, 3 => Fail });
+record!(ChainImage { seq, alternatives, picked, failed });
 choice!(LimitSource { 1 => Config, 2 => Operator, 3 => Learned });
 choice!(EndState { 1 => Succeeded, 2 => Failed, 3 => Canceled });
 choice!(OnUnknown { 1 => Repeat, 2 => Reconcile, 3 => Ask });
@@ -133,6 +153,20 @@ impl Wire for Charge {
     fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
         let (limit, marked) = (Wire::get(input)?, u64::get(input)?);
         Ok(Self { limit, cost: marked & !ESTIMATED, estimated: marked & ESTIMATED != 0 })
+    }
+}
+
+impl Wire for CooldownLadder {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.iter().for_each(|step| step.put(out));
+    }
+
+    fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
+        let mut ladder = Self::default();
+        for step in &mut ladder.0 {
+            *step = Wire::get(input)?;
+        }
+        Ok(ladder)
     }
 }
 

@@ -5,12 +5,16 @@ mod arbitrary;
 use std::time::Duration;
 
 pub(super) use arbitrary::fact;
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
-    OperationImage, SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape,
+    LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
-use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
+use tidegate_core::{
+    Alternative, Alternatives, EndState, Fact, Fault, FaultClass, Fence, Hint, PickStrategy, Seq, Time, Turn,
+    UnknownSubmit,
+};
 
 const AT: Time = Time::from_micros(1_700_000_000_000_001);
 
@@ -32,6 +36,23 @@ fn accepted_once() -> AcceptedOperation {
     }
 }
 
+fn alternatives_once() -> Alternatives {
+    let charges = vec![Charge::tokens("acme", 1)];
+    let first = Alternative { weight: 300, price: 5, ..Alternative::new("acme", charges) };
+    let list = vec![first, Alternative::new("globex", Vec::new())];
+    let on_unknown = UnknownSubmit::Wait { timeout: Duration::from_secs(60) };
+    Alternatives { list, strategy: PickStrategy::Weighted, on_unknown }
+}
+
+fn chain_image_once() -> Fact {
+    Fact::ChainImage(Box::new(ChainImage {
+        seq: Seq(7),
+        alternatives: alternatives_once(),
+        picked: Some(("acme".into(), AT)),
+        failed: vec![("initech".into(), fault_once())],
+    }))
+}
+
 fn fault_once() -> Fault {
     Fault::new(FaultClass::Transient, "reset")
 }
@@ -41,6 +62,24 @@ pub(super) fn settled_as_awaiting() -> Fact {
     let effect = SettleEffect::Awaiting { poll_at: Some(AT), until: Time::from_micros(300) };
     let (fault, hints) = (None, Vec::new());
     Fact::Settled(Box::new(SettledClaim { seq: Seq(7), fence: Fence(300), at: AT, effect, fault, hints }))
+}
+
+/// Returns a claim whose alternative failed, always the same.
+pub(super) fn settled_as_failed_over() -> Fact {
+    let (effect, fault, hints) = (SettleEffect::NextAlternative, None, Vec::new());
+    Fact::Settled(Box::new(SettledClaim { seq: Seq(7), fence: Fence(300), at: AT, effect, fault, hints }))
+}
+
+/// Returns a breaker that was configured, and the reports that it can get, always the same.
+pub(super) fn breaker_facts() -> Vec<Fact> {
+    let shape = LimitShape::Breaker { ladder: CooldownLadder::default() };
+    let set = Fact::LimitSet { limit: "l".into(), shape, source: LimitSource::Config, at: AT };
+    let reports = [BreakerReport::Accepted, BreakerReport::Succeeded, BreakerReport::Failed];
+    let reported = reports.map(|report| {
+        let (seq, fence, limit) = (Seq(7), Fence(300), "l".into());
+        Fact::Reported { seq, fence, at: AT, limit, report }
+    });
+    std::iter::once(set).chain(reported).collect()
 }
 
 /// Returns one fact of every variant, always the same.
@@ -70,8 +109,18 @@ pub(super) fn one_of_each() -> Vec<Fact> {
         Fact::LimitGone { limit: "l".into(), at: AT },
         Fact::Sent { seq, fence, at: AT },
         Fact::Polled { seq, fence, at: AT, until: Time::MAX },
+        Fact::Reported {
+            seq,
+            fence,
+            at: AT,
+            limit: "l".into(),
+            report: BreakerReport::Throttled { until: AT },
+        },
     ];
+    facts.push(Fact::Chained { seq, alternatives: Box::new(alternatives_once()) });
+    facts.push(Fact::Picked { seq, alternative: "acme".into(), at: AT });
     facts.extend(images());
+    facts.push(chain_image_once());
     facts
 }
 

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use tidegate_core::Fact;
 use tidegate_core::fingerprint::hex;
 
-use super::samples::{fact, one_of_each, settled_as_awaiting};
+use super::samples::{breaker_facts, fact, one_of_each, settled_as_awaiting, settled_as_failed_over};
 use super::{decode, encode, encode_iter};
 use crate::StoreErrorKind;
 
 /// The bytes of one fact of every variant, each as a list of its own. Entries may be added, never
 /// changed.
-const FROZEN: [&str; 20] = [
+const FROZEN: [&str; 24] = [
     "010101078180f9c0c1c482030973686f703a61636d6504687474700106706f696e747380eae51801ac02000801\
      03010101000000000000000000000000000000ffffffffffffffffffffffffffffffff8180f9c0c1c4820300",
     "01010207ac028180f9c0c1c48203ffffffffffffffffff01",
@@ -29,6 +29,9 @@ const FROZEN: [&str; 20] = [
     "01010c016c8180f9c0c1c48203",
     "01010d07ac028180f9c0c1c48203",
     "01010e07ac028180f9c0c1c48203ffffffffffffffffff01",
+    "01010f07ac028180f9c0c1c48203016c048180f9c0c1c48203",
+    "01011007020461636d65010461636d65c0843dac020506676c6f62657800010002013c00",
+    "010111070461636d658180f9c0c1c48203",
     "01012007ac02098180f9c0c1c48203010203",
     "010121016c012802010102050180cab5ee0103038180f9c0c1c482030400018180f9c0c1c48203ffffffffffff\
      ffffff0106018180f9c0c1c482030708",
@@ -39,6 +42,8 @@ const FROZEN: [&str; 20] = [
      03010101000000000000000000000000000000ffffffffffffffffffffffffffffffff8180f9c0c1c482030002\
      01000105057265736574",
     "0101240702000000000000000000000000000000030000000000000000000000000000008180f9c0c1c48203",
+    "01012607020461636d65010461636d65c0843dac020506676c6f62657800010002013c00010461636d658180f9\
+     c0c1c482030107696e697465636805057265736574",
 ];
 
 /// OPS-8: every later version reads what an earlier one wrote.
@@ -49,6 +54,12 @@ fn ops_8_the_format_is_frozen() {
     assert_eq!(written, FROZEN);
     let awaiting = "01010407ac028180f9c0c1c4820306018180f9c0c1c48203ac020000";
     assert_eq!(hex(&encode(&[settled_as_awaiting()])), awaiting);
+    let next = "01010407ac028180f9c0c1c48203070000";
+    assert_eq!(hex(&encode(&[settled_as_failed_over()])), next);
+    let breaker = "01040a016c050a001e003c007800018180f9c0c1c48203\
+                   0f07ac028180f9c0c1c48203016c010f07ac028180f9c0c1c48203016c02\
+                   0f07ac028180f9c0c1c48203016c03";
+    assert_eq!(hex(&encode(&breaker_facts())), breaker);
 }
 
 #[test]

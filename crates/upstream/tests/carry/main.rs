@@ -55,7 +55,8 @@ fn message(verdict: &Verdict) -> &str {
         | Verdict::Retry { fault, .. }
         | Verdict::Rejected(fault)
         | Verdict::PollFailed { fault, .. }
-        | Verdict::Unknown(fault) => &fault.message,
+        | Verdict::Unknown(fault)
+        | Verdict::Lost(fault) => &fault.message,
         Verdict::Done | Verdict::Accepted { .. } | Verdict::Returned | Verdict::Canceled { .. } => "",
     }
 }

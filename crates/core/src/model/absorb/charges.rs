@@ -14,7 +14,7 @@ const CHARGE_SETS_MAX: usize = 1_024;
 impl Model {
     /// Interns charges: equal ones are stored once, as long as there are not too many distinct
     /// ones.
-    pub(super) fn intern_charges(&mut self, charges: &[Charge]) -> Charges {
+    pub(in crate::model) fn intern_charges(&mut self, charges: &[Charge]) -> Charges {
         let place = |charge: &Charge| {
             let cost = Cost { micro: charge.cost, estimated: charge.estimated };
             Some((*self.by_limit.get(&charge.limit)?, cost))

@@ -28,7 +28,10 @@ impl Model {
         let limit = &mut self.limits[ix.at()];
         match (&mut limit.meter, shape) {
             (Meter::Cap(cap), LimitShape::Cap { at_once }) => cap.at_once = at_once,
-            (Meter::Bucket(bucket), shape) if !matches!(shape, LimitShape::Cap { .. }) => {
+            (Meter::Breaker(breaker), LimitShape::Breaker { ladder }) => breaker.ladder = ladder,
+            (Meter::Bucket(bucket), shape)
+                if !matches!(shape, LimitShape::Cap { .. } | LimitShape::Breaker { .. }) =>
+            {
                 bucket.reshape(shape, at);
             }
             // Another kind, which only the configuration may set: the limit starts over, charged
@@ -49,9 +52,13 @@ impl Model {
             let group = &mut self.groups[group.at()];
             let (Some(run), Some(head)) = (group.run.as_mut(), group.head) else { continue };
             let charges = Arc::clone(&self.entries[head.at()].charges);
+            let meter = &mut self.limits[ix.at()].meter;
+            // A breaker counts a job only until it is accepted.
+            if matches!(meter, Meter::Breaker(_)) && run.awaiting.is_some() {
+                continue;
+            }
             let taken = charges.iter().zip(&mut run.marks).find(|((limit, _), _)| *limit == ix);
             if let Some(((_, cost), mark)) = taken {
-                let meter = &mut self.limits[ix.at()].meter;
                 *mark = meter.take(cost.micro, run.fence);
                 if let Meter::Bucket(bucket) = meter {
                     bucket.mark_sent(*mark, at);

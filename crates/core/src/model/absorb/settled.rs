@@ -7,8 +7,10 @@ use super::super::awaiting::awaiting_after;
 use super::super::entry::EntryIx;
 use super::super::group::{GroupIx, RunningClaim};
 use super::super::limit::Meter;
+use crate::breaker::BreakerReport;
 use crate::fact::{AwaitingImage, GroupHold, LimitSource, SettleEffect, SettledClaim};
 use crate::fault::Fault;
+use crate::id::{Fence, Seq};
 use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Hint;
@@ -24,6 +26,9 @@ impl Model {
         let Some(run) = self.groups[group.at()].run.take_if(|run| run.fence == settled.fence) else { return };
         let awaiting = awaiting_after(&run, settled);
         self.settle_limits(ix, settled, &run, awaiting.is_some());
+        if self.entries[ix.at()].has_alternatives {
+            self.settle_pick(ix, settled, awaiting.is_some());
+        }
         if let Some(awaiting) = awaiting {
             self.keep_awaiting(ix, run, awaiting, settled.fault.as_ref());
             return;
@@ -58,7 +63,27 @@ impl Model {
                 let held = GroupHold { seq, since: settled.at, unknown: true, fault: settled.fault.clone() };
                 self.hold(group, held);
             }
+            SettleEffect::NextAlternative => {
+                entry.attempt = entry.attempt.saturating_add(1);
+                entry.fault = settled.fault.clone().map(Box::new);
+            }
             SettleEffect::Returned | SettleEffect::Awaiting { .. } => {}
+        }
+    }
+
+    /// Applies a settled claim to the alternative that it used.
+    fn settle_pick(&mut self, ix: EntryIx, settled: &SettledClaim, is_awaiting: bool) {
+        match &settled.effect {
+            SettleEffect::Ended { state: EndState::Succeeded, .. } => self.learn_latency(ix, settled.at),
+            SettleEffect::Ended { .. } => {}
+            SettleEffect::NextAlternative => {
+                if let Some(fault) = &settled.fault {
+                    self.strike_out(ix, fault);
+                }
+                self.clear_pick(ix);
+            }
+            _ if is_awaiting => {}
+            _ => self.clear_pick(ix),
         }
     }
 
@@ -94,6 +119,9 @@ impl Model {
                 Meter::Cap(cap) => {
                     cap.release(settled.fence);
                 }
+                // It counts a job only until it is accepted.
+                Meter::Breaker(_) if run.awaiting.is_some() => {}
+                Meter::Breaker(breaker) => breaker.release(*mark),
                 Meter::Bucket(_) if !run.has_worker() => {}
                 Meter::Bucket(bucket) => {
                     match &settled.effect {
@@ -137,6 +165,29 @@ impl Model {
                 }
                 self.stale.push(limit);
             }
+        }
+    }
+
+    /// Lets a breaker learn from the outcome of a claim that charges it.
+    pub(super) fn absorb_reported(
+        &mut self,
+        seq: Seq,
+        fence: Fence,
+        at: Time,
+        limit: &Arc<str>,
+        report: BreakerReport,
+    ) {
+        self.advance_clock(at);
+        let Some(limit) = self.by_limit.get(limit).copied() else { return };
+        let Some(entry) = self.claimed(seq, fence) else { return };
+        let Some(run) = &self.groups[entry.group.at()].run else { return };
+        let mut charges = entry.charges.iter().zip(&run.marks);
+        let mark = charges.find(|((of, _), _)| *of == limit).map(|(_, mark)| *mark);
+        if let Some(mark) = mark
+            && let Meter::Breaker(breaker) = &mut self.limits[limit.at()].meter
+        {
+            breaker.report(mark, report, at);
+            self.stale.push(limit);
         }
     }
 

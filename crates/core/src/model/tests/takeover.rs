@@ -37,7 +37,7 @@ fn ops_23_a_claim_is_taken_over_by_what_is_known_of_its_call() {
             ClaimedCall::NeverSent => (TakeoverOutcome::Settle(Verdict::Returned), false),
             ClaimedCall::Orphaned => {
                 let fault = Fault::new(FaultClass::Transient, unknown);
-                (TakeoverOutcome::Settle(Verdict::Unknown(fault)), false)
+                (TakeoverOutcome::Settle(Verdict::Lost(fault)), false)
             }
         };
         assert_eq!(outcome, expected, "{call:?}");

@@ -37,6 +37,7 @@ impl<'a> LimitOut<'a> {
                 ("window", Some(TokenAmount(view.level)))
             }
             LimitShape::Gate => ("gate", None),
+            LimitShape::Breaker { .. } => ("breaker", None),
             LimitShape::Cap { at_once: most } => {
                 at_once = Some(most);
                 ("cap", Some(TokenAmount(view.level.saturating_mul(MICRO))))

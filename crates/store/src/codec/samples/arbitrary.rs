@@ -6,12 +6,16 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
-    OperationImage, SettleEffect, SettledClaim,
+    AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape,
+    LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
-use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
+use tidegate_core::{
+    Alternative, Alternatives, EndState, Fact, Fault, FaultClass, Fence, Hint, PickStrategy, Seq, Time, Turn,
+    UnknownSubmit,
+};
 
 fn text() -> impl Strategy<Value = Arc<str>> {
     ".{0,12}".prop_map(Arc::from)
@@ -49,6 +53,16 @@ fn shape() -> impl Strategy<Value = LimitShape> {
         (any::<u64>(), any::<Duration>()).prop_map(|(limit, period)| LimitShape::Window { limit, period }),
         Just(LimitShape::Gate),
         any::<u32>().prop_map(|at_once| LimitShape::Cap { at_once }),
+        any::<[Duration; 4]>().prop_map(|steps| LimitShape::Breaker { ladder: CooldownLadder(steps) }),
+    ]
+}
+
+fn report() -> impl Strategy<Value = BreakerReport> {
+    prop_oneof![
+        Just(BreakerReport::Accepted),
+        Just(BreakerReport::Succeeded),
+        Just(BreakerReport::Failed),
+        time().prop_map(|until| BreakerReport::Throttled { until }),
     ]
 }
 
@@ -69,12 +83,44 @@ fn hint() -> impl Strategy<Value = Hint> {
     )
 }
 
+fn charge() -> impl Strategy<Value = Charge> {
+    let charge = (text(), 0..u64::MAX / 2, any::<bool>());
+    charge.prop_map(|(limit, cost, estimated)| Charge { limit, cost, estimated })
+}
+
+fn alternatives() -> impl Strategy<Value = Alternatives> {
+    let alternative = (text(), vec(charge(), 0..3), any::<u32>(), any::<u64>());
+    let alternative =
+        alternative.prop_map(|(name, charges, weight, price)| Alternative { name, charges, weight, price });
+    let strategy = prop_oneof![
+        Just(PickStrategy::Chain),
+        Just(PickStrategy::Weighted),
+        Just(PickStrategy::LeastBusy),
+        Just(PickStrategy::Fastest),
+        Just(PickStrategy::Cheapest),
+    ];
+    let on_unknown = prop_oneof![
+        any::<Duration>().prop_map(|timeout| UnknownSubmit::Wait { timeout }),
+        Just(UnknownSubmit::Failover),
+        Just(UnknownSubmit::Fail),
+    ];
+    (vec(alternative, 0..4), strategy, on_unknown).prop_map(|(list, strategy, on_unknown)| Alternatives {
+        list,
+        strategy,
+        on_unknown,
+    })
+}
+
+fn chain_image() -> impl Strategy<Value = ChainImage> {
+    let failed = vec((text(), fault()), 0..3);
+    (seq(), alternatives(), of((text(), time())), failed)
+        .prop_map(|(seq, alternatives, picked, failed)| ChainImage { seq, alternatives, picked, failed })
+}
+
 fn accepted() -> impl Strategy<Value = AcceptedOperation> {
     let unknown = prop_oneof![Just(OnUnknown::Repeat), Just(OnUnknown::Reconcile), Just(OnUnknown::Ask)];
     let failure = prop_oneof![Just(OnFailure::Skip), Just(OnFailure::Hold)];
-    let charge = (text(), 0..u64::MAX / 2, any::<bool>());
-    let charge = charge.prop_map(|(limit, cost, estimated)| Charge { limit, cost, estimated });
-    let names = (any::<u64>(), time(), text(), text(), vec(charge, 0..4));
+    let names = (any::<u64>(), time(), text(), text(), vec(charge(), 0..4));
     let budget = (of(time()), of(time()), any::<u16>(), any::<u8>());
     (names, budget, unknown, failure, of(dedupe()), any::<bool>()).prop_map(
         |(names, budget, on_unknown, on_failure, dedupe, again)| {
@@ -106,6 +152,7 @@ fn settled() -> impl Strategy<Value = SettledClaim> {
         (time(), vec(text(), 0..4)).prop_map(|(until, closed)| SettleEffect::Throttled { until, closed }),
         Just(SettleEffect::Held),
         Just(SettleEffect::Returned),
+        Just(SettleEffect::NextAlternative),
         (of(time()), time()).prop_map(|(poll_at, until)| SettleEffect::Awaiting { poll_at, until }),
     ];
     (any::<(u64, u64)>(), time(), after, of(fault()), vec(hint(), 0..3)).prop_map(
@@ -243,6 +290,12 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
             at,
             until
         }),
+        (any::<(u64, u64)>(), time(), text(), report()).prop_map(|((seq, fence), at, limit, report)| {
+            Fact::Reported { seq: Seq(seq), fence: Fence(fence), at, limit, report }
+        }),
+        (seq(), alternatives()).prop_map(|(seq, list)| Fact::Chained { seq, alternatives: Box::new(list) }),
+        (seq(), text(), time()).prop_map(|(seq, alternative, at)| Fact::Picked { seq, alternative, at }),
+        chain_image().prop_map(|image| Fact::ChainImage(Box::new(image))),
         counters().prop_map(Fact::Counters),
         limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),
         group_image().prop_map(|image| Fact::GroupImage(Box::new(image))),

@@ -1,5 +1,5 @@
-//! What fal's errors mean. A status alone misleads both ways: a service behind the model that failed
-//! is a 400, and a refused prompt is a 422.
+//! What fal's errors mean. A status alone misleads: a service behind the model that failed is a
+//! 400, and a refused prompt is a 422.
 
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use crate::request::{JobRequest, RequestError};
 /// What belongs to an instance; everything else is a parameter.
 const INSTANCE_FIELDS: [&str; 5] = ["prompt", "image", "lastFrame", "video", "referenceImages"];
 /// What belongs beside the contents; everything else is in `generationConfig`.
-const REQUEST_FIELDS: [&str; 3] = ["safetySettings", "systemInstruction", "generationConfig"];
+const REQUEST_FIELDS: [&str; 2] = ["safetySettings", "systemInstruction"];
 
 /// Builds the body of a submit.
 pub(super) fn submit_body(method: GoogleMethod, job: &JobRequest<'_>) -> Result<Value, RequestError> {
@@ -43,6 +43,9 @@ fn content(input: &Map<String, Value>) -> Result<Value, RequestError> {
                 for (name, value) in config {
                     body["generationConfig"][name] = value.clone();
                 }
+            }
+            ("generationConfig", _) => {
+                return Err(RequestError::input("generationConfig", "it must be an object"));
             }
             (name, value) if REQUEST_FIELDS.contains(&name) => body[name] = value.clone(),
             (name, value) => body["generationConfig"][name] = value.clone(),

@@ -242,6 +242,7 @@ mod tests {
             on_unknown: tidegate_core::OnUnknown::Ask,
             poll: false,
             cancel_requested: false,
+            alternative: None,
         }
     }
 

@@ -51,7 +51,8 @@ pub enum PickStrategy {
 /// What follows when an attempt was submitted and it is not known whether it took effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownSubmit {
-    /// It keeps its slots and awaits its completion, and is polled; it fails when none came in time.
+    /// It keeps its slots and awaits its completion, and is polled; it fails when none came in
+    /// time.
     Wait {
         /// How long it waits.
         timeout: Duration,

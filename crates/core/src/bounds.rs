@@ -156,3 +156,5 @@ pub const DEFERRED_OF_ENTITY_MAX: usize = 100;
 pub const QUESTIONS_PER_S_DEFAULT: u32 = 10_000;
 /// Most tenants whose questions are counted at once.
 pub const HYDRATION_TENANTS_MAX: usize = 10_000;
+/// How far the timestamp of a webhook may be from the receiver's clock.
+pub const WEBHOOK_SKEW_MAX: Duration = Duration::from_secs(300);

@@ -183,7 +183,8 @@ impl Breaker {
         mark == self.openings
     }
 
-    /// Opens it until then at least; afterwards a probe goes first. A later time is never shortened.
+    /// Opens it until then at least; afterwards a probe goes first. A later time is never
+    /// shortened.
     fn open(&mut self, until: Time) {
         self.open_until = self.open_until.max(until);
         self.openings = self.openings.wrapping_add(1);

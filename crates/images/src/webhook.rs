@@ -9,16 +9,12 @@ use std::time::Duration;
 use http::HeaderMap;
 use subtle::ConstantTimeEq as _;
 use tidegate_core::Time;
+use tidegate_core::bounds::WEBHOOK_SKEW_MAX;
 use tidegate_upstream::Secret;
 
 use crate::status::JobStatus;
 use jwks::JwkSet;
 use standard::StandardSecret;
-
-/// How far the timestamp of a webhook may be from the receiver's clock.
-pub const SKEW_MAX: Duration = Duration::from_secs(300);
-/// How long the keys of a JWKS may be kept. fal asks for at most a day.
-pub const JWKS_AGE_MAX: Duration = Duration::from_hours(24);
 
 /// A webhook as it came.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +90,7 @@ pub(crate) fn check_timestamp(text: &str, now: Time) -> Result<u64, WebhookError
     let seconds: u64 = text.parse().ok().filter(|_| is_number).ok_or(WebhookError::Missing("timestamp"))?;
     let at = Time::ZERO.after(Duration::from_secs(seconds));
     let skew = at.since(now).max(now.since(at));
-    if skew > SKEW_MAX { Err(WebhookError::Stale) } else { Ok(seconds) }
+    if skew > WEBHOOK_SKEW_MAX { Err(WebhookError::Stale) } else { Ok(seconds) }
 }
 
 /// Returns a header's text.

@@ -168,9 +168,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// DSP-21: whatever happens, a cooldown is never shortened, at most as many calls as allowed are
-    /// in flight since the last opening, none is admitted during a cooldown, and one report climbs
-    /// the ladder by at most one step.
+    /// DSP-21: whatever happens, a cooldown is never shortened, at most as many calls as allowed
+    /// are in flight since the last opening, none is admitted during a cooldown, and one report
+    /// climbs the ladder by at most one step.
     #[test]
     fn dsp_21_the_rules_hold_in_every_sequence(steps in proptest::collection::vec(step(), 1..200)) {
         let (mut breaker, mut now, mut flights) = (breaker(), START, Vec::<u64>::new());

@@ -181,15 +181,19 @@ impl Model {
         self.keys_by_age.push_back((dedupe.expires, dedupe.key));
     }
 
+    /// Removes a few expired keys. Those that were used again meanwhile do not count: a snapshot has
+    /// forgotten their earlier use.
     fn sweep_keys(&mut self, now: Time) {
-        for _ in 0..KEYS_SWEPT {
-            let Some((expires, key)) = self.keys_by_age.front().copied() else { return };
-            if expires > now {
+        let mut removed = 0;
+        while let Some((expires, key)) = self.keys_by_age.front().copied() {
+            let is_current = self.keys.get(&key).is_some_and(|known| known.expires == expires);
+            if is_current && (expires > now || removed == KEYS_SWEPT) {
                 return;
             }
             self.keys_by_age.pop_front();
-            if self.keys.get(&key).is_some_and(|known| known.expires == expires) {
+            if is_current {
                 self.keys.remove(&key);
+                removed += 1;
             }
         }
     }

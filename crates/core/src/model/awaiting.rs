@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Model;
 use super::entry::Entry;
-use super::group::{GroupIx, GroupPlacement, RunningClaim};
+use super::group::{Group, GroupIx, GroupPlacement, RunningClaim};
 use super::limit::Meter;
 use super::take::{Claim, OverdueClaim, TakeOutcome};
 use crate::backoff::Backoff;
@@ -23,13 +23,7 @@ use crate::verdict::Verdict;
 impl Model {
     /// Queues a group whose claim awaits its completion: until its next poll, and for its end.
     pub(super) fn enqueue_awaiting(&mut self, ix: GroupIx, now: Time) {
-        let group = &self.groups[ix.at()];
-        let wants_cancel = self.head_of(group).is_some_and(|head| head.cancel_requested);
-        let Some(awaiting) = group.run.as_ref().and_then(|run| run.awaiting()) else { return };
-        let poll_at = match awaiting.poll_at {
-            _ if wants_cancel && !awaiting.cancel_sent => Time::ZERO,
-            poll_at => poll_at.unwrap_or(Time::MAX).min(awaiting.until),
-        };
+        let Some(poll_at) = self.next_poll(&self.groups[ix.at()]) else { return };
         if poll_at > now {
             self.index_awaiting(ix);
             self.groups[ix.at()].placement = GroupPlacement::Asleep(poll_at);
@@ -37,6 +31,16 @@ impl Model {
         } else {
             self.enqueue_ready(ix);
         }
+    }
+
+    /// When the claim of a group that awaits its completion is polled next.
+    pub(super) fn next_poll(&self, group: &Group) -> Option<Time> {
+        let awaiting = group.run.as_ref()?.awaiting()?;
+        let wants_cancel = self.head_of(group).is_some_and(|head| head.cancel_requested);
+        Some(match awaiting.poll_at {
+            _ if wants_cancel && !awaiting.cancel_sent => Time::ZERO,
+            poll_at => poll_at.unwrap_or(Time::MAX).min(awaiting.until),
+        })
     }
 
     /// Lists a claim that awaits its completion under its end, wherever its group is queued.

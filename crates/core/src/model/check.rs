@@ -214,8 +214,8 @@ impl Model {
     }
 
     /// Checks that a slot of a cap is held by exactly the claims that charge it, each by its fence,
-    /// that a bucket counts exactly those that a worker holds, and a breaker those that were granted
-    /// since it last opened and are not answered.
+    /// that a bucket counts exactly those that a worker holds, and a breaker those that were
+    /// granted since it last opened and are not answered.
     fn check_holders(&self, ix: usize, limit: &Limit) -> Result<(), String> {
         let charges_it = |head: &Entry| head.charges.iter().any(|(of, _)| of.at() == ix);
         let claims = self.by_group.values().map(|group| &self.groups[group.at()]);

@@ -1,5 +1,5 @@
-//! A limit in the model: a bucket, a cap or a breaker, and the groups waiting for it in the order of their
-//! turns.
+//! A limit in the model: a bucket, a cap or a breaker, and the groups waiting for it in the order
+//! of their turns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -22,8 +22,8 @@ const UNKNOWN_WINDOW: LimitShape = LimitShape::Window { limit: 0, period: Durati
 pub enum LimitRefusal {
     /// There is no limit of that name, and only the configuration creates one.
     Unknown,
-    /// Only the configuration may turn a bucket, a cap or a breaker into another kind, or give a gate
-    /// a budget.
+    /// Only the configuration may turn a bucket, a cap or a breaker into another kind, or give a
+    /// gate a budget.
     OtherKind,
     /// There are too many limits already.
     TooMany,

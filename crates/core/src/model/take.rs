@@ -273,6 +273,11 @@ impl Model {
     ) {
         debug_assert_eq!(self.groups[ix.at()].placement, GroupPlacement::Ready);
         let group = &self.groups[ix.at()];
+        // It woke for workers that had no slot, and then the clock went back.
+        if self.next_poll(group).unwrap_or(group.not_before) > now {
+            self.dequeue_group(ix);
+            return self.enqueue_group(ix, now);
+        }
         let Some(head) = self.head_of(group) else { return };
         if head.has_alternatives && group.run.is_none() {
             return self.try_alternatives(ix, now, terms, facts, take);

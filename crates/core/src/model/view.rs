@@ -100,8 +100,8 @@ pub struct LimitView {
     /// Whether an operation opened it: there may be any number of those, and they are removed
     /// automatically.
     pub opened: bool,
-    /// What is left now: micro-tokens, or slots; of a gate or a breaker, the number of calls that may
-    /// be in flight, 0 for any number.
+    /// What is left now: micro-tokens, or slots; of a gate or a breaker, the number of calls that
+    /// may be in flight, 0 for any number.
     pub level: u64,
     /// Calls in flight.
     pub in_flight: u32,

@@ -6,8 +6,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use tidegate_core::Time;
+use tidegate_core::bounds::WEBHOOK_SKEW_MAX;
 
-use super::{SKEW_MAX, WebhookError};
+use super::WebhookError;
 
 /// The most keys of one set.
 const KEYS_MAX: usize = 32;
@@ -106,7 +107,7 @@ impl JwkSet {
             return Err(WebhookError::Forged);
         }
         let now = now.as_millis() as f64 / 1_000.0;
-        let skew = SKEW_MAX.as_secs_f64();
+        let skew = WEBHOOK_SKEW_MAX.as_secs_f64();
         let is_early = [claims.nbf, claims.iat].into_iter().flatten().any(|from| now + skew < from);
         let is_late = claims.exp.is_some_and(|until| now > until + skew)
             || (claims.exp.is_none() && claims.iat.is_none_or(|from| now > from + skew));

@@ -22,7 +22,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap()
 }
 
-const OTHER: &str = "whsec_b3RoZXJvdGhlcm90aGVyb3RoZXI=";
+const OTHER: &str = "whsec_b3RoZXJvdGhlcm90aGVyb3RoZXJvdGhlcg==";
 
 /// A message of Standard Webhooks.
 struct Standard<'a> {

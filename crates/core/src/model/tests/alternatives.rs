@@ -378,8 +378,8 @@ fn dsp_23_a_wait_has_an_end() {
     assert_eq!(world.model.active(Seq(3)).unwrap().state, State::Waiting);
 }
 
-/// DSP-24: every alternative is listed with its reason and its time: the limit that is free last, or
-/// why it failed for this operation.
+/// DSP-24: every alternative is listed with its reason and its time: the limit that is free last,
+/// or why it failed for this operation.
 #[test]
 fn dsp_24_why_lists_every_alternative() {
     let mut world = ModelHarness::with_providers(1);

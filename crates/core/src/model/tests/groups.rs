@@ -91,6 +91,28 @@ fn ops_7_a_key_is_one_operation_within_its_window() {
     assert!(matches!(world.try_accept(keyed(world.now, 2)), AcceptOutcome::New(_)));
 }
 
+/// OPS-8: a key that was used again after its window is forgotten at the same time by a model that
+/// was restored from a snapshot, which does not have its first use.
+#[test]
+fn ops_8_keys_are_forgotten_at_the_same_time_after_a_restart() {
+    let mut world = ModelHarness::new();
+    for (key, wait_ms, seconds) in [(1, 0, 30), (2, 0, 3), (2, 5_000, 15)] {
+        world.wait_ms(wait_ms);
+        let expires = world.now.after(Duration::from_secs(seconds));
+        let dedupe = Some(DedupeEntry { key, fingerprint: 0, expires });
+        world.accept(Draft { dedupe, ..draft("g") });
+    }
+    let mut restored = Model::new();
+    for fact in world.model.snapshot() {
+        restored.absorb(&fact);
+    }
+    world.wait_ms(60_000);
+    world.accept(draft("g"));
+    restored.accept(world.now, draft("g"), &mut Vec::new());
+    assert!(world.model.snapshot().eq(restored.snapshot()));
+    assert!(!world.model.snapshot().any(|fact| matches!(fact, Fact::KeyImage { .. })), "both have expired");
+}
+
 /// OPS-9: a delayed operation does not start before its time.
 #[test]
 fn ops_9_a_delay_holds_its_group_until_then() {

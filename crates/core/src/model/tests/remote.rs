@@ -138,3 +138,18 @@ fn ops_8_a_dead_remote_worker_gives_its_claim_back() {
         }
     }
 }
+
+/// OPS-8: an operation that woke while no worker had a slot for it sleeps again when the clock goes
+/// back, as it does in a model that was replayed.
+#[test]
+fn ops_8_a_clock_that_goes_back_finds_operations_asleep_again() {
+    let mut world = world();
+    let (before, then) = (world.now, world.now.after(Duration::from_secs(10)));
+    world.accept(Draft { not_before: Some(then), ..of_kind("a", "resize") });
+    world.now = then;
+    assert_eq!(take_for(&mut world, &[(None, 9)]), []);
+    world.now = before;
+    assert_eq!(take_for(&mut world, &[(Some(&["resize"]), 9)]), []);
+    world.now = then;
+    assert_eq!(take_for(&mut world, &[(Some(&["resize"]), 9)]), [("a".into(), 0)]);
+}

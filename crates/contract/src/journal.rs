@@ -1,12 +1,14 @@
 //! The suites of `Journal`: for any writes in any order, a store returns what the in-memory journal
-//! does; lines are all or nothing and durable once a write returns; of two writers the newer fence
-//! wins; and many or unusual lines are stored like any others.
+//! does; lines are all or nothing and durable once a write returns, each of a step with its event; of
+//! two writers the newer fence wins; and many or unusual lines are stored like any others.
 
 mod conformance;
+mod events;
 mod race;
 mod unusual_text;
 
 pub use conformance::{the_journal_answers_as_its_book, what_was_journaled_is_durable};
+pub use events::{journal_events_are_bounded, journal_events_come_with_their_lines};
 pub use race::{
     an_old_fence_changes_no_line_of_the_journal, journal_lines_are_all_or_nothing,
     many_write_the_journal_at_once, the_newer_fence_wins_the_journal,
@@ -84,6 +86,12 @@ async fn check(store: &dyn Store, book: &MemoryJournal, ids: &[&str], scopes: &[
         assert_eq!(found, book.deployment(id), "the deployment {id:?} {when}");
         let found = store.deployment_steps(id).await.expect_value("look at steps");
         assert!(found == book.steps(id), "the steps of {id:?} {when}: {found:?}, not {:?}", book.steps(id));
+        let found = store.deployment_events(id).await.expect_value("look at events");
+        assert!(
+            found == book.events(id),
+            "the events of {id:?} {when}: {found:?}, not {:?}",
+            book.events(id)
+        );
     }
     for scope in scopes {
         let found = store.mapped_objects(scope).await.expect_value("look at objects");

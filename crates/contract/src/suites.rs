@@ -59,6 +59,8 @@ macro_rules! every_suite {
                 the_journal_answers_as_its_book,
                 what_was_journaled_is_durable,
                 journal_lines_are_all_or_nothing,
+                journal_events_come_with_their_lines,
+                journal_events_are_bounded,
                 an_old_fence_changes_no_line_of_the_journal,
                 the_newer_fence_wins_the_journal,
                 many_write_the_journal_at_once,

@@ -104,6 +104,9 @@ pub const COSTS_SCANNED_MAX: u32 = 500_000;
 /// Ended deployments kept per scope; older ones are removed with their steps when another one
 /// begins.
 pub const DEPLOYMENTS_KEPT: usize = 100;
+/// Events kept per deployment; older ones are dropped and counted. At least
+/// [`JOURNAL_LINES_MAX`], so that one write never drops its own.
+pub const DEPLOYMENT_EVENTS_KEPT: usize = 10_000;
 /// Largest request of a deployment that is kept, in bytes.
 pub const DEPLOYMENT_LEN_MAX: usize = 1024 * 1024;
 /// Largest payload of a message on a bus, in bytes; a NATS server accepts no more by default.

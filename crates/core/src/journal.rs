@@ -1,5 +1,5 @@
-//! The journal of deployments: what was planned for a foreign system, the state of each step, and
-//! which object there has which key. The journal knows neither the system nor the plan: kinds, keys
+//! The journal of deployments: what was planned for a foreign system, the state of each step and the
+//! events that led to it, and which object there has which key. The journal knows neither the system nor the plan: kinds, keys
 //! and ids are opaque strings. [`MemoryJournal`] is the reference implementation; every store
 //! behaves the same.
 
@@ -119,6 +119,17 @@ impl StepState {
     }
 }
 
+/// The events of a deployment: each line of a step as it was written, oldest first. Planned, applied
+/// and failed follow each other here, while [`DeploymentStep`] keeps only the latest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepEvents {
+    /// The number of older events that made room for these.
+    pub dropped: u64,
+    /// The events that are kept, at most
+    /// [`DEPLOYMENT_EVENTS_KEPT`](crate::bounds::DEPLOYMENT_EVENTS_KEPT).
+    pub events: Vec<DeploymentStep>,
+}
+
 /// Maps a key to an object of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectMapping {
@@ -144,7 +155,7 @@ pub struct ForeignObject {
 /// Lines for the journal, written all or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalLines {
-    /// Steps; a line with an existing kind and key is replaced.
+    /// Steps; a line with an existing kind and key is replaced. Each is an event too.
     pub steps: Vec<DeploymentStep>,
     /// Objects of the deployment's scope, replaced in the same way.
     pub mapped: Vec<ObjectMapping>,

@@ -9,6 +9,7 @@ mod errors;
 mod faults;
 mod history;
 mod journal;
+mod journal_events;
 mod journal_rows;
 mod listing;
 mod lock;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use sqlx::postgres::PgRow;
 use tidegate_core::bounds::DEPLOYMENTS_KEPT;
 use tidegate_core::journal::{
-    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepEvents,
+    StepState,
 };
-use tidegate_store::journal::{check_deployment, check_lines, dedupe_lines};
+use tidegate_store::journal::{check_deployment, check_lines, dedupe_mapped};
 use tidegate_store::{Journal, Result, StoreFuture};
 
 use crate::costs::Columns;
@@ -27,6 +28,8 @@ const OF_SCOPE: &str = "SELECT id, scope, fence, round, stage, request, note, st
     FROM deployments WHERE scope = $2 ORDER BY id DESC LIMIT $1";
 const STEPS: &str = "SELECT kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at
     FROM deployment_steps WHERE deployment = $1 ORDER BY nth, kind, key";
+const EVENTS: &str = "SELECT kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at, seq
+    FROM deployment_events WHERE deployment = $1 ORDER BY seq";
 const MAPPED: &str = "SELECT kind, key, id, place, fingerprint FROM deployment_objects
     WHERE scope = $1 ORDER BY kind, key";
 
@@ -87,12 +90,12 @@ impl PostgresStore {
         if was_never_kept(id) {
             return Ok(false);
         }
-        let lines = dedupe_lines(lines);
+        let mapped = dedupe_mapped(lines.mapped);
         let row = self
             .sessions
             .row(RetrySafety::Unsafe, WRITE, |q| {
                 let q = bind_steps(q.bind(id).bind(fence.cast_signed()), &lines.steps);
-                bind_objects(q, &lines.mapped)
+                bind_objects(q, &mapped)
             })
             .await?;
         self.sessions.column(&row, 0)
@@ -122,6 +125,14 @@ impl PostgresStore {
         }
         let found = self.sessions.rows(RetrySafety::Harmless, sql, |q| q.bind(name)).await?;
         found.iter().map(read).collect()
+    }
+
+    async fn read_events(&self, id: &str) -> Result<StepEvents> {
+        let read = |row: &PgRow| Ok((self.sessions.column::<i64>(row, 10)?, self.read_step(row)?));
+        let found = self.read_journal_rows(EVENTS, id, read).await?;
+        let first = found.first().map_or(1, |(seq, _)| *seq);
+        let events = found.into_iter().map(|(_, event)| event).collect();
+        Ok(StepEvents { dropped: (first - 1).cast_unsigned(), events })
     }
 
     fn read_deployment(&self, row: &PgRow) -> Result<Deployment> {
@@ -207,6 +218,11 @@ impl Journal for PostgresStore {
     fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
         Box::pin(async move { self.read_journal_rows(STEPS, &id, |row| self.read_step(row)).await })
+    }
+
+    fn deployment_events(&self, id: &str) -> StoreFuture<'_, StepEvents> {
+        let id = id.to_owned();
+        Box::pin(async move { self.read_events(&id).await })
     }
 
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {

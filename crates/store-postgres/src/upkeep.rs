@@ -33,6 +33,7 @@ const LAYOUT: Layout = Layout {
         concat!(include_str!("sql/attempts.sql"), include_str!("sql/completions.sql")),
         include_str!("sql/node_records.sql"),
         include_str!("sql/cost_rates.sql"),
+        include_str!("sql/journal_events.sql"),
     ],
 };
 /// The number up to which operations are counted; above, the server's own estimate is good enough.

@@ -1,13 +1,15 @@
-//! The journal of deployments: hashes and two indexes under one tag. Each write is one script that
-//! compares the fence and writes all or nothing; a read is one command, and a long list of
-//! deployments several.
+//! The journal of deployments: hashes, lists of events and two indexes under one tag. Each write is
+//! one script that compares the fence and writes all or nothing; a read is one command, and a long
+//! list of deployments several.
 
 mod line;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use redis::cmd;
-use tidegate_core::bounds::DEPLOYMENTS_KEPT;
-use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
-use tidegate_store::journal::{check_deployment, check_lines, dedupe_lines};
+use tidegate_core::bounds::{DEPLOYMENT_EVENTS_KEPT, DEPLOYMENTS_KEPT};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping, StepEvents};
+use tidegate_store::journal::{check_deployment, check_lines, dedupe_mapped};
 use tidegate_store::{Journal, Result, StoreFuture};
 
 use crate::errors::unusable;
@@ -16,6 +18,8 @@ use crate::{RedisStore, reply};
 
 /// The deployments that are read at once: each may have a large request.
 const PAGE: usize = 64;
+/// The number of writes of this process, which keeps their tokens apart.
+static WRITES: AtomicU64 = AtomicU64::new(0);
 
 impl RedisStore {
     async fn write_deployment(&self, deployment: &Deployment) -> Result<bool> {
@@ -32,6 +36,7 @@ impl RedisStore {
             .with_arg(DEPLOYMENTS_KEPT - 1)
             .with_arg(self.keys.deployments())
             .with_arg(self.keys.deployment_steps())
+            .with_arg(self.keys.deployment_events())
             .with_arg(self.keys.deployments_in())
             .with_arg(u8::from(deployment.note.is_some()));
         line::add_deployment_args(&mut call, deployment);
@@ -44,24 +49,32 @@ impl RedisStore {
 
     async fn write_lines(&self, id: &str, fence: u64, lines: JournalLines) -> Result<bool> {
         check_lines(fence, &lines)?;
-        let lines = dedupe_lines(lines);
-        let keys =
-            [format!("{}{id}", self.keys.deployments()), format!("{}{id}", self.keys.deployment_steps())];
-        let mut call = ScriptCall::new(&scripts::JOURNAL_WRITE, keys)
-            .with_arg(fence)
-            .with_arg(self.keys.objects())
-            .with_arg(lines.steps.len() * 2);
-        for step in &lines.steps {
-            call.arg(line::field(&step.kind, &step.key)?).arg(line::encode_step(step)?);
-        }
-        for mapped in &lines.mapped {
-            call.arg(line::field(&mapped.kind, &mapped.key)?).arg(line::encode_mapped(mapped)?);
-        }
+        let call = self.lines_call(id, fence, lines)?;
         let is_written = reply::parsed(self.run_script("write the journal", &call).await?)?;
         if is_written {
             self.wait_until_replicated(id).await?;
         }
         Ok(is_written)
+    }
+
+    /// The call that writes lines. It has a token: a cluster's driver may send it twice.
+    fn lines_call(&self, id: &str, fence: u64, lines: JournalLines) -> Result<ScriptCall<'static>> {
+        let prefixes = [self.keys.deployments(), self.keys.deployment_steps(), self.keys.deployment_events()];
+        let nth = WRITES.fetch_add(1, Ordering::Relaxed);
+        let mut call =
+            ScriptCall::new(&scripts::JOURNAL_WRITE, prefixes.map(|prefix| format!("{prefix}{id}")))
+                .with_arg(fence)
+                .with_arg(self.keys.objects())
+                .with_arg(format!("{fence}.{}.{nth}", std::process::id()))
+                .with_arg(DEPLOYMENT_EVENTS_KEPT)
+                .with_arg(lines.steps.len());
+        for step in &lines.steps {
+            call.arg(line::field(&step.kind, &step.key)?).arg(line::encode_step(step)?);
+        }
+        for mapped in &dedupe_mapped(lines.mapped) {
+            call.arg(line::field(&mapped.kind, &mapped.key)?).arg(line::encode_mapped(mapped)?);
+        }
+        Ok(call)
     }
 
     async fn wait_until_replicated(&self, id: &str) -> Result<()> {
@@ -121,6 +134,18 @@ impl RedisStore {
         Ok(steps)
     }
 
+    async fn read_events(&self, id: &str) -> Result<StepEvents> {
+        let keys = [self.keys.deployments(), self.keys.deployment_events()];
+        let call = ScriptCall::new(&scripts::JOURNAL_EVENTS, keys.map(|prefix| format!("{prefix}{id}")));
+        let answer =
+            call.send(&self.connection).await.map_err(|failed| unusable(self.connection.name(), failed))?;
+        let mut parts = reply::list(answer)?;
+        let total: u64 = reply::part_at(&mut parts, 0)?;
+        let lines: Vec<Vec<u8>> = reply::part_at(&mut parts, 1)?;
+        let events = lines.iter().map(|kept| line::decode_step(kept)).collect::<Result<Vec<_>>>()?;
+        Ok(StepEvents { dropped: total.saturating_sub(events.len() as u64), events })
+    }
+
     async fn read_mapped(&self, scope: &str) -> Result<Vec<ObjectMapping>> {
         let lines = self.lines_of(format!("{}{scope}", self.keys.objects())).await?;
         let mut mapped = lines.iter().map(|kept| line::decode_mapped(kept)).collect::<Result<Vec<_>>>()?;
@@ -154,8 +179,65 @@ impl Journal for RedisStore {
         Box::pin(async move { self.read_steps(&id).await })
     }
 
+    fn deployment_events(&self, id: &str) -> StoreFuture<'_, StepEvents> {
+        let id = id.to_owned();
+        Box::pin(async move { self.read_events(&id).await })
+    }
+
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {
         let scope = scope.to_owned();
         Box::pin(async move { self.read_mapped(&scope).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tidegate_core::Time;
+    use tidegate_core::journal::{DeploymentStage, StepState};
+
+    use super::*;
+
+    /// OPS-17: lines that are sent again, as a driver does after losing a connection, are one event
+    /// each.
+    #[tokio::test]
+    async fn ops_17_lines_that_are_sent_twice_are_written_once() {
+        let server = tidegate_fixture::redis::RedisServer::start();
+        let store = RedisStore::open(&server.url()).await.unwrap();
+        let deployment = Deployment {
+            id: "a".into(),
+            scope: "guild:1".into(),
+            fence: 1,
+            round: 1,
+            stage: DeploymentStage::Running,
+            request: Arc::from(&b"{}"[..]),
+            note: None,
+            started_at: Time::ZERO,
+            updated_at: Time::ZERO,
+        };
+        assert!(store.save_deployment(deployment).await.unwrap());
+        let step = DeploymentStep {
+            kind: "role".into(),
+            key: "desk".into(),
+            nth: 0,
+            action: "create".into(),
+            fingerprint: "f".into(),
+            state: StepState::Planned,
+            operation: None,
+            foreign_id: None,
+            note: None,
+            at: Time::ZERO,
+        };
+        for written in 1..4 {
+            let lines = JournalLines { steps: vec![step.clone()], mapped: Vec::new() };
+            let call = store.lines_call("a", 1, lines).unwrap();
+            for _ in 0..3 {
+                let answer = store.run_script("write the journal", &call).await.unwrap();
+                assert!(reply::parsed::<bool>(answer).unwrap());
+            }
+            let events = vec![step.clone(); written];
+            assert_eq!(store.deployment_events("a").await.unwrap(), StepEvents { dropped: 0, events });
+        }
     }
 }

@@ -116,6 +116,11 @@ impl Keys {
         self.of_journal("s:")
     }
 
+    /// The prefix of the names of deployments' events.
+    pub(crate) fn deployment_events(&self) -> String {
+        self.of_journal("e:")
+    }
+
     /// The prefix of the names of scopes' objects.
     pub(crate) fn objects(&self) -> String {
         self.of_journal("o:")

@@ -60,6 +60,7 @@ scripts! {
     JOURNAL_KEEP = "fence", "journal_keep";
     JOURNAL_WRITE = "fence", "journal_write";
     JOURNAL_LIST = "journal_list";
+    JOURNAL_EVENTS = "journal_events";
 }
 
 /// A call of a script: its keys, then its arguments.

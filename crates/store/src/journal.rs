@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::bounds::{DEPLOYMENT_LEN_MAX, JOURNAL_FENCE_MAX, JOURNAL_LINES_MAX, JOURNAL_NAME_LEN_MAX};
-use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping, StepEvents};
 
 use crate::checks::invalid_error;
 use crate::{Result, StoreFuture};
@@ -17,8 +17,9 @@ pub trait Journal: Send + Sync {
     /// since.
     fn save_deployment(&self, deployment: Deployment) -> StoreFuture<'_, bool>;
 
-    /// Writes lines of a deployment, all or nothing; `false` when it does not exist, or a writer
-    /// with a newer fence has written it since.
+    /// Writes lines of a deployment, all or nothing, and adds those of steps to its events in the
+    /// same step; `false` when it does not exist, or a writer with a newer fence has written it
+    /// since.
     fn write_journal(&self, deployment: &str, fence: u64, lines: JournalLines) -> StoreFuture<'_, bool>;
 
     /// Returns the deployment with this id.
@@ -29,6 +30,9 @@ pub trait Journal: Send + Sync {
 
     /// Lists the steps of a deployment, in order.
     fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>>;
+
+    /// Lists the events of a deployment, oldest first.
+    fn deployment_events(&self, id: &str) -> StoreFuture<'_, StepEvents>;
 
     /// Lists the mapped objects of a scope, by kind and key.
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>>;
@@ -78,16 +82,13 @@ pub fn check_lines(fence: u64, lines: &JournalLines) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the last line of those with the same kind and key, sorted by kind and key. For a store
-/// that writes all of them in one statement.
+/// Keeps the last of the objects with the same kind and key, sorted by kind and key. For a store that
+/// writes all of them in one statement.
 #[must_use]
-pub fn dedupe_lines(lines: JournalLines) -> JournalLines {
-    let name = |kind: &Arc<str>, key: &Arc<str>| (Arc::clone(kind), Arc::clone(key));
-    let steps: BTreeMap<_, _> =
-        lines.steps.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
-    let mapped: BTreeMap<_, _> =
-        lines.mapped.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
-    JournalLines { steps: steps.into_values().collect(), mapped: mapped.into_values().collect() }
+pub fn dedupe_mapped(mapped: Vec<ObjectMapping>) -> Vec<ObjectMapping> {
+    let name = |line: &ObjectMapping| (Arc::clone(&line.kind), Arc::clone(&line.key));
+    let mapped: BTreeMap<_, _> = mapped.into_iter().map(|line| (name(&line), line)).collect();
+    mapped.into_values().collect()
 }
 
 fn check_fence(fence: u64) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The journal of a store with fault injection.
 
-use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping, StepEvents};
 use tidegate_store::{Journal, StoreFuture};
 
 use super::{FaultyStore, StoreMethod};
@@ -28,6 +28,11 @@ impl Journal for FaultyStore {
     fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
         self.call_with_fault(StoreMethod::DeploymentSteps, move || self.inner.deployment_steps(&id))
+    }
+
+    fn deployment_events(&self, id: &str) -> StoreFuture<'_, StepEvents> {
+        let id = id.to_owned();
+        self.call_with_fault(StoreMethod::DeploymentEvents, move || self.inner.deployment_events(&id))
     }
 
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {

@@ -43,6 +43,7 @@ pub enum StoreMethod {
     Deployment,
     Deployments,
     DeploymentSteps,
+    DeploymentEvents,
     MappedObjects,
     Register,
     Heartbeat,
@@ -76,6 +77,7 @@ impl StoreMethod {
                 | Self::Deployment
                 | Self::Deployments
                 | Self::DeploymentSteps
+                | Self::DeploymentEvents
                 | Self::MappedObjects
                 | Self::ListNodes
                 | Self::Listen

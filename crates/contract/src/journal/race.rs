@@ -87,9 +87,7 @@ pub async fn an_old_fence_changes_no_line_of_the_journal(backend: &dyn Backend) 
 pub async fn the_newer_fence_wins_the_journal(backend: &dyn Backend) {
     let old = backend.open().await.expect_value("open the store");
     let new = backend.open_second(&old).await.expect_value("open another store beside it");
-    assert!(
-        old.save_deployment(deployment("a", SCOPE, 1, DeploymentStage::Running)).await.expect_value("keep")
-    );
+    let mut book = MemoryJournal::default();
     for round in 0..10_u64 {
         let (before, after) = (round * 2 + 1, round * 2 + 2);
         assert!(
@@ -130,7 +128,10 @@ pub async fn the_newer_fence_wins_the_journal(backend: &dyn Backend) {
         assert!(!later, "round {round}: the old one is told that it has lost the lease");
         let found = new.deployment("a").await.expect_value("look").expect_value("find it");
         assert_eq!((found.fence, found.stage), (after, DeploymentStage::Running), "round {round}");
-        let mut book = MemoryJournal::default();
+        book.save_deployment(deployment("a", SCOPE, before, DeploymentStage::Running));
+        for _ in done.iter().step_by(2).filter(|done| **done) {
+            book.write_lines("a", before, marked(20, "old"));
+        }
         book.save_deployment(found);
         book.write_lines("a", after, marked(20, "new"));
         check(&*new, &book, &["a"], &[SCOPE], &format!("after round {round}")).await;

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping};
-use crate::bounds::DEPLOYMENTS_KEPT;
+use super::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepEvents,
+};
+use crate::bounds::{DEPLOYMENT_EVENTS_KEPT, DEPLOYMENTS_KEPT};
 
 type MappingKey = (Arc<str>, Arc<str>);
 
@@ -14,6 +16,7 @@ type MappingKey = (Arc<str>, Arc<str>);
 pub struct MemoryJournal {
     deployments: BTreeMap<Arc<str>, Deployment>,
     steps: BTreeMap<Arc<str>, BTreeMap<MappingKey, DeploymentStep>>,
+    events: BTreeMap<Arc<str>, StepEvents>,
     mapped: BTreeMap<Arc<str>, BTreeMap<MappingKey, ForeignObject>>,
 }
 
@@ -38,17 +41,24 @@ impl MemoryJournal {
         for id in ended.iter().rev().skip(DEPLOYMENTS_KEPT - 1) {
             self.deployments.remove(id);
             self.steps.remove(id);
+            self.events.remove(id);
         }
     }
 
-    /// Writes lines of a deployment. Returns `false` and changes nothing when the deployment does
+    /// Writes lines of a deployment, and adds those of steps to its events; when there are too many,
+    /// the oldest are dropped and counted. Returns `false` and changes nothing when the deployment does
     /// not exist or a writer with a newer fence has written it since.
     pub fn write_lines(&mut self, id: &str, fence: u64, lines: JournalLines) -> bool {
         let Some(known) = self.deployments.get(id).filter(|known| known.fence <= fence) else { return false };
         let steps = self.steps.entry(Arc::clone(&known.id)).or_default();
+        let events = self.events.entry(Arc::clone(&known.id)).or_default();
         for step in lines.steps {
+            events.events.push(step.clone());
             steps.insert((Arc::clone(&step.kind), Arc::clone(&step.key)), step);
         }
+        let excess = events.events.len().saturating_sub(DEPLOYMENT_EVENTS_KEPT);
+        events.events.drain(..excess);
+        events.dropped += excess as u64;
         let mapped = self.mapped.entry(Arc::clone(&known.scope)).or_default();
         for ObjectMapping { kind, key, object } in lines.mapped {
             match object {
@@ -79,6 +89,12 @@ impl MemoryJournal {
             self.steps.get(id).into_iter().flat_map(|steps| steps.values().cloned()).collect();
         steps.sort_by(|a, b| (a.nth, &a.kind, &a.key).cmp(&(b.nth, &b.kind, &b.key)));
         steps
+    }
+
+    /// Lists the events of a deployment, oldest first.
+    #[must_use]
+    pub fn events(&self, id: &str) -> StepEvents {
+        self.events.get(id).cloned().unwrap_or_default()
     }
 
     /// Lists the mapped objects of a scope, by kind and key.
@@ -150,6 +166,24 @@ mod tests {
         assert!(book.mapped_objects("guild:1").is_empty(), "what was removed is forgotten");
     }
 
+    /// OPS-17: each line of a step is an event; the oldest make room, and are counted.
+    #[test]
+    fn ops_17_each_line_of_a_step_is_an_event() {
+        let mut book = MemoryJournal::default();
+        assert!(book.save_deployment(deployment("a", 1, DeploymentStage::Running)));
+        for state in [StepState::Planned, StepState::Failed, StepState::Planned, StepState::Applied] {
+            assert!(book.write_lines("a", 1, lines("desk", state, None)));
+        }
+        let states: Vec<_> = book.events("a").events.iter().map(|event| event.state.as_str()).collect();
+        assert_eq!(states, ["planned", "failed", "planned", "applied"]);
+        let step = lines("door", StepState::Planned, None).steps.remove(0);
+        let many = vec![step; DEPLOYMENT_EVENTS_KEPT - 1];
+        assert!(book.write_lines("a", 1, JournalLines { steps: many, mapped: Vec::new() }));
+        let StepEvents { dropped, events } = book.events("a");
+        assert_eq!((dropped, events.len()), (3, DEPLOYMENT_EVENTS_KEPT));
+        assert_eq!((&*events[0].key, events[0].state), ("desk", StepState::Applied));
+    }
+
     #[test]
     fn who_lost_the_lease_writes_nothing() {
         let mut book = MemoryJournal::default();
@@ -177,6 +211,7 @@ mod tests {
         assert_eq!(kept.len(), DEPLOYMENTS_KEPT + 1);
         assert_eq!((&*kept[0].id, &*kept[DEPLOYMENTS_KEPT].id), ("105", "000"));
         assert!(book.steps("005").is_empty() && !book.steps("006").is_empty());
+        assert!(book.events("005").events.is_empty() && !book.events("006").events.is_empty());
         assert!(book.deployments(Some("guild:2"), 9).is_empty());
         assert_eq!(book.deployments(None, 3).len(), 3);
     }

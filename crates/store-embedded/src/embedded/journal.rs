@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping, StepEvents};
 use tidegate_store::journal::{check_deployment, check_lines};
 use tidegate_store::{Journal, StoreFuture};
 
 use super::writer::StepContext;
-use super::{EmbeddedStore, SHARED_IN, journal_rows as rows};
+use super::{EmbeddedStore, SHARED_IN, journal_events as events, journal_rows as rows};
 
 impl Journal for EmbeddedStore {
     fn save_deployment(&self, deployment: Deployment) -> StoreFuture<'_, bool> {
@@ -24,7 +24,7 @@ impl Journal for EmbeddedStore {
         Box::pin(async move {
             check_lines(fence, &lines)?;
             let file = self.partition(SHARED_IN).await?;
-            let count = lines.steps.len() + lines.mapped.len();
+            let count = 2 * lines.steps.len() + lines.mapped.len();
             let step = move |desk: &mut StepContext<'_>| rows::write(desk.sql, &id, fence, &lines).map(Ok);
             file.write_and_mark(count, step, |_| {}).await
         })
@@ -48,6 +48,13 @@ impl Journal for EmbeddedStore {
     fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
         Box::pin(async move { self.partition(SHARED_IN).await?.read(move |sql| rows::steps(sql, &id)).await })
+    }
+
+    fn deployment_events(&self, id: &str) -> StoreFuture<'_, StepEvents> {
+        let id = id.to_owned();
+        Box::pin(
+            async move { self.partition(SHARED_IN).await?.read(move |sql| events::read(sql, &id)).await },
+        )
     }
 
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {

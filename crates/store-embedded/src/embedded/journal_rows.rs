@@ -9,6 +9,7 @@ use tidegate_core::journal::{
     Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
 };
 
+use super::journal_events;
 use super::row_checksum::RowChecksum;
 use super::rows::{damaged, micros, not_a_word, time};
 
@@ -70,6 +71,7 @@ fn make_room(sql: &Connection, scope: &str) -> rusqlite::Result<()> {
         .query_map((scope, DeploymentStage::Running.as_str(), stay), |row| row.get::<_, Arc<str>>(0))?;
     for id in gone.collect::<rusqlite::Result<Vec<_>>>()? {
         sql.prepare_cached("DELETE FROM deployment_steps WHERE deployment = ?1")?.execute([&*id])?;
+        journal_events::remove(sql, &id)?;
         sql.prepare_cached("DELETE FROM deployments WHERE id = ?1")?.execute([&*id])?;
     }
     Ok(())
@@ -96,6 +98,7 @@ pub(super) fn write(sql: &Connection, id: &str, fence: u64, lines: &JournalLines
             sum_of_step(id, step).finish(&[]),
         ))?;
     }
+    journal_events::append(sql, id, &lines.steps)?;
     let (mut map, mut forget) = (sql.prepare_cached(MAP)?, sql.prepare_cached(FORGET)?);
     for ObjectMapping { kind, key, object } in &lines.mapped {
         match object {
@@ -148,9 +151,12 @@ fn sum_of_deployment(deployment: &Deployment) -> RowChecksum {
 }
 
 fn sum_of_step(deployment: &str, step: &DeploymentStep) -> RowChecksum {
-    RowChecksum::of("deployment_steps")
-        .text(deployment)
-        .text(&step.kind)
+    sum_with_step(RowChecksum::of("deployment_steps").text(deployment), step)
+}
+
+/// Adds the columns of a step to a checksum.
+pub(super) fn sum_with_step(sum: RowChecksum, step: &DeploymentStep) -> RowChecksum {
+    sum.text(&step.kind)
         .text(&step.key)
         .number(step.nth.into())
         .text(&step.action)
@@ -168,7 +174,7 @@ fn sum_of_object(scope: &str, kind: &str, key: &str, object: &ForeignObject) -> 
     sum.maybe_text(object.place.as_deref())
 }
 
-fn checked<T>(row: &Row<'_>, column: usize, sum: RowChecksum, read: T) -> rusqlite::Result<T> {
+pub(super) fn checked<T>(row: &Row<'_>, column: usize, sum: RowChecksum, read: T) -> rusqlite::Result<T> {
     if sum.matches(row.get(column)?, Some(&[])) {
         return Ok(read);
     }
@@ -191,7 +197,13 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
 }
 
 fn read_step(row: &Row<'_>, deployment: &str) -> rusqlite::Result<DeploymentStep> {
-    let step = DeploymentStep {
+    let step = step_in(row)?;
+    checked(row, 10, sum_of_step(deployment, &step), step)
+}
+
+/// Reads a step from the first ten columns.
+pub(super) fn step_in(row: &Row<'_>) -> rusqlite::Result<DeploymentStep> {
+    Ok(DeploymentStep {
         kind: row.get(0)?,
         key: row.get(1)?,
         nth: row.get(2)?,
@@ -202,8 +214,7 @@ fn read_step(row: &Row<'_>, deployment: &str) -> rusqlite::Result<DeploymentStep
         foreign_id: row.get(7)?,
         note: row.get(8)?,
         at: time(row, 9)?,
-    };
-    checked(row, 10, sum_of_step(deployment, &step), step)
+    })
 }
 
 fn read_mapped(row: &Row<'_>, scope: &str) -> rusqlite::Result<ObjectMapping> {

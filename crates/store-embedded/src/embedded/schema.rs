@@ -13,7 +13,7 @@ use super::permissions;
 use super::row_checksum::{self, RowChecksum};
 
 /// The format that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 8;
+pub(super) const FORMAT: i64 = 9;
 /// Files up to this size are checked completely when they are opened; larger ones only as they are
 /// read.
 const LOOKED_THROUGH_LEN_MAX: u64 = 256 * 1024 * 1024;
@@ -90,6 +90,15 @@ CREATE TABLE deployment_objects (
 ) WITHOUT ROWID;
 ";
 
+/// What happened to the steps of deployments, in order.
+const EVENTS: &str = "
+CREATE TABLE deployment_events (
+    deployment TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, nth INTEGER NOT NULL,
+    action TEXT NOT NULL, fingerprint TEXT NOT NULL, state TEXT NOT NULL, operation TEXT, foreign_id TEXT, note TEXT,
+    at INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (deployment, seq)
+) WITHOUT ROWID;
+";
+
 /// Attempts whose job ends elsewhere.
 const ATTEMPTS: &str = "
 CREATE TABLE attempts (
@@ -98,7 +107,7 @@ CREATE TABLE attempts (
 ";
 
 /// The tables whose rows have checksums: all that any decision depends on.
-const CHECKED: [&str; 12] = [
+const CHECKED: [&str; 13] = [
     "meta",
     "operations",
     "results",
@@ -111,6 +120,7 @@ const CHECKED: [&str; 12] = [
     "deployments",
     "deployment_steps",
     "deployment_objects",
+    "deployment_events",
 ];
 
 /// A commit is durable before it returns. Its SQLite log is checkpointed in the background, and by
@@ -284,7 +294,7 @@ fn has_column(sql: &Connection, table: &str, column: &str) -> rusqlite::Result<b
 
 fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
-    for tables in [TABLES, RECORDS, COST_TABLES, JOURNAL, ATTEMPTS] {
+    for tables in [TABLES, RECORDS, COST_TABLES, JOURNAL, ATTEMPTS, EVENTS] {
         whole.execute_batch(tables)?;
     }
     record_layout(&whole)?;
@@ -299,8 +309,8 @@ fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
 
 /// Migrates an older file. Format 2 had another table of idempotency records and never filled it;
 /// format 3 had no costs, format 4 no journal, format 5 no checksums (its rows stay without),
-/// format 6 no attempts, and format 7 a 0 in rows without a checksum, other names and no restore
-/// rates in the tables of costs.
+/// format 6 no attempts, format 7 a 0 in rows without a checksum, other names and no restore rates in
+/// the tables of costs, and format 8 no events of deployments.
 fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
@@ -315,6 +325,9 @@ fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     }
     if older <= 6 {
         whole.execute_batch(ATTEMPTS)?;
+    }
+    if older <= 8 {
+        whole.execute_batch(EVENTS)?;
     }
     if has_column(&whole, "rate_limit_buckets", "refill_per_s")? {
         whole.execute_batch(COST_RATES)?;

@@ -1,6 +1,6 @@
 //! The journal of deployments in plain memory: the pure rule behind a lock.
 
-use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping, StepEvents};
 use tidegate_store::journal::{check_deployment, check_lines};
 use tidegate_store::{Journal, StoreFuture};
 
@@ -35,6 +35,11 @@ impl Journal for MemoryStore {
     fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
         ready(move || Ok(self.journal().steps(&id)))
+    }
+
+    fn deployment_events(&self, id: &str) -> StoreFuture<'_, StepEvents> {
+        let id = id.to_owned();
+        ready(move || Ok(self.journal().events(&id)))
     }
 
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {

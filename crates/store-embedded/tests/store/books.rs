@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use tidegate_core::journal::{
-    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepEvents,
+    StepState,
 };
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Fence, OperationId, Seq, Time};
 use tidegate_store::costs::{Cost, CostQuery, LimitSnapshot};
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::{Costs, Journal, Log};
+use tidegate_store::{Costs, Journal, Log, StoreErrorKind};
 
-use crate::sample::{PARTITION, TestDir, accepts, replayed, strip_checksums};
+use crate::sample::{NO_CHECKSUM, PARTITION, TestDir, accepts, replayed, strip_checksums};
 
 /// What differs in format 7, and in formats 2, 3 and 4.
 const FORMAT_7: &str = "ALTER TABLE rate_limit_buckets RENAME COLUMN refill_rate TO refill_per_s;
@@ -67,6 +68,21 @@ fn deployment(nth: u64) -> Deployment {
     }
 }
 
+fn journaled_step(key: &str, state: StepState) -> DeploymentStep {
+    DeploymentStep {
+        kind: "role".into(),
+        key: key.into(),
+        nth: 3,
+        action: "create".into(),
+        fingerprint: "f0".into(),
+        state,
+        operation: Some("op_1".into()),
+        foreign_id: None,
+        note: Some("50013: Missing Permissions".into()),
+        at: Time::from_micros(1_780_000_000_000_002),
+    }
+}
+
 fn sql(place: &TestDir) -> Connection {
     Connection::open(place.file("p0.sqlite")).expect("the file opens beside the store")
 }
@@ -102,26 +118,21 @@ async fn ops_17_the_journal_is_there_for_people() {
     let place = TestDir::new();
     let store = place.open().unwrap();
     store.save_deployment(deployment(7)).await.unwrap();
-    let step = DeploymentStep {
-        kind: "role".into(),
-        key: "desk".into(),
-        nth: 3,
-        action: "create".into(),
-        fingerprint: "f0".into(),
-        state: StepState::Failed,
-        operation: Some("op_1".into()),
-        foreign_id: None,
-        note: Some("50013: Missing Permissions".into()),
-        at: Time::from_micros(1_780_000_000_000_002),
-    };
+    let (planned, step) =
+        (journaled_step("desk", StepState::Planned), journaled_step("desk", StepState::Failed));
     let object = ForeignObject { id: "77".into(), place: None, fingerprint: "f0".into() };
     let mapped = vec![ObjectMapping { kind: "role".into(), key: "door".into(), object: Some(object) }];
-    assert!(store.write_journal("dep_7", 7, JournalLines { steps: vec![step], mapped }).await.unwrap());
+    let lines = JournalLines { steps: vec![planned, step], mapped };
+    assert!(store.write_journal("dep_7", 7, lines).await.unwrap());
     let sql = sql(&place);
     let said = "SELECT d.scope || ' ' || d.stage || ' ' || s.kind || ' ' || s.key || ' ' || s.state || ' ' || s.operation || ' ' || s.note
         FROM deployment_steps s JOIN deployments d ON d.id = s.deployment WHERE s.at = 1780000000000002";
     let row: String = sql.query_row(said, [], |row| row.get(0)).unwrap();
     assert_eq!(row, "guild:1 running role desk failed op_1 50013: Missing Permissions");
+    let events = "SELECT group_concat(seq || ' ' || kind || ' ' || key || ' ' || state, ', ')
+        FROM deployment_events WHERE deployment = 'dep_7' ORDER BY seq";
+    let row: String = sql.query_row(events, [], |row| row.get(0)).unwrap();
+    assert_eq!(row, "1 role desk planned, 2 role desk failed");
     let object = "SELECT key || ' ' || id FROM deployment_objects WHERE scope = 'guild:1' AND place IS NULL";
     assert_eq!(sql.query_row(object, [], |row| row.get::<_, String>(0)).unwrap(), "door 77");
 }
@@ -153,4 +164,31 @@ async fn lim_10_ops_17_a_folder_of_an_older_format_is_brought_up_to_date() {
             assert_eq!(store.deployments(None, 9).await.unwrap().len() as u64, opened);
         }
     }
+}
+
+/// OPS-17: in a directory of format 8 steps have no events. They stay as they are, and events are
+/// written from then on.
+#[tokio::test]
+async fn ops_17_a_folder_of_format_8_gets_events() {
+    let place = TestDir::new();
+    let store = place.open().unwrap();
+    assert!(store.save_deployment(deployment(7)).await.unwrap());
+    let lines = |state| JournalLines { steps: vec![journaled_step("desk", state)], mapped: Vec::new() };
+    assert!(store.write_journal("dep_7", 7, lines(StepState::Planned)).await.unwrap());
+    drop(store);
+    sql(&place).execute_batch("DROP TABLE deployment_events").unwrap();
+    let format_8 = "UPDATE meta SET value = 8, sum = ?1 WHERE name = 'format'";
+    sql(&place).execute(format_8, [NO_CHECKSUM]).unwrap();
+    let store = place.open().unwrap();
+    assert_eq!(store.deployment_steps("dep_7").await.unwrap(), lines(StepState::Planned).steps);
+    assert_eq!(store.deployment_events("dep_7").await.unwrap(), StepEvents::default());
+    assert!(store.write_journal("dep_7", 7, lines(StepState::Applied)).await.unwrap());
+    drop(store);
+    let store = place.open().unwrap();
+    let events = lines(StepState::Applied).steps;
+    assert_eq!(store.deployment_events("dep_7").await.unwrap(), StepEvents { dropped: 0, events });
+    drop(store);
+    sql(&place).execute("UPDATE deployment_events SET state = 'failed'", []).unwrap();
+    let error = place.open().unwrap().deployment_events("dep_7").await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable, "a changed event is damage: {error}");
 }

@@ -7,7 +7,8 @@ use sqlx::Row;
 use sqlx::postgres::PgConnection;
 use tidegate_core::Time;
 use tidegate_core::journal::{
-    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepEvents,
+    StepState,
 };
 use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::{Journal, StoreErrorKind, Upkeep};
@@ -22,6 +23,11 @@ const FORMAT_3: &str =
     DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     UPDATE meta SET value = 3 WHERE name = 'format'";
+/// Removes the journal of format 10; that of format 4, which format 9 still had, comes in its place.
+const NO_JOURNAL: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
+    DROP TABLE deployments, deployment_steps, deployment_objects, deployment_events;
+    UPDATE meta SET value = 9 WHERE name = 'format'";
+const JOURNAL_OF_FORMAT_9: &str = include_str!("../../src/sql/journal.sql");
 /// As in `docs/postgres.md`.
 const FAILED: &str = "SELECT concat_ws(' ', d.scope, s.kind, s.key, s.action, s.note)
     FROM tidegate.deployment_steps s JOIN tidegate.deployments d ON d.id = s.deployment
@@ -95,7 +101,31 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
         assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "9");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "10");
+    });
+}
+
+/// OPS-17: a store of format 9 is migrated in place: its steps stay, and have events from then on,
+/// also those that a node of the previous version writes until it notices.
+#[test]
+fn ops_17_a_store_of_format_9_gets_events() {
+    run(async {
+        let server = PostgresServer::start();
+        let store = store(&server).await;
+        let mut sql = behind(&server).await;
+        execute(&mut sql, NO_JOURNAL).await;
+        execute(&mut sql, JOURNAL_OF_FORMAT_9).await;
+        assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
+        assert!(store.write_journal("dep_1", 1, lines()).await.expect("write as before"));
+        store.migrate().await.expect("migrate");
+        assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
+        assert_eq!(store.deployment_events("dep_1").await.expect("look"), StepEvents::default());
+        assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
+        let events = lines().steps;
+        assert_eq!(store.deployment_events("dep_1").await.expect("look"), StepEvents { dropped: 0, events });
+        let event = "SELECT concat_ws(' ', deployment, seq, kind, key, state, note) FROM deployment_events";
+        assert_eq!(told(&mut sql, event).await, "dep_1 1 role desk failed 50013: Missing Permissions");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "10");
     });
 }
 

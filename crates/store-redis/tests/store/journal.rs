@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tidegate_core::Time;
 use tidegate_core::bounds::DEPLOYMENTS_KEPT;
 use tidegate_core::journal::{
-    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepEvents,
+    StepState,
 };
 use tidegate_store::{Journal, StoreErrorKind};
 use tidegate_store_redis::RedisStore;
@@ -55,13 +56,16 @@ async fn ops_17_the_journal_is_there_for_people() {
     let mut eye = place.raw_client().await;
     let keys = ["tg:{journal}:all", "tg:{journal}:d:dep_1", "tg:{journal}:in:guild:1"];
     let more = ["tg:{journal}:o:guild:1", "tg:{journal}:s:dep_1"];
-    assert_eq!(eye.keys("tg:{journal}:*").await, [&keys[..], &more[..]].concat());
+    let all = ["tg:{journal}:all", "tg:{journal}:d:dep_1", "tg:{journal}:e:dep_1", keys[2], more[0], more[1]];
+    assert_eq!(eye.keys("tg:{journal}:*").await, all);
     assert_eq!(eye.ask::<String>(&["HGET", keys[1], "stage"]).await, "running");
     let line: String = eye.ask(&["HGET", more[1], r#"["role","desk"]"#]).await;
     assert_eq!(
         line,
         r#"{"kind":"role","key":"desk","nth":3,"action":"create","fingerprint":"f0","state":"failed","note":"50013","at":1780000000000002}"#
     );
+    assert_eq!(eye.ask::<Vec<String>>(&["LRANGE", all[2], "0", "-1"]).await, [line]);
+    assert_eq!(eye.ask::<String>(&["HGET", keys[1], "events"]).await, "1");
     let object: String = eye.ask(&["HGET", more[0], r#"["role","door"]"#]).await;
     assert_eq!(object, r#"{"kind":"role","key":"door","id":"77","fingerprint":"f0"}"#);
 }
@@ -78,7 +82,7 @@ async fn ops_17_old_deployments_leave_nothing_behind() {
         assert!(store.write_journal(&id, 3, lines("x")).await.unwrap());
     }
     let mut eye = place.raw_client().await;
-    for pattern in ["tg:{journal}:d:*", "tg:{journal}:s:*"] {
+    for pattern in ["tg:{journal}:d:*", "tg:{journal}:s:*", "tg:{journal}:e:*"] {
         assert_eq!(eye.keys(pattern).await.len(), DEPLOYMENTS_KEPT + 1, "{pattern}");
     }
     for index in ["tg:{journal}:all", "tg:{journal}:in:guild:1"] {
@@ -101,10 +105,15 @@ async fn ops_17_a_full_server_takes_no_half_of_the_journal() {
     let mut eye = place.raw_client().await;
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
     assert_eq!(kind(store.write_journal("dep_1", 3, lines("after")).await), StoreErrorKind::Unavailable);
+    let object = ObjectMapping { kind: "role".into(), key: "door".into(), object: None };
+    let removal = JournalLines { steps: Vec::new(), mapped: vec![object] };
+    assert_eq!(kind(store.write_journal("dep_1", 3, removal).await), StoreErrorKind::Unavailable);
     let done = Deployment { note: Some("after".into()), ..deployment("dep_1", DeploymentStage::Done) };
     assert_eq!(kind(store.save_deployment(done).await), StoreErrorKind::Unavailable);
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(store.deployment_steps("dep_1").await.unwrap(), lines("before").steps);
+    assert_eq!(store.deployment_events("dep_1").await.unwrap().events, lines("before").steps);
+    assert_eq!(store.mapped_objects("guild:1").await.unwrap(), lines("before").mapped);
     assert_eq!(store.deployment("dep_1").await.unwrap(), Some(deployment("dep_1", DeploymentStage::Running)));
 }
 
@@ -123,6 +132,22 @@ async fn ops_17_a_line_waits_for_its_replica() {
     assert!(!store.save_deployment(late).await.unwrap(), "a refusal has nothing to wait for");
 }
 
+/// OPS-17: a deployment that an older version wrote has steps and no events; from then on it has.
+#[tokio::test]
+async fn ops_17_a_deployment_of_an_older_version_gets_events() {
+    let place = TestServer::new();
+    let store = place.open().await;
+    assert!(store.save_deployment(deployment("dep_1", DeploymentStage::Running)).await.unwrap());
+    assert!(store.write_journal("dep_1", 3, lines("older")).await.unwrap());
+    let mut eye = place.raw_client().await;
+    eye.ask::<i64>(&["UNLINK", "tg:{journal}:e:dep_1"]).await;
+    eye.ask::<i64>(&["HDEL", "tg:{journal}:d:dep_1", "events", "write"]).await;
+    assert_eq!(store.deployment_events("dep_1").await.unwrap(), StepEvents::default());
+    assert!(store.write_journal("dep_1", 3, lines("newer")).await.unwrap());
+    let events = lines("newer").steps;
+    assert_eq!(store.deployment_events("dep_1").await.unwrap(), StepEvents { dropped: 0, events });
+}
+
 /// Data that this program did not write is reported, not guessed at.
 #[tokio::test]
 async fn a_strange_line_of_the_journal_is_unreadable() {
@@ -132,7 +157,9 @@ async fn a_strange_line_of_the_journal_is_unreadable() {
     assert!(store.write_journal("dep_1", 3, lines("x")).await.unwrap());
     let mut eye = place.raw_client().await;
     eye.ask::<i64>(&["HSET", "tg:{journal}:s:dep_1", "x", "{}"]).await;
+    eye.ask::<i64>(&["RPUSH", "tg:{journal}:e:dep_1", "{}"]).await;
     eye.ask::<i64>(&["HSET", "tg:{journal}:d:dep_1", "stage", "sleeping"]).await;
+    assert_eq!(kind(store.deployment_events("dep_1").await), StoreErrorKind::Unreadable);
     assert_eq!(kind(store.deployment_steps("dep_1").await), StoreErrorKind::Unreadable);
     assert_eq!(kind(store.deployment("dep_1").await), StoreErrorKind::Unreadable);
     assert_eq!(kind(store.deployments(None, 9).await), StoreErrorKind::Unreadable);

@@ -1,7 +1,9 @@
 //! A broken journal.
 
 use tidegate_core::bounds::JOURNAL_FENCE_MAX;
-use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, JournalLines, ObjectMapping};
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, JournalLines, ObjectMapping, StepEvents,
+};
 use tidegate_store::{Journal, StoreErrorKind, StoreFuture};
 
 use super::{BrokenStore, Quirk};
@@ -60,6 +62,21 @@ impl Journal for BrokenStore {
                 _ => {}
             }
             Ok(steps)
+        })
+    }
+
+    fn deployment_events(&self, id: &str) -> StoreFuture<'_, StepEvents> {
+        let id = id.to_owned();
+        Box::pin(async move {
+            let mut found = self.inner.deployment_events(&id).await?;
+            match self.quirk {
+                Quirk::JournalForgetsEvents => found.events = self.inner.deployment_steps(&id).await?,
+                Quirk::JournalSortsEvents => found.events.sort_by(|a, b| a.key.cmp(&b.key)),
+                Quirk::JournalKeepsAllEvents => found.dropped = 0,
+                Quirk::ImageLacksEvents if self.is_image => drop(found.events.pop()),
+                _ => {}
+            }
+            Ok(found)
         })
     }
 

@@ -14,7 +14,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(dice: &mut TestRng) -> Fact {
-    match dice.below(18) {
+    match dice.below(19) {
         0 => Fact::Accepted(Box::new(accepted(dice))),
         1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
@@ -32,6 +32,7 @@ pub fn fact(dice: &mut TestRng) -> Fact {
         14 => Fact::OperationImage(Box::new(operation_image(dice))),
         15 => Fact::Polled { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         16 => Fact::AwaitingImage(awaiting_image(dice)),
+        17 => Fact::PollImage { fence: fence(dice) },
         _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
     }
 }

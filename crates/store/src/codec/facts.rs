@@ -74,6 +74,7 @@ choice!(Fact {
     35 => OperationImage(image),
     36 => KeyImage { seq, dedupe },
     37 => AwaitingImage(image),
+    39 => PollImage { fence },
 });
 
 record!(AcceptedOperation {

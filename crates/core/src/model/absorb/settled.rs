@@ -75,7 +75,7 @@ impl Model {
         if let Some(fault) = fault {
             entry.fault = Some(Box::new(fault.clone()));
         }
-        run.awaiting = Some(Box::new(awaiting));
+        (run.awaiting, run.poll) = (Some(Box::new(awaiting)), None);
         let turn = self.draw_turn(priority);
         let group = &mut self.groups[group.at()];
         (group.turn, group.run) = (turn, Some(run));

@@ -27,6 +27,7 @@ mod scratch;
 mod server_process;
 mod shopify;
 mod takeover;
+mod work;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -96,6 +97,13 @@ pub enum Bench {
     /// middleware that uses SET NX. Then the latency that the proxy adds at half of its load, and
     /// memory over a long run. Needs wrk.
     Idempotency(idempotency::Args),
+    /// Remote workers over HTTP: empty jobs from acceptance to their end, in worker processes of
+    /// their own.
+    ///
+    /// Lifecycles per second, and the time from acceptance until a worker has the claim. With
+    /// --peer bullmq, compared with its workers on the same Redis. Then the memory and the CPU time
+    /// of operations that await their completion.
+    Work(work::Args),
     /// How much of the shops' limits nodes on one Redis use, and how many responses are throttled.
     ///
     /// Shops of four plans, queries that cost 1 to 500 points, and work waiting for every shop all
@@ -129,6 +137,8 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Limits(args) => print(&limits::run(args).await?),
         Bench::Idempotency(args) => print(&idempotency::run(args).await?),
         Bench::Shopify(args) => print(&shopify::run(args).await?),
+        // A child process prints its own report.
+        Bench::Work(args) => Box::pin(work::run(args)).await?.map_or(Ok(()), |report| print(&report)),
         Bench::Discord(args) => print(&Box::pin(discord::run(args)).await?),
     }
 }

@@ -16,7 +16,7 @@ use crate::ceiling;
 use crate::flags::LoadArgs;
 use crate::instant_upstream::InstantUpstream;
 use crate::machine::{Machine, dir_bytes, peak_kib};
-use crate::peer::{self, Peer, PeerReport};
+use crate::peer::{self, Peer, PeerLoad, PeerReport};
 use crate::report::{Latency, Recorder};
 use crate::scratch;
 
@@ -101,7 +101,8 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     drop(engine);
     let ceiling = before.zip(after).map(|(a, b)| f64::midpoint(a, b));
     let per_s = run.lifecycles as f64 / run.took.as_secs_f64();
-    let peers = peers.iter().map(|peer| peer.run(&args, per_s)).collect::<Result<_, _>>()?;
+    let load = PeerLoad::from(&args);
+    let peers = peers.iter().map(|peer| peer.run(&load, per_s)).collect::<Result<_, _>>()?;
     let grown = disk.zip(disk_before).map(|(now, then)| now.saturating_sub(then) as f64);
     Ok(Report {
         bench: "operations",

@@ -31,6 +31,39 @@ pub enum Peer {
     PgBoss,
 }
 
+/// The load on a peer.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerLoad {
+    pub store: String,
+    pub seconds: u64,
+    pub producers: u64,
+    /// Jobs that each of its worker processes handles at once.
+    pub workers: u64,
+    /// Its worker processes.
+    pub processes: u64,
+    /// Jobs that a producer adds in one call.
+    pub batch: u64,
+    pub groups: u64,
+    pub payload: u64,
+    pub outstanding: u64,
+}
+
+impl From<&Args> for PeerLoad {
+    fn from(args: &Args) -> Self {
+        Self {
+            store: args.store.clone(),
+            seconds: args.load.seconds,
+            producers: args.load.producers as u64,
+            workers: args.workers as u64,
+            processes: 1,
+            batch: 1,
+            groups: args.load.groups,
+            payload: args.load.payload as u64,
+            outstanding: args.load.outstanding,
+        }
+    }
+}
+
 /// The figures of a peer.
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerReport {
@@ -42,8 +75,17 @@ pub(crate) struct PeerReport {
     jobs_per_s: f64,
     add_p50_ms: f64,
     add_p99_ms: f64,
+    /// From when a job was added until a worker has it, where that is measured.
+    start_p50_ms: Option<f64>,
+    start_p99_ms: Option<f64>,
     /// Our lifecycles per job of the peer.
     ours_to_theirs: f64,
+}
+
+impl PeerReport {
+    pub(crate) const fn ours_to_theirs(&self) -> f64 {
+        self.ours_to_theirs
+    }
 }
 
 /// The output of its program.
@@ -53,6 +95,8 @@ struct PeerOutput {
     jobs_per_s: f64,
     p50_ms: f64,
     p99_ms: f64,
+    start_p50_ms: Option<f64>,
+    start_p99_ms: Option<f64>,
 }
 
 /// A peer that is ready to run.
@@ -118,15 +162,15 @@ impl Peer {
 }
 
 impl PreparedPeer {
-    /// Runs it under the load of `args`.
-    pub(crate) fn run(&self, args: &Args, ours_per_s: f64) -> Result<PeerReport, String> {
+    /// Runs it under a load.
+    pub(crate) fn run(&self, load: &PeerLoad, ours_per_s: f64) -> Result<PeerReport, String> {
         let name = self.name;
-        eprintln!("running {name} for {} s", args.load.seconds);
-        let printed = self.program.run(name, args)?;
+        eprintln!("running {name} for {} s", load.seconds);
+        let printed = self.program.run(name, load)?;
         let printed: PeerOutput = serde_json::from_slice(&printed)
             .map_err(|error| format!("the peer {name} printed something other than its figures: {error}"))?;
         if printed.jobs == 0 {
-            return Err(format!("the peer {name} did no job in {} s", args.load.seconds));
+            return Err(format!("the peer {name} did no job in {} s", load.seconds));
         }
         Ok(PeerReport {
             name,
@@ -136,6 +180,8 @@ impl PreparedPeer {
             jobs_per_s: printed.jobs_per_s,
             add_p50_ms: printed.p50_ms,
             add_p99_ms: printed.p99_ms,
+            start_p50_ms: printed.start_p50_ms,
+            start_p99_ms: printed.start_p99_ms,
             ours_to_theirs: (ours_per_s / printed.jobs_per_s * 100.0).round() / 100.0,
         })
     }

@@ -43,6 +43,18 @@ impl Recorder {
         let _ = self.0.add(&other.0);
     }
 
+    /// The recorded values in microseconds, and how many there are of each.
+    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
+        self.0.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
+    }
+
+    /// Adds what another process recorded.
+    pub(crate) fn add_counts(&mut self, counts: &[(u64, u64)]) {
+        for (value, count) in counts {
+            self.0.saturating_record_n(*value, *count);
+        }
+    }
+
     pub(crate) fn latency(&self) -> Latency {
         let at = |q: f64| self.0.value_at_quantile(q) as f64 / 1_000.0;
         Latency {
@@ -69,6 +81,16 @@ pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_process_recorded_is_the_same() {
+        let (mut one, mut other) = (Recorder::new().unwrap(), Recorder::new().unwrap());
+        for ms in [1, 1, 7, 900] {
+            one.record(Duration::from_millis(ms));
+        }
+        other.add_counts(&one.counts());
+        assert_eq!(format!("{:?}", other.latency()), format!("{:?}", one.latency()));
+    }
 
     #[test]
     fn the_median_is_in_the_middle() {

@@ -76,6 +76,20 @@ fn the_benchmark_of_calls_runs_from_end_to_end() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// Every job is accepted, started by one of the worker processes and settled: the benchmark itself
+/// fails when they do not add up. Awaiting operations are measured in a process of their own.
+#[test]
+fn the_benchmark_of_workers_runs_from_end_to_end() {
+    let scale =
+        ["--seconds", "1", "--processes", "2", "--concurrency", "4", "--batch", "8", "--groups", "30"];
+    let idle = ["--awaiting", "500", "--idle-seconds", "1"];
+    let report = report(&[&["work", "--store", "memory:"], scale.as_slice(), idle.as_slice()].concat());
+    assert!(report["lifecycles"].as_u64() > Some(0), "{report}");
+    assert_eq!(report["start_delay"]["samples"], report["lifecycles"], "{report}");
+    assert_eq!(report["awaiting"]["operations"], 500, "{report}");
+    assert_eq!(report["goals"].as_array().map(Vec::len), Some(2), "{report}");
+}
+
 /// Runs a benchmark and returns its report.
 fn report(args: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-bench"));

@@ -82,6 +82,11 @@ pub(crate) struct Client {
     authorization: Option<HeaderValue>,
 }
 
+/// Whether the same request would be refused again: being told to wait is no refusal.
+fn is_refusal(status: StatusCode) -> bool {
+    status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
+}
+
 impl Client {
     pub(crate) fn new(args: &RemoteArgs) -> Result<Self, CliError> {
         let base = parse_base_url(&args.server)?;
@@ -176,7 +181,7 @@ impl Client {
             false => {
                 let value = serde_json::from_slice::<Value>(&body).unwrap_or_default();
                 Err(match value["error"]["code"].is_string() {
-                    true => server_error(&value, status.as_u16()).refused(status.is_client_error()),
+                    true => server_error(&value, status.as_u16()).refused(is_refusal(status)),
                     false => self.not_tidegate(status, &value),
                 })
             }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tidegate_server::config::{ConfigProblems, Overrides};
 use tidegate_server::{Config, Server};
-use tidegate_upstream::http::{LimitKind, UpstreamConfig};
+use tidegate_upstream::RemoteKindConfig;
+use tidegate_upstream::http::{LimitConfig, LimitKind, UpstreamConfig};
 
 use crate::args::ServeArgs;
 use crate::error::CliError;
@@ -23,13 +24,12 @@ pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), CliError
     };
     let file = args.config.or_else(|| Path::new(DEFAULT_FILE).exists().then(|| PathBuf::from(DEFAULT_FILE)));
     let config = Config::load(file.as_deref(), &over).map_err(|problems| config_error(&problems))?;
-    let upstreams: Vec<_> =
-        config.upstreams.iter().map(|upstream| describe_upstream(upstream, &config)).collect();
+    let targets = describe_targets(&config);
     let server = tokio::select! {
         server = Server::start(config) => server?,
         () = signals.next() => return Ok(()),
     };
-    print_banner(&server, file.as_deref(), &upstreams, output);
+    print_banner(&server, file.as_deref(), &targets, output);
     tokio::select! {
         () = signals.next() => {}
         error = server.failed() => {
@@ -49,7 +49,7 @@ pub(crate) fn config_error(problems: &ConfigProblems) -> CliError {
     problems.0.iter().fold(trouble, |trouble, problem| trouble.hint(problem.to_string()))
 }
 
-fn print_banner(server: &Server, file: Option<&Path>, upstreams: &[String], output: &Output) {
+fn print_banner(server: &Server, file: Option<&Path>, targets: &[String], output: &Output) {
     let file =
         file.map_or_else(|| "defaults (no tidegate.toml here)".to_owned(), |file| file.display().to_string());
     output.print_status(&format!("tidegate serves http://{}", server.addr));
@@ -59,28 +59,40 @@ fn print_banner(server: &Server, file: Option<&Path>, upstreams: &[String], outp
     if let Some(archive) = &server.archive {
         output.print_status(&format!("  archive    {archive}"));
     }
-    if upstreams.is_empty() {
-        output.print_status("  upstreams  none: add an [[upstream]] to the configuration to send anything");
+    for target in targets {
+        output.print_status(&format!("  {target}"));
     }
-    for upstream in upstreams {
-        output.print_status(&format!("  upstream   {upstream}"));
+}
+
+/// Describes where operations go, in one line for each upstream and each kind of remote workers.
+fn describe_targets(config: &Config) -> Vec<String> {
+    let upstream = |one: &UpstreamConfig| format!("upstream   {}", describe_upstream(one, config));
+    let kind = |kind: &RemoteKindConfig| {
+        let limits = describe_limits(&kind.limits);
+        format!("kind       {} for remote workers ({limits})", kind.name)
+    };
+    let upstreams = config.upstreams.iter().map(upstream);
+    let targets: Vec<_> = upstreams.chain(config.remote_kinds.iter().map(kind)).collect();
+    match targets.is_empty() {
+        true => vec!["upstreams  none: add an [[upstream]] to the configuration to send anything".to_owned()],
+        false => targets,
     }
 }
 
 /// Describes an upstream in one line.
 fn describe_upstream(upstream: &UpstreamConfig, config: &Config) -> String {
-    let limits: Vec<_> = upstream
-        .limits
-        .iter()
-        .map(|limit| format!("{} {}", limit.name, describe_limit(limit.kind)))
-        .collect();
-    let limits = match limits.is_empty() {
-        _ if config.shopify.contains_key(&upstream.name) => "limits learned from Shopify".to_owned(),
-        _ if config.discord.contains_key(&upstream.name) => "limits learned from Discord".to_owned(),
-        true => "no limits".to_owned(),
-        false => limits.join(", "),
+    let limits = match &upstream.name {
+        name if config.shopify.contains_key(name) => "limits learned from Shopify".to_owned(),
+        name if config.discord.contains_key(name) => "limits learned from Discord".to_owned(),
+        _ => describe_limits(&upstream.limits),
     };
     format!("{} at {} ({limits})", upstream.name, upstream.base_url)
+}
+
+fn describe_limits(limits: &[LimitConfig]) -> String {
+    let limits = limits.iter().map(|limit| format!("{} {}", limit.name, describe_limit(limit.kind)));
+    let limits: Vec<_> = limits.collect();
+    if limits.is_empty() { "no limits".to_owned() } else { limits.join(", ") }
 }
 
 /// Describes the figures of a limit in a few words.
@@ -88,5 +100,34 @@ fn describe_limit(kind: LimitKind) -> String {
     match kind {
         LimitKind::Drip { capacity, refill_per_s } => format!("{capacity}, {refill_per_s}/s"),
         LimitKind::AtOnce { at_once } => format!("{at_once} at once"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The banner names every upstream and every kind that is left to remote workers.
+    #[test]
+    fn the_banner_names_kinds() {
+        let toml = r#"
+            [[upstream]]
+            name = "echo"
+            base_url = "http://127.0.0.1:9"
+            [[kind]]
+            name = "resize"
+            worker = "remote"
+            [[kind.limit]]
+            name = "slots"
+            at_once = 4
+        "#;
+        let parse = |toml| Config::parse("t", toml, &|_| None, &Overrides::default(), &[]).unwrap();
+        let described = describe_targets(&parse(toml));
+        let expected = [
+            "upstream   echo at http://127.0.0.1:9 (no limits)",
+            "kind       resize for remote workers (slots 4 at once)",
+        ];
+        assert_eq!(described, expected);
+        assert!(describe_targets(&parse(""))[0].starts_with("upstreams  none"));
     }
 }

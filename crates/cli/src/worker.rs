@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tidegate::{Executors, OnUnknown, Time};
+use tidegate_core::bounds::WORK_BATCH_MAX;
 use tidegate_server::Config;
 use tidegate_server::config::Overrides;
 use tidegate_store::{Clock, WallClock};
@@ -54,6 +55,8 @@ struct ClaimedWork {
     #[serde(default)]
     in_doubt: bool,
     #[serde(default)]
+    deadline_at: Option<String>,
+    #[serde(default)]
     job: Option<ClaimedJob>,
     #[serde(default)]
     completion_token: Option<String>,
@@ -62,6 +65,7 @@ struct ClaimedWork {
 /// A job that an earlier attempt left with an upstream.
 #[derive(Debug, Deserialize)]
 struct ClaimedJob {
+    since: String,
     external_id: Option<String>,
     memo: Option<Box<RawValue>>,
     cancel_requested: bool,
@@ -108,25 +112,27 @@ pub(crate) async fn run(args: WorkerArgs, output: &Output) -> Result<(), CliErro
         worker.kinds.join(", ")
     ));
     let reporting = tokio::spawn(report_all(worker.client.clone(), finished, worker.lease));
-    let extending = tokio::spawn(extend_all(Arc::clone(&worker)));
+    let extending = tokio::spawn(extend_all(worker.client.clone(), worker.active.clone(), worker.lease));
     let stopping = CancellationToken::new();
     let mut taking = tokio::spawn(take_all(Arc::clone(&worker), stopping.clone()));
-    tokio::select! {
-        () = signals.next() => {}
-        ended = &mut taking => return ended.unwrap_or_else(|_| Err(CliError::new("The worker stopped."))),
-    }
+    let refused = tokio::select! {
+        () = signals.next() => None,
+        ended = &mut taking => Some(ended.unwrap_or_else(|_| Err(CliError::new("The worker stopped.")))),
+    };
     tracing::info!("stopping: operations in progress may finish");
     stopping.cancel();
     let drained = async {
-        let _ = taking.await;
+        if !taking.is_finished() {
+            let _ = taking.await;
+        }
         // All slots are free when nothing is executed any more.
         drop(worker.slots.acquire_many(args.concurrency).await);
-        extending.abort();
-        let _ = extending.await;
         drop(worker);
         let _ = reporting.await;
+        extending.abort();
     };
-    signals.run_until_signal(drained).await
+    signals.run_until_signal(drained).await?;
+    refused.unwrap_or(Ok(()))
 }
 
 /// The kinds to work for: those asked for, or all built-in ones that the configuration leaves to
@@ -137,9 +143,10 @@ fn kinds(asked: Vec<String>, config: &Config, executors: &Executors) -> Result<V
         true => remote.filter(|kind| executors.contains_key(kind.as_str())).collect(),
         false => asked,
     };
-    if let Some(stranger) = kinds.iter().find(|kind| !executors.contains_key(kind.as_str())) {
+    if let Some(unknown_kind) = kinds.iter().find(|kind| !executors.contains_key(kind.as_str())) {
         let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
-        let message = format!("This command cannot execute kind {stranger:?}; it can: {}.", known.join(", "));
+        let message =
+            format!("This command cannot execute kind {unknown_kind:?}; it can: {}.", known.join(", "));
         return Err(CliError::usage(message).hint("write a worker of your own: docs/workers.md"));
     }
     if kinds.is_empty() {
@@ -202,7 +209,7 @@ async fn take(worker: &Worker, max: usize) -> Result<Vec<ClaimedWork>, CliError>
     let lease_ms = u64::try_from(worker.lease.as_millis()).unwrap_or(u64::MAX);
     let wait_ms = u64::try_from(WAIT.as_millis()).unwrap_or(0);
     let body = json!({
-        "kinds": worker.kinds, "max": max.min(1_000), "wait_ms": wait_ms, "lease_ms": lease_ms,
+        "kinds": worker.kinds, "max": max.min(WORK_BATCH_MAX), "wait_ms": wait_ms, "lease_ms": lease_ms,
     });
     let answer = worker.client.exchange(Method::POST, "/v1/work/take", body.to_string().into(), WAIT).await?;
     let taken = serde_json::from_slice::<TakenWork>(&answer);
@@ -214,18 +221,19 @@ impl Worker {
     async fn execute(&self, claim: ClaimedWork) -> Report {
         // A poll that passes a cancel on is not stopped by it.
         let is_canceling = claim.job.as_ref().is_some_and(|job| job.cancel_requested);
-        let (stop, _held) = self.active.hold(&claim.id, claim.fence, is_canceling);
+        let (stop, held) = self.active.hold(&claim.id, claim.fence, is_canceling);
         let now = WallClock.now();
         let outcome = tokio::select! {
             outcome = self.call(&claim, now) => Some(outcome),
             () = stop.cancelled() => None,
         };
-        match outcome {
+        let report = match outcome {
             Some(outcome) => Report::new(&claim.id, claim.fence, outcome, WallClock.now()),
             // A poll that is stopped leaves the job as it is; the next one passes the cancel on.
             None if claim.job.is_some() => Report::returned(&claim.id, claim.fence),
             None => Report::stopped(&claim.id, claim.fence),
-        }
+        };
+        report.holding(held)
     }
 
     async fn call(&self, claim: &ClaimedWork, now: Time) -> Outcome {
@@ -242,33 +250,35 @@ impl Worker {
             .with_reconcile_first(claim.reconcile_first)
             .with_doubt(claim.in_doubt)
             .with_on_unknown(on_unknown)
+            .with_deadline(claim.deadline_at.as_deref().and_then(Time::parse_rfc_3339))
             .with_completion_token(claim.completion_token.as_deref());
         match &claim.job {
             None => executor.carry(call).await,
             Some(job) => {
                 let memo = job.memo.as_deref().map(report::memo_text).unwrap_or_default();
                 let memo = memo.as_bytes();
+                let since = Time::parse_rfc_3339(&job.since).unwrap_or(now);
                 let (external_id, cancel_requested) = (job.external_id.as_deref(), job.cancel_requested);
-                executor.poll(call, AcceptedJob { since: now, external_id, memo, cancel_requested }).await
+                executor.poll(call, AcceptedJob { since, external_id, memo, cancel_requested }).await
             }
         }
     }
 }
 
 /// Extends all claims at a third of the lease; stops those that are lost or canceled.
-async fn extend_all(worker: Arc<Worker>) {
+async fn extend_all(client: Client, active: ActiveClaims, lease: Duration) {
     loop {
-        tokio::time::sleep(worker.lease / 3).await;
-        let claims = worker.active.claims();
+        tokio::time::sleep(lease / 3).await;
+        let claims = active.claims();
         if claims.is_empty() {
             continue;
         }
-        let lease_ms = u64::try_from(worker.lease.as_millis()).unwrap_or(u64::MAX);
+        let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         let claims =
             claims.iter().map(|(id, fence)| json!({ "id": id, "fence": fence, "lease_ms": lease_ms }));
         let body = json!({ "claims": claims.collect::<Vec<_>>() }).to_string();
-        match worker.client.exchange(Method::POST, "/v1/work/extend", body.into(), Duration::ZERO).await {
-            Ok(answer) => worker.active.stop_lost(&answer),
+        match client.exchange(Method::POST, "/v1/work/extend", body.into(), Duration::ZERO).await {
+            Ok(answer) => active.stop_lost(&answer),
             Err(error) => tracing::warn!(error = error.message, "claims could not be extended"),
         }
     }
@@ -286,10 +296,11 @@ async fn report_all(client: Client, mut reports: mpsc::UnboundedReceiver<Report>
 }
 
 /// Sends reports, again and again until each is answered or their leases are over.
-async fn send_reports(client: &Client, mut reports: Vec<String>, until: Instant) {
+async fn send_reports(client: &Client, mut reports: Vec<Report>, until: Instant) {
     let mut pause = PAUSE;
     loop {
-        let body = Bytes::from(format!("{{\"settlements\":[{}]}}", reports.join(",")));
+        let texts: Vec<&str> = reports.iter().map(|report| &*report.json).collect();
+        let body = Bytes::from(format!("{{\"settlements\":[{}]}}", texts.join(",")));
         match client.exchange(Method::POST, "/v1/work/settle", body, Duration::ZERO).await {
             Ok(answer) => {
                 report::log_refused(&answer);

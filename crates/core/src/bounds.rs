@@ -81,6 +81,9 @@ pub const PARTITION_TTL_DEFAULT: Duration = Duration::from_secs(6);
 pub const AWAIT_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// How long an accepted job may take by default.
 pub const AWAIT_DEFAULT: Duration = Duration::from_secs(3_600);
+/// Longest time for which a job is still awaited after a cancel was requested; then its operation
+/// is canceled.
+pub const CANCEL_AWAIT_MAX: Duration = Duration::from_secs(300);
 /// Shortest time between two polls of the same job.
 pub const POLL_AFTER_MIN: Duration = Duration::from_millis(100);
 /// Highest priority; 0 is the default.

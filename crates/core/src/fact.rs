@@ -66,7 +66,8 @@ pub enum Fact {
         at: Time,
     },
     /// A worker took an awaiting claim again, to poll its job or to pass on a cancel; the charges
-    /// of its buckets were taken again, and its slots of caps stayed.
+    /// of its buckets were taken again, and its slots of caps stayed. The worker has the next
+    /// fence.
     Polled {
         /// The operation.
         seq: Seq,
@@ -169,6 +170,11 @@ pub enum Fact {
     /// Part of a snapshot: the claim of the last group awaits its completion. Its operations
     /// follow.
     AwaitingImage(AwaitingImage),
+    /// Part of a snapshot: a worker polls the job of that claim.
+    PollImage {
+        /// The fence of the worker.
+        fence: Fence,
+    },
     /// Part of a snapshot: the state of an operation, appended to the last group.
     OperationImage(Box<OperationImage>),
     /// Part of a snapshot: the alternatives of the last operation.

@@ -231,6 +231,7 @@ mod tests {
         Claim {
             seq: Seq(7),
             fence: Fence(fence),
+            attempt_fence: Fence(fence),
             accepted_at: Time::from_millis(accepted_at),
             until: Time::from_millis(60_000),
             kind: "http".into(),

@@ -119,7 +119,7 @@ impl Carrier {
             return Outcome::unanswered(Verdict::Returned);
         }
         let id = self.id_of(operation);
-        let token = self.completion_key.as_ref().map(|key| key.token(id, claim.fence));
+        let token = self.completion_key.as_ref().map(|key| key.token(id, claim.attempt_fence));
         let id = id.to_string();
         let call = Call::new(&id, &operation.payload, self.clock.now())
             .with_attempt(claim.attempt)

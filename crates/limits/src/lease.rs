@@ -1,7 +1,8 @@
-//! A named lease: one holder at a time among all processes, or as many as it has places. Waiters
-//! poll for it; the lease of a dead holder expires.
+//! A named lease: one holder at a time among all processes, or as many as it has places. A release
+//! wakes its waiters by a hint; the lease of a dead holder expires.
 
 pub(crate) mod guard;
+pub(crate) mod token;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +10,10 @@ use std::time::Duration;
 
 use tidegate_core::Time;
 use tidegate_core::bounds::NAMED_LEASE_TTL_MAX;
-use tidegate_core::shared::lease::AcquireOutcome as Answer;
+use tidegate_core::shared::lease::{AcquireOutcome as Answer, Lease};
 use tidegate_store::SharedState;
-use tokio::sync::{Mutex, Notify};
+use tidegate_store::hints::lease_topic;
+use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{Error, Result, check_name};
@@ -20,7 +22,10 @@ use guard::LeaseGuard;
 /// The shortest time to live: a holder must be able to renew the lease three times over a network
 /// within it.
 const TTL_MIN: Duration = Duration::from_millis(100);
-/// The longest pause between two polls of a waiter.
+/// The longest pause between two polls of a waiter that gets hints: one may be lost, and a dead
+/// holder sends none.
+const HINTED_LOOK_MAX: Duration = Duration::from_secs(5);
+/// The longest pause between two polls of a waiter that gets no hints.
 const LOOK_MAX: Duration = Duration::from_secs(1);
 /// The shortest pause between two polls of a waiter.
 const LOOK_MIN: Duration = Duration::from_millis(20);
@@ -135,8 +140,9 @@ impl NamedLease {
     }
 
     /// Acquires the lease, waiting for at most `patience`, behind those who already wait at this
-    /// handle. A release through this handle is noticed at once; otherwise the lease is polled
-    /// every tenth of its time to live, which is at least every second and at most every 20 ms.
+    /// handle. A release wakes the waiters in all processes. A holder that dies wakes no one, so
+    /// the lease is also polled every sixth of its time to live, at least every 5 s; every tenth,
+    /// at least every second, if the store cannot be listened to.
     ///
     /// # Errors
     /// As for [`NamedLease::try_acquire`].
@@ -149,7 +155,7 @@ impl NamedLease {
         if turn.is_none() {
             return self.try_acquire().await;
         }
-        let pause = (self.inner.ttl / 10).clamp(LOOK_MIN, LOOK_MAX);
+        let mut releases = Releases::NotAsked;
         loop {
             let freed = self.inner.freed.notified();
             let looked = self.try_acquire().await?;
@@ -157,10 +163,70 @@ impl NamedLease {
             if matches!(looked, LeaseAcquisition::Held(_)) || end.is_some_and(|end| end <= now) {
                 return Ok(looked);
             }
+            if matches!(releases, Releases::NotAsked) {
+                releases = self.listen(end).await;
+                // It may have been released just before.
+                continue;
+            }
+            let pause = match releases {
+                Releases::Heard(_) => (self.inner.ttl / 6).clamp(LOOK_MIN, HINTED_LOOK_MAX),
+                Releases::NotAsked | Releases::Unheard => (self.inner.ttl / 10).clamp(LOOK_MIN, LOOK_MAX),
+            };
             let next = end.map_or(now + pause, |end| end.min(now + pause));
+            let woken = async {
+                tokio::select! {
+                    () = freed => {}
+                    () = releases.next() => {}
+                }
+            };
             // Either way it is time to poll again.
-            let _ = timeout_at(next, freed).await;
+            let _ = timeout_at(next, woken).await;
         }
+    }
+
+    /// Listens to the releases of this lease through other handles.
+    async fn listen(&self, end: Option<Instant>) -> Releases {
+        let topic = lease_topic(self.name());
+        let listening = self.inner.store.listen(&topic);
+        let hints = match end {
+            None => listening.await.ok(),
+            Some(end) => timeout_at(end, listening).await.ok().and_then(std::result::Result::ok),
+        };
+        hints.map_or(Releases::Unheard, Releases::Heard)
+    }
+}
+
+/// The hints about releases.
+enum Releases {
+    NotAsked,
+    Heard(mpsc::Receiver<String>),
+    /// The store cannot be listened to.
+    Unheard,
+}
+
+impl Releases {
+    /// Waits for the next hint.
+    async fn next(&mut self) {
+        match self {
+            Self::Heard(hints) => {
+                if hints.recv().await.is_none() {
+                    *self = Self::Unheard;
+                }
+            }
+            Self::NotAsked | Self::Unheard => std::future::pending().await,
+        }
+    }
+}
+
+impl Inner {
+    /// Releases a place. A waiter that the hint does not reach finds out by itself.
+    async fn release(&self, place: &str, held: Lease) -> Result<bool> {
+        let was_held = self.store.release_lease(place, held).await?;
+        self.freed.notify_one();
+        if was_held {
+            let _ = self.store.notify(&lease_topic(&self.name), &held.fence.to_string()).await;
+        }
+        Ok(was_held)
     }
 }
 

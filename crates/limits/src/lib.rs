@@ -51,6 +51,7 @@ pub use error::{Error, Result};
 pub use fixed_share::FixedShare;
 pub use grant::Grant;
 pub use lease::guard::LeaseGuard;
+pub use lease::token::LeaseToken;
 pub use lease::{LeaseAcquisition, NamedLease};
 pub use tokens::Tokens;
 

@@ -6,6 +6,7 @@ use tidegate::Executors;
 use tidegate_discord::deploy::StepExecutor;
 use tidegate_discord::deploy::executor::KINDS;
 use tidegate_shopify::executor::{self, BulkUpstreams};
+use tidegate_store::{SharedState, Store};
 use tidegate_upstream::http::{LimitDefinition, ResponseRelay, UpstreamConfig};
 use tidegate_upstream::{FieldRefusal, HttpUpstreams, RemoteKind, Upstream};
 
@@ -24,10 +25,12 @@ pub(crate) struct EngineInputs {
     pub remote_kinds: Vec<Arc<str>>,
 }
 
+/// Creates the executors. With a store, bulk operations hold the leases of their shops in it.
 pub(crate) fn from_config(
     config: &Config,
     dialects: Dialects,
     handover: ResponseRelay,
+    store: Option<&Arc<dyn Store>>,
 ) -> Result<EngineInputs> {
     let upstreams = HttpUpstreams::with_dialects(dialects)
         .map_err(bad_upstream)?
@@ -38,7 +41,12 @@ pub(crate) fn from_config(
     let mut executors = Executors::new();
     executors.insert(Arc::from(HTTP), Arc::clone(&http));
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
-    let shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(bad_upstream)?;
+    let mut shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(bad_upstream)?;
+    if let Some(store) = store {
+        let store: Arc<dyn SharedState> = Arc::clone(store) as _;
+        let places = |name: &str| config.shopify.get(name).map_or(1, |shop| shop.bulk_at_once);
+        shops = shops.with_leases(&store, places).map_err(bad_upstream)?;
+    }
     if !shops.is_empty() {
         executors.insert(Arc::from(executor::KIND), Arc::new(shops) as Arc<dyn Upstream>);
     }
@@ -68,7 +76,7 @@ pub(crate) fn from_config(
 /// When an upstream cannot be used.
 pub fn built_in_executors(config: &Config) -> Result<Executors> {
     let dialects = crate::dialects::from_config(config);
-    let mut executors = from_config(config, dialects, ResponseRelay::default())?.executors;
+    let mut executors = from_config(config, dialects, ResponseRelay::default(), None)?.executors;
     executors.retain(|kind, _| kind::is_built_in(kind));
     Ok(executors)
 }
@@ -102,9 +110,8 @@ mod tests {
         for upstreams in [http.to_owned(), format!("{http}{shop}"), format!("{http}{shop}{bot}")] {
             let env = |name: &str| (name == "T").then(|| "secret".to_owned());
             let config = Config::parse("t", &upstreams, &env, &Overrides::default(), &[]).unwrap();
-            let carried = from_config(&config, dialects::from_config(&config), ResponseRelay::default())
-                .unwrap()
-                .executors;
+            let dialects = dialects::from_config(&config);
+            let carried = from_config(&config, dialects, ResponseRelay::default(), None).unwrap().executors;
             let carried: BTreeSet<_> = carried.keys().map(AsRef::as_ref).collect();
             assert_eq!(kinds(&config).into_iter().collect::<BTreeSet<&str>>(), carried);
         }

@@ -43,7 +43,8 @@ impl NodeRuntime {
         house: Arc<ServerState>,
         dialects: Dialects,
     ) -> Result<Self> {
-        let inputs = executors::from_config(config, dialects, house.pacing.handover.clone())?;
+        let handover = house.pacing.handover.clone();
+        let inputs = executors::from_config(config, dialects, handover, Some(&house.store))?;
         let key = completion_key(&*house.store).await?;
         let key = house.completion_key.get_or_init(|| key).clone();
         let options = engine_options(config).with_completion_key(key);

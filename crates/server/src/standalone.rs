@@ -46,8 +46,8 @@ impl StandaloneEngine {
         }
         let end = Instant::now() + OPEN_TIMEOUT;
         loop {
-            let made =
-                executors::from_config(config, dialects::from_config(config), ResponseRelay::default())?;
+            let dialects = dialects::from_config(config);
+            let made = executors::from_config(config, dialects, ResponseRelay::default(), Some(&store))?;
             let (store, options) = (Arc::clone(&store), options.clone());
             match Engine::builder(Arc::clone(&store))
                 .options(options)

@@ -169,6 +169,12 @@ impl Bulk {
         }
     }
 
+    /// For the queue: looks for a job that may have been started, and starts nothing. Returns the
+    /// operation's id.
+    pub(crate) async fn find_for_queue(&self, job: &Job) -> Result<Option<String>> {
+        self.find_existing(job, true).await
+    }
+
     /// For the queue: starts without a look what was never tried, and looks first where an
     /// attempt's outcome is unknown. Returns the operation's id.
     pub(crate) async fn start_for_queue(&self, job: &Job, look_first: bool) -> Result<String> {

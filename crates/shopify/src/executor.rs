@@ -1,9 +1,11 @@
 //! The queue's executor of kind `shopify.bulk`: starts a bulk operation, and polls it until its
 //! end. No worker is held in between: the claim awaits, with its slot. The URL of the result is
-//! stored, never the result. A start whose outcome is unknown is looked for, and adopted.
+//! stored, never the result. A start whose outcome is unknown is looked for, and adopted. With a
+//! store, a job also holds the lease of its shop.
 
 mod memo;
 mod payload;
+mod shop_lease;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -15,6 +17,8 @@ use bytes::Bytes;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, Hint, LimitName, OnUnknown, Verdict};
+use tidegate_limits::LeaseToken;
+use tidegate_store::SharedState;
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::http::plain::refuse_unknown_limits;
 use tidegate_upstream::{
@@ -25,10 +29,11 @@ use crate::budget::{BULK, POINTS};
 use crate::bulk::{BulkOperation, Job};
 use crate::client::Shopify;
 use crate::client::builder::Builder;
-use crate::client::error::{Result as CallResult, ShopifyErrorKind};
+use crate::client::error::{Error, Result as CallResult, ShopifyErrorKind};
 use crate::client::pacer::ObservedCosts;
 use memo::BulkMemo;
 use payload::Payload;
+use shop_lease::{ShopLease, lease_name};
 use verdict::{BulkLimits, end_outcome, poll_refusal_verdict, refusal_body, unreadable_verdict};
 
 /// The kind of operations that it executes.
@@ -48,6 +53,27 @@ struct BulkShop {
     client: Shopify,
     gate: Arc<str>,
     scopes: BulkLimits,
+    lease_name: String,
+    lease: Option<ShopLease>,
+}
+
+/// Why a bulk operation is not in progress.
+enum StartFailure {
+    /// The shop's lease is held by others.
+    LeaseBusy,
+    Call(Error),
+}
+
+impl From<Error> for StartFailure {
+    fn from(error: Error) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl From<tidegate_limits::Error> for StartFailure {
+    fn from(error: tidegate_limits::Error) -> Self {
+        Self::Call(error.into())
+    }
 }
 
 impl BulkUpstreams {
@@ -64,9 +90,31 @@ impl BulkUpstreams {
                 .map_err(|error| FieldRefusal::new(format!("upstream.{name}"), error.to_string()))?;
             let limit = |what: &str| Arc::from(LimitName::new(name, what));
             let scopes = BulkLimits { points: limit(POINTS), bulk: limit(BULK) };
-            by_name.insert(name.clone(), BulkShop { client, gate: Arc::from(name.as_str()), scopes });
+            let (gate, lease_name) = (Arc::from(name.as_str()), lease_name(config));
+            by_name.insert(name.clone(), BulkShop { client, gate, scopes, lease_name, lease: None });
         }
         Ok(Self { by_name })
+    }
+
+    /// Lets each job hold the lease of its shop in this store, as the client library does: jobs and
+    /// programs that use the same store exclude each other. `places` is how many may run at once in
+    /// the shop of the upstream with this name.
+    ///
+    /// # Errors
+    /// Names the first upstream whose lease is impossible.
+    pub fn with_leases(
+        mut self,
+        store: &Arc<dyn SharedState>,
+        places: impl Fn(&str) -> u32,
+    ) -> Result<Self, FieldRefusal> {
+        for (name, shop) in &mut self.by_name {
+            let lease = ShopLease::new(Arc::clone(store), &shop.lease_name, places(name));
+            let told = |error: tidegate_limits::Error| {
+                FieldRefusal::new(format!("upstream.{name}"), error.to_string())
+            };
+            shop.lease = Some(lease.map_err(told)?);
+        }
+        Ok(self)
     }
 
     /// Returns whether there is no shop at all.
@@ -115,17 +163,49 @@ impl BulkShop {
         // A read is repeated without an instruction to look first; if it is still running it is
         // adopted.
         let look_first = call.reconcile_first || call.attempt > 1 && !job.is_mutation();
-        let begun = client.bulk().start_for_queue(job, look_first).await;
+        let begun = self.start_with_lease(&client, job, look_first).await;
         let observed = client.observed_costs();
         let outcome = match begun {
-            Ok(id) => self.await_outcome(&id, BulkMemo::new(observed.spent)),
-            Err(error) => {
+            Ok((id, lease)) => self.await_outcome(&id, BulkMemo::new(observed.spent, lease)),
+            Err(StartFailure::LeaseBusy) => {
+                Outcome::unanswered(self.scopes.lease_busy_verdict(&self.lease_name))
+            }
+            Err(StartFailure::Call(error)) => {
                 let verdict = self.scopes.start_failure_verdict(&error, look_first);
                 let outcome = Outcome::unanswered(verdict).with_body(refusal_body(error.kind()));
                 outcome.with_spending(self.spending(job, observed.spent, observed))
             }
         };
         outcome.with_hints(self.hints(observed))
+    }
+
+    /// Starts it under the shop's lease, or adopts it. Returns its id and the slot it holds.
+    async fn start_with_lease(
+        &self,
+        client: &Shopify,
+        job: &Job,
+        look_first: bool,
+    ) -> Result<(String, Option<LeaseToken>), StartFailure> {
+        let Some(lease) = &self.lease else {
+            return Ok((client.bulk().start_for_queue(job, look_first).await?, None));
+        };
+        let Some(guard) = lease.acquire().await? else {
+            // What runs already is adopted without a slot. It may be its own that is still held,
+            // from before a crash.
+            let found = if look_first { client.bulk().find_for_queue(job).await? } else { None };
+            return found.map(|id| (id, None)).ok_or(StartFailure::LeaseBusy);
+        };
+        match client.bulk().start_for_queue(job, look_first).await {
+            Ok(id) => Ok((id, Some(lease.keep(guard).await))),
+            Err(error) => {
+                // One that may have been started keeps its slot until that expires.
+                match error.is_unknown() {
+                    true => drop(guard.into_token()),
+                    false => lease.give_back(guard).await,
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Asks once how it stands, and passes on a cancel.
@@ -140,6 +220,7 @@ impl BulkShop {
         }
         let observed = client.observed_costs();
         memo.spent = memo.spent.saturating_add(observed.spent);
+        let memo = self.renew_lease(memo, &polled).await;
         let outcome = match polled {
             Ok(operation) if operation.status.is_under_way() => self.await_outcome(id, memo),
             Ok(operation) => {
@@ -158,6 +239,26 @@ impl BulkShop {
             }
         };
         outcome.with_hints(self.hints(observed))
+    }
+
+    /// Renews the lease after a poll, or releases it after the last one.
+    async fn renew_lease(&self, memo: BulkMemo, polled: &CallResult<BulkOperation>) -> BulkMemo {
+        let Some(lease) = &self.lease else { return memo };
+        let token = memo.lease();
+        match (polled, token) {
+            (Ok(operation), token) if operation.status.is_under_way() => {
+                memo.with_lease(lease.hold(token).await)
+            }
+            (_, None) => memo,
+            (Err(error), Some(token)) if !matches!(error.kind(), ShopifyErrorKind::Gone(_)) => {
+                lease.renew(&token).await;
+                memo
+            }
+            (_, Some(token)) => {
+                lease.release(&token).await;
+                memo.with_lease(None)
+            }
+        }
     }
 
     /// The outcome of an operation that is in progress at Shopify.

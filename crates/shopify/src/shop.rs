@@ -32,6 +32,12 @@ pub struct ShopId(String);
 pub struct InvalidShopId(String);
 
 impl ShopId {
+    /// Returns the shop that a URL leads to; `None` when it leads to another host than Shopify's.
+    pub(crate) fn of_url(url: &str) -> Option<Self> {
+        let host = url.split_once("://")?.1.split(['/', '?', '#', ':']).next()?;
+        host.to_lowercase().ends_with(DOMAIN).then(|| host.parse().ok())?
+    }
+
     /// Returns the id.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use tidegate_store::nodes::{Node, NodeRecord};
-use tidegate_store::{Error, Nodes, Result, StoreErrorKind, StoreFuture};
+use tidegate_store::{Error, Hints, Nodes, Result, StoreErrorKind, StoreFuture};
 use tokio::sync::mpsc;
 
 use crate::session::{RetrySafety, Statement};
@@ -95,7 +95,9 @@ impl Nodes for PostgresStore {
             found.iter().map(|row| self.node(row)).collect()
         })
     }
+}
 
+impl Hints for PostgresStore {
     fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let (channel, hint) = (hints::channel(&self.sessions.schema, topic), hint.to_owned());
         Box::pin(async move {

@@ -13,7 +13,7 @@ use tidegate_core::Time;
 use tidegate_core::bounds::HINTS_WAITING_MAX;
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::{Node, NodeRecord};
-use tidegate_store::{Error, Nodes, Result, StoreErrorKind, StoreFuture};
+use tidegate_store::{Error, Hints, Nodes, Result, StoreErrorKind, StoreFuture};
 use tokio::sync::mpsc;
 
 use crate::connection::CommandFailure;
@@ -158,7 +158,9 @@ impl Nodes for RedisStore {
     fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>> {
         Box::pin(self.nodes_now())
     }
+}
 
+impl Hints for RedisStore {
     fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let mut publish = cmd("PUBLISH");
         publish.arg(self.keys.channel(topic)).arg(hint);

@@ -1,9 +1,9 @@
 //! The storage ports. A backend keeps the log of a partition (`Log`), small records that any
 //! process may need at once (`SharedState`), the journal of deployments (`Journal`), the register
-//! of nodes (`Nodes`), and maintains itself (`Upkeep`); some take operations from applications' own
-//! transactions (`Outbox`), and some keep call costs (`Costs`). The traits state the guarantees;
-//! how to provide them is up to the backend. Nothing in this crate decides anything about an
-//! operation.
+//! of nodes (`Nodes`), passes hints between processes (`Hints`), and maintains itself (`Upkeep`);
+//! some take operations from applications' own transactions (`Outbox`), and some keep call costs
+//! (`Costs`). The traits state the guarantees; how to provide them is up to the backend. Nothing in
+//! this crate decides anything about an operation.
 //!
 //! ```
 //! use tidegate_store::{Clock, SteadyClock};
@@ -22,6 +22,7 @@ pub mod clock;
 pub mod codec;
 pub mod costs;
 mod error;
+pub mod hints;
 pub mod journal;
 pub mod log;
 pub mod nodes;
@@ -37,6 +38,7 @@ pub use archive_queue::ArchiveQueue;
 pub use clock::{Clock, SteadyClock, WallClock};
 pub use costs::Costs;
 pub use error::{Error, Result, StoreErrorKind};
+pub use hints::Hints;
 pub use journal::Journal;
 pub use log::Log;
 pub use nodes::Nodes;

@@ -1,14 +1,12 @@
-//! The register of live nodes, and hints between them. Any hint may be lost: that costs time, never
-//! correctness.
+//! The register of live nodes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
-use tokio::sync::mpsc;
 
-use crate::StoreFuture;
+use crate::{Hints, StoreFuture};
 
 /// What a node registers about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,8 +41,8 @@ pub struct Node {
     pub until: Time,
 }
 
-/// The register of nodes, and hints between them.
-pub trait Nodes: Send + Sync {
+/// The register of nodes.
+pub trait Nodes: Hints {
     /// Registers this node as alive for `ttl`.
     fn register(&self, name: &str, record: &NodeRecord, ttl: Duration) -> StoreFuture<'_, Node>;
 
@@ -54,10 +52,4 @@ pub trait Nodes: Send + Sync {
 
     /// Lists the live nodes, by name.
     fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>>;
-
-    /// Sends a hint to the listeners of `topic`; returns how many were reached, as far as known.
-    fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize>;
-
-    /// Subscribes to the hints of `topic` from now on. Slow listeners lose hints.
-    fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>>;
 }

@@ -13,10 +13,10 @@ use tidegate_core::shared::record::{
 };
 use tidegate_core::shared::window::OpenWindowOutcome;
 
-use crate::StoreFuture;
+use crate::{Hints, StoreFuture};
 
 /// Records that any process may access.
-pub trait SharedState: Send + Sync {
+pub trait SharedState: Hints {
     /// Claims an idempotency key, or returns why it cannot be claimed.
     fn claim_record<'a>(
         &'a self,

@@ -1,13 +1,15 @@
 // The figures in the format that the benchmark reads.
 
 /** Returns the figures of a run. */
-export function figures({ jobs, tookMs, adds }) {
+export function figures({ jobs, tookMs, adds }, delays) {
   const sorted = Float64Array.from(adds).sort();
+  const starts = Float64Array.from(delays).sort();
   return {
     jobs,
     jobs_per_s: Math.round((jobs / tookMs) * 1_000),
     p50_ms: at(sorted, 0.5),
     p99_ms: at(sorted, 0.99),
+    ...(starts.length > 0 && { start_p50_ms: at(starts, 0.5), start_p99_ms: at(starts, 0.99) }),
   };
 }
 

@@ -1,6 +1,6 @@
 // The flags, the same for every peer: a name and whole numbers.
 
-const NUMBERS = ['seconds', 'producers', 'workers', 'groups', 'payload', 'outstanding'];
+const NUMBERS = ['seconds', 'producers', 'workers', 'processes', 'batch', 'groups', 'payload', 'outstanding'];
 
 /** Parses the peer's name and the load. A missing flag or one that is not a number is an error. */
 export function readLoad([name, ...flags]) {

@@ -34,11 +34,11 @@ async function one(load, producer, worker, state, number) {
   const payload = 'x'.repeat(load.payload);
   let step = number;
   while (performance.now() - state.start < load.seconds * 1_000) {
-    state.added += 1;
+    state.added += load.batch;
     const added = state.added;
-    step += STRIDE;
+    const groups = Array.from({ length: load.batch }, () => `group-${(step += STRIDE) % load.groups}`);
     const started = performance.now();
-    await producer.add(`group-${step % load.groups}`, payload);
+    await (load.batch === 1 ? producer.add(groups[0], payload) : producer.addAll(groups, payload));
     state.adds.push(performance.now() - started);
     await worker.reached(added - load.outstanding);
   }

@@ -1,22 +1,23 @@
 // The load of `bench operations` on one queue: `node main.js PEER --seconds 10 …`, with the store's
 // URL in TIDEGATE_PEER_STORE, because everyone can see the arguments of a process. This process
-// produces, a second one works. It prints one JSON object on stdout and leaves nothing on the
+// produces, one or more others work. It prints one JSON object on stdout and leaves nothing on the
 // server.
 
 import { figures } from './figures.js';
 import { readLoad } from './flags.js';
 import { produce } from './load.js';
 import { openPeer } from './peers.js';
-import { startWorker } from './workers.js';
+import { startWorkers } from './workers.js';
 
 async function measure(peer, load, stop) {
   await peer.prepare();
   const producer = await peer.producer();
-  const worker = await startWorker(process.argv.slice(2), peer.space, stop);
+  const workers = await startWorkers(process.argv.slice(2), load.processes, peer.space, stop);
   try {
-    return figures(await produce(load, producer, worker));
+    const run = await produce(load, producer, workers);
+    return figures(run, await workers.stop());
   } finally {
-    await worker.stop();
+    await workers.stop();
     await producer.close();
   }
 }

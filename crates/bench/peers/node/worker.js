@@ -1,5 +1,6 @@
-// The second process: handles jobs with a handler that does nothing, and reports to the first how
-// many are done. Started by workers.js, never by hand.
+// A worker process: handles jobs with a handler that does nothing, and reports to the first process
+// how many are done, and at the end how long each waited, where that is known. Started by
+// workers.js, never by hand.
 
 import { readLoad } from './flags.js';
 import { openPeer } from './peers.js';
@@ -9,6 +10,7 @@ const { name, load } = readLoad(rest);
 
 let done = 0;
 let told = true;
+const delays = [];
 
 /** Counts finished jobs; one message for all that finish in one tick of the event loop. */
 function finished(jobs) {
@@ -33,10 +35,10 @@ process.on('unhandledRejection', failed);
 
 try {
   const peer = await openPeer(name, load, space);
-  const worker = await peer.worker(finished, failed);
+  const worker = await peer.worker(finished, failed, (delay) => delays.push(delay));
   process.on('message', async () => {
     await worker.close();
-    process.exit(0);
+    process.send({ delays }, () => process.exit(0));
   });
   process.send({ ready: true });
 } catch (error) {

@@ -1,4 +1,4 @@
-// The worker process, seen from the producing one: starts it, counts its jobs and stops it.
+// The worker processes, seen from the producing one: starts them, counts their jobs and stops them.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,18 +10,22 @@ const STALL_MS = 60_000;
 /** How long a worker may take to stop before it is killed. */
 const STOP_MS = 10_000;
 
-class Worker {
-  #child;
+class Workers {
+  #children;
+  #doneOf = new Map();
   #done = 0;
+  #delays = [];
   #waiting = [];
   #broken = null;
 
-  constructor(child, stop) {
-    this.#child = child;
+  constructor(children, stop) {
+    this.#children = children;
     if (stop.aborted) this.#break(stop.reason);
     stop.addEventListener('abort', () => this.#break(stop.reason));
-    child.on('message', (message) => this.#moved(message.done ?? 0));
-    child.once('exit', (code) => this.#break(new Error(`the worker ended with ${code} before its time`)));
+    for (const child of children) {
+      child.on('message', (message) => this.#moved(child, message));
+      child.once('exit', (code) => this.#break(new Error(`a worker ended with ${code} before its time`)));
+    }
   }
 
   /** Waits until at least this many jobs are done. */
@@ -43,17 +47,18 @@ class Worker {
     timer.unref();
   }
 
+  /** Stops those that run; returns how long jobs waited, in ms, where that is known. */
   async stop() {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = once(this.#child, 'exit');
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MS);
-    this.#child.send({ stop: true });
-    await ended;
-    clearTimeout(timer);
+    await Promise.all(this.#children.map(stopOne));
+    return this.#delays;
   }
 
-  #moved(done) {
-    this.#done = Math.max(this.#done, done);
+  #moved(child, { done, delays }) {
+    if (delays) this.#delays = this.#delays.concat(delays);
+    const before = this.#doneOf.get(child) ?? 0;
+    if (!(done > before)) return;
+    this.#doneOf.set(child, done);
+    this.#done += done - before;
     const [due, later] = [[], []];
     for (const one of this.#waiting) (one.jobs <= this.#done ? due : later).push(one);
     this.#waiting = later;
@@ -66,16 +71,31 @@ class Worker {
   }
 }
 
-/** Starts it and waits until it accepts jobs. When `stop` is aborted, all waiters fail. */
-export async function startWorker(args, space, stop) {
+async function stopOne(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+  child.send({ stop: true });
+  await ended;
+  clearTimeout(timer);
+}
+
+/** Starts them and waits until they accept jobs. When `stop` is aborted, all waiters fail. */
+export async function startWorkers(args, count, space, stop) {
   stop.throwIfAborted();
-  const child = fork(PROGRAM, [space, ...args], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const children = Array.from({ length: count }, () =>
+    fork(PROGRAM, [space, ...args], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),
+  );
+  await Promise.all(children.map(isReady));
+  const workers = new Workers(children, stop);
+  workers.watch();
+  return workers;
+}
+
+async function isReady(child) {
   const ended = once(child, 'exit').then(([code]) => {
-    throw new Error(`the worker ended with ${code} before it was ready`);
+    throw new Error(`a worker ended with ${code} before it was ready`);
   });
   await Promise.race([once(child, 'message'), ended]);
   ended.catch(() => {});
-  const worker = new Worker(child, stop);
-  worker.watch();
-  return worker;
 }

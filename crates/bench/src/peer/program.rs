@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::operations::Args;
+use super::PeerLoad;
 use crate::scratch;
 
 /// The variable with the URL of a peer's store. A variable, because arguments show in the list of
@@ -30,32 +30,35 @@ impl Program {
     }
 
     /// Runs it to its end; returns its output.
-    pub(super) fn run(&self, name: &str, args: &Args) -> Result<Vec<u8>, String> {
+    pub(super) fn run(&self, name: &str, load: &PeerLoad) -> Result<Vec<u8>, String> {
         match self {
             Self::Binary(program) => {
-                let beside = args.store.strip_prefix("file:").map_or_else(std::env::temp_dir, PathBuf::from);
+                let beside = load.store.strip_prefix("file:").map_or_else(std::env::temp_dir, PathBuf::from);
                 let dir = scratch::dir_in(&beside)?;
                 let mut command = Command::new(program);
                 command.arg("--dir").arg(dir.path());
-                finish(command, name, args)
+                finish(command, name, load)
             }
             Self::Script { main, store, .. } => {
                 let mut command = Command::new("node");
                 command.arg(main).arg(name).env(STORE_VAR, store).env("NODE_ENV", "production");
-                finish(command, name, args)
+                for (flag, number) in [("--processes", load.processes), ("--batch", load.batch)] {
+                    command.arg(flag).arg(number.to_string());
+                }
+                finish(command, name, load)
             }
         }
     }
 }
 
-fn finish(mut command: Command, name: &str, args: &Args) -> Result<Vec<u8>, String> {
+fn finish(mut command: Command, name: &str, load: &PeerLoad) -> Result<Vec<u8>, String> {
     let numbers = [
-        ("--seconds", args.load.seconds),
-        ("--producers", args.load.producers as u64),
-        ("--workers", args.workers as u64),
-        ("--groups", args.load.groups),
-        ("--payload", args.load.payload as u64),
-        ("--outstanding", args.load.outstanding),
+        ("--seconds", load.seconds),
+        ("--producers", load.producers),
+        ("--workers", load.workers),
+        ("--groups", load.groups),
+        ("--payload", load.payload),
+        ("--outstanding", load.outstanding),
     ];
     let output = command
         .args(numbers.iter().flat_map(|(flag, number)| [(*flag).to_owned(), number.to_string()]))

@@ -302,6 +302,7 @@ fn list(value: &Value, output: &Output) {
         vec![
             text(op, "id"),
             text(op, "state"),
+            text(op, "kind"),
             text(op, "group"),
             text(op, "attempt"),
             text(op, "created_at"),
@@ -318,7 +319,7 @@ fn list(value: &Value, output: &Output) {
             None => output.print_status("no operation matches"),
         };
     }
-    output.print_table(&["ID", "STATE", "GROUP", "TRY", "CREATED", "FAULT"], &rows);
+    output.print_table(&["ID", "STATE", "KIND", "GROUP", "TRY", "CREATED", "FAULT"], &rows);
     if let Some(cursor) = next {
         output.print_status(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
     }

@@ -36,10 +36,15 @@ struct ExtendedClaim {
     id: String,
     #[serde(default)]
     fence: u64,
-    #[serde(default)]
+    /// An error says nothing about it.
+    #[serde(default = "still_held")]
     held: bool,
     #[serde(default)]
     cancel_requested: bool,
+}
+
+const fn still_held() -> bool {
+    true
 }
 
 impl ActiveClaims {
@@ -91,7 +96,8 @@ mod tests {
             {"id":"a","fence":1,"held":false,"cancel_requested":false},
             {"id":"b","fence":1,"held":true,"cancel_requested":true},
             {"id":"c","fence":1,"held":true,"cancel_requested":false},
-            {"id":"d","fence":1,"held":true,"cancel_requested":true},{"error":{}}]}"#;
+            {"id":"d","fence":1,"held":true,"cancel_requested":true},
+            {"id":"c","fence":1,"error":{"code":"TG0017"}},{"error":{}}]}"#;
         active.stop_lost(answer);
         let stopped: Vec<bool> = held.iter().map(|(stop, _)| stop.is_cancelled()).collect();
         assert_eq!(stopped, [true, true, false, false], "d passes its cancel on");

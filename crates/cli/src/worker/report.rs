@@ -12,6 +12,8 @@ use tidegate_core::bounds::{AWAIT_MAX, EXTERNAL_ID_LEN_MAX};
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::Outcome;
 
+use super::active::HeldClaim;
+
 /// The longest body of reports, in bytes: well under what the server reads.
 const REPORTS_LEN_MAX: usize = 16 * 1024 * 1024;
 /// The errors after which a report is sent again: its partition was not to be reached.
@@ -26,6 +28,9 @@ const UNAVAILABLE: [ErrorCode; 5] = [
 /// A report on one claim, as JSON.
 pub(super) struct Report {
     pub(super) json: String,
+    /// Keeps the claim extended until the report is answered.
+    #[expect(dead_code, reason = "it counts until it is dropped")]
+    held: Option<HeldClaim>,
 }
 
 #[derive(Deserialize)]
@@ -60,18 +65,24 @@ impl Report {
                 }
             }
         }
-        Self { json }
+        Self { json, held: None }
     }
 
     /// A claim that was lost, or canceled, while it was executed.
     pub(super) fn stopped(id: &str, fence: u64) -> Self {
         let json = json!({ "id": id, "fence": fence, "outcome": "canceled", "may_have_happened": true });
-        Self { json: json.to_string() }
+        Self { json: json.to_string(), held: None }
     }
 
     /// A claim that is to be handed out again as it was.
     pub(super) fn returned(id: &str, fence: u64) -> Self {
-        Self { json: json!({ "id": id, "fence": fence, "outcome": "returned" }).to_string() }
+        let json = json!({ "id": id, "fence": fence, "outcome": "returned" });
+        Self { json: json.to_string(), held: None }
+    }
+
+    /// Holds the claim until the report is answered, however long that takes.
+    pub(super) fn holding(self, held: HeldClaim) -> Self {
+        Self { held: Some(held), ..self }
     }
 }
 
@@ -126,16 +137,16 @@ pub(super) fn memo_text(memo: &RawValue) -> String {
 }
 
 /// Splits reports into requests that are not too long for the server.
-pub(super) fn split(reports: impl Iterator<Item = Report>) -> Vec<Vec<String>> {
-    let mut parts: Vec<Vec<String>> = Vec::new();
+pub(super) fn split(reports: impl Iterator<Item = Report>) -> Vec<Vec<Report>> {
+    let mut parts: Vec<Vec<Report>> = Vec::new();
     let mut len = 0;
-    for Report { json } in reports {
-        len += json.len();
+    for report in reports {
+        len += report.json.len();
         match parts.last_mut() {
-            Some(part) if len <= REPORTS_LEN_MAX => part.push(json),
+            Some(part) if len <= REPORTS_LEN_MAX => part.push(report),
             _ => {
-                len = json.len();
-                parts.push(vec![json]);
+                len = report.json.len();
+                parts.push(vec![report]);
             }
         }
     }
@@ -143,7 +154,7 @@ pub(super) fn split(reports: impl Iterator<Item = Report>) -> Vec<Vec<String>> {
 }
 
 /// The reports that the server has not answered: their partitions were not to be reached.
-pub(super) fn unanswered(answer: &[u8], reports: Vec<String>) -> Vec<String> {
+pub(super) fn unanswered<T>(answer: &[u8], reports: Vec<T>) -> Vec<T> {
     let settled = serde_json::from_slice::<SettledWork>(answer).map(|settled| settled.settlements);
     let settled = settled.unwrap_or_default();
     let is_answered = |place: usize| match settled.get(place) {
@@ -209,12 +220,24 @@ mod tests {
     /// Large results are reported in several requests; one report always goes.
     #[test]
     fn reports_are_split_by_length() {
-        let report = |len: usize| Report { json: "x".repeat(len) };
+        let report = |len: usize| Report { json: "x".repeat(len), held: None };
         let half = REPORTS_LEN_MAX / 2;
         let lens = [1, half, half, 1, REPORTS_LEN_MAX + 1, 1];
         let parts: Vec<usize> = split(lens.map(report).into_iter()).iter().map(Vec::len).collect();
         assert_eq!(parts, [2, 2, 1, 1]);
         assert!(split(std::iter::empty()).is_empty());
+    }
+
+    /// A claim is extended until its report is answered: it may wait behind others for long.
+    #[test]
+    fn a_claim_is_held_until_its_report_is_answered() {
+        let active = super::super::ActiveClaims::default();
+        let report = |id: &str| Report::returned(id, 1).holding(active.hold(id, 1, false).1);
+        let reports = split([report("a"), report("b")].into_iter()).pop().unwrap_or_default();
+        let left = unanswered(br#"{"settlements":[{"id":"a","applied":true},null]}"#, reports);
+        assert_eq!(active.claims(), [("b".to_owned(), 1)]);
+        drop(left);
+        assert!(active.claims().is_empty());
     }
 
     /// A memo is reported as the JSON that it is, or as a string.

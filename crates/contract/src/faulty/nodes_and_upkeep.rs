@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
-use tidegate_store::{Nodes, Outbox, StoreFuture, Upkeep};
+use tidegate_store::{Hints, Nodes, Outbox, StoreFuture, Upkeep};
 use tokio::sync::mpsc;
 
 use super::{FaultyStore, StoreMethod};
@@ -24,7 +24,9 @@ impl Nodes for FaultyStore {
     fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>> {
         self.call_with_fault(StoreMethod::ListNodes, move || self.inner.list_nodes())
     }
+}
 
+impl Hints for FaultyStore {
     fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let (topic, hint) = (topic.to_owned(), hint.to_owned());
         self.call_with_fault(StoreMethod::Notify, move || self.inner.notify(&topic, &hint))

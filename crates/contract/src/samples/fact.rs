@@ -18,7 +18,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(dice: &mut TestRng) -> Fact {
-    match dice.below(22) {
+    match dice.below(23) {
         0 => Fact::Accepted(Box::new(accepted(dice))),
         1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
@@ -46,6 +46,7 @@ pub fn fact(dice: &mut TestRng) -> Fact {
         18 => Fact::Chained { seq: seq(dice), alternatives: Box::new(alternatives(dice)) },
         19 => Fact::Picked { seq: seq(dice), alternative: name(dice), at: time(dice) },
         20 => Fact::ChainImage(Box::new(chain_image(dice))),
+        21 => Fact::PollImage { fence: fence(dice) },
         _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
     }
 }

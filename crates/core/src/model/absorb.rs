@@ -83,6 +83,7 @@ impl Model {
             Fact::LimitImage(image) => self.restore_limit(image),
             Fact::GroupImage(image) => self.restore_group(image),
             Fact::AwaitingImage(image) => self.restore_awaiting(image),
+            Fact::PollImage { fence } => self.restore_poll(*fence),
             Fact::OperationImage(image) => self.restore_operation(image),
             Fact::ChainImage(image) => self.restore_chain(image),
             Fact::KeyImage { seq, dedupe } => self.remember_key(*seq, dedupe),
@@ -210,7 +211,7 @@ impl Model {
                 marks.push(model.limits[limit.at()].meter.take(cost.micro, fence));
                 model.stale.push(*limit);
             }
-            let run = RunningClaim { fence, until, marks, awaiting: None };
+            let run = RunningClaim { fence, poll: None, until, marks, awaiting: None };
             model.groups[entry.group.at()].run = Some(Box::new(run));
         });
     }

@@ -1,8 +1,9 @@
 //! Claims whose job ends elsewhere. The upstream accepted the job; the claim keeps its fence and
 //! its slots of caps, and its group keeps its head, but no worker holds it. It ends by a settlement
-//! that names the fence (a completion, or the report of a poll), or when its time is up. A poll is
+//! that names the fence (a completion), by the report of a poll, or when its time is up. A poll is
 //! the same claim in the hands of a worker again: it takes its turn, and it charges the buckets of
-//! the operation as the call itself did.
+//! the operation as the call itself did. The worker has a fence of its own for each poll, so a late
+//! report of an earlier poll settles nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,8 +68,11 @@ impl Model {
             let Some(status) = self.claim_status(seq, fence) else { break };
             let since = status.awaiting_since.unwrap_or(status.accepted_at);
             take.overdue.push(OverdueClaim { seq, fence, attempt: status.attempt, since });
-            let fault =
-                Fault::new(FaultClass::Transient, "it was accepted, and its completion did not come in time");
+            let message = match status.cancel_requested {
+                true => "a cancel was requested, and no one reported that its job has stopped",
+                false => "it was accepted, and its completion did not come in time",
+            };
+            let fault = Fault::new(FaultClass::Transient, message);
             let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
             if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 take.ended.push(end);
@@ -86,10 +90,11 @@ impl Model {
     ) -> Option<Claim> {
         let group = &self.groups[ix.at()];
         let (run, head) = (group.run.as_ref()?, self.head_of(group)?);
-        let (fence, until) = (run.fence, now.after(lease));
+        let (attempt_fence, until) = (run.fence, now.after(lease));
         let claim = Claim {
             seq: head.seq,
-            fence,
+            fence: self.counters.next_fence,
+            attempt_fence,
             accepted_at: head.at,
             until,
             kind: Arc::clone(&self.kinds[usize::from(head.kind)]),
@@ -103,7 +108,7 @@ impl Model {
             cancel_requested: head.cancel_requested,
             alternative: self.alternative_of(head),
         };
-        self.decide(facts, Fact::Polled { seq: claim.seq, fence, at: now, until });
+        self.decide(facts, Fact::Polled { seq: claim.seq, fence: attempt_fence, at: now, until });
         Some(claim)
     }
 
@@ -111,9 +116,8 @@ impl Model {
     /// happened; returns whether it is going to be polled now.
     pub fn poll_now(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
         let now = self.now(now);
-        let Some(entry) = self.claimed(seq, fence) else { return false };
-        let run = self.groups[entry.group.at()].run.as_ref();
-        let Some(awaiting) = run.and_then(|run| run.awaiting()) else { return false };
+        let claim = self.claimed(seq, fence);
+        let Some(awaiting) = claim.and_then(|(_, run)| run.awaiting()) else { return false };
         let Some(poll_at) = awaiting.poll_at else { return false };
         if poll_at > now {
             let effect = SettleEffect::Awaiting { poll_at: Some(now), until: awaiting.until };
@@ -122,6 +126,21 @@ impl Model {
             self.rearm(now);
         }
         true
+    }
+
+    /// Bounds how long a job is awaited after a cancel: whoever was to stop it may never report.
+    pub(super) fn bound_cancel(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) {
+        let Some(entry) = self.entry_of(seq).filter(|entry| entry.cancel_requested) else { return };
+        let run = self.groups[entry.group.at()].run.as_ref().filter(|_| entry.prev.is_none());
+        let Some((run, awaiting)) = run.and_then(|run| Some((run, run.awaiting()?))) else { return };
+        let until = now.after(bounds::CANCEL_AWAIT_MAX);
+        // Once bounded it stays so, because no later response moves the end.
+        if awaiting.until > until {
+            let effect = SettleEffect::Awaiting { poll_at: awaiting.poll_at, until };
+            let fence = run.fence;
+            let settled = SettledClaim { seq, fence, at: now, effect, fault: None, hints: Vec::new() };
+            self.decide(facts, Fact::Settled(Box::new(settled)));
+        }
     }
 
     pub(super) fn absorb_polled(&mut self, seq: Seq, fence: Fence, at: Time, until: Time) {
@@ -139,6 +158,8 @@ impl Model {
                 }
             }
             run.until = until;
+            run.poll = Some(model.counters.next_fence);
+            model.counters.next_fence.0 = model.counters.next_fence.0.saturating_add(1);
             if let Some(awaiting) = &mut run.awaiting {
                 awaiting.polling = true;
                 awaiting.cancel_sent |= entry.cancel_requested;

@@ -119,7 +119,7 @@ impl Model {
                 GroupPlacement::Running => {
                     let run = group.run.as_ref().ok_or_else(|| format!("{name} runs without a claim"))?;
                     self.running.get(&(run.until, run.fence)) == Some(ix)
-                        && run.fence < self.counters.next_fence
+                        && run.worker().is_some_and(|fence| fence < self.counters.next_fence)
                 }
             };
             let has_worker = group.run.as_ref().is_some_and(|run| run.has_worker());
@@ -162,7 +162,13 @@ impl Model {
                 return Err(format!("{name} awaits a completion for too long"));
             }
             if run.has_worker() {
+                if run.poll.is_some_and(|poll| poll <= run.fence) {
+                    return Err(format!("{name} is polled by the fence of its claim or an older one"));
+                }
                 continue;
+            }
+            if run.poll.is_some() {
+                return Err(format!("{name} is polled without a worker"));
             }
             if self.awaiting.get(&(state.until, run.fence)) != Some(ix) {
                 return Err(format!("{name} awaits a completion without an end"));

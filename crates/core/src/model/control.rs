@@ -55,6 +55,7 @@ impl Model {
         if let Some(fence) = run.filter(|_| entry.prev.is_none()).map(|run| run.fence) {
             if !entry.cancel_requested {
                 self.decide(facts, Fact::CancelRequested { seq });
+                self.bound_cancel(now, seq, facts);
             }
             return CancelOutcome::Requested(fence);
         }
@@ -127,11 +128,12 @@ impl Model {
         Ok(ended)
     }
 
-    /// Resolves an operation whose outcome is unknown as a late report about its attempt says; an
-    /// attempt that has ended otherwise, or was not the last one, stays as it is.
+    /// Resolves an attempt whose outcome is unknown as a late report about it says: an operation
+    /// that waits for an operator, or for its next attempt, which is not needed any more. An
+    /// attempt that was not the last one changes nothing.
     ///
     /// # Errors
-    /// When its outcome is not unknown, or this is not its last attempt.
+    /// When the operation is in progress, or this is not its last attempt.
     pub fn resolve_late(
         &mut self,
         now: Time,
@@ -151,6 +153,18 @@ impl Model {
             Verdict::Retry { fault, .. } | Verdict::Rejected(fault) => (Resolution::Failed, Some(fault)),
             _ => return Err(ControlRefusal::NotUnknown),
         };
+        if self.active(seq).is_some_and(|active| matches!(active.state, State::Waiting | State::Queued)) {
+            let state = match resolution {
+                Resolution::Succeeded => EndState::Succeeded,
+                Resolution::Failed => EndState::Failed,
+                // It is going to be sent again anyway.
+                Resolution::Repeat => return Err(ControlRefusal::NotUnknown),
+            };
+            let now = self.now(now);
+            let ended = self.end_waiting(now, seq, state, fault.clone(), facts);
+            self.rearm(now);
+            return Ok(Some(EndedOperation { fault, ..ended }));
+        }
         let ended = self.resolve(now, seq, resolution, facts)?;
         Ok(ended.map(|ended| EndedOperation { fault, ..ended }))
     }

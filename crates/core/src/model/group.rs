@@ -49,6 +49,8 @@ pub(super) struct Pause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunningClaim {
     pub fence: Fence,
+    /// The fence of the worker that polls its job; each poll has its own.
+    pub poll: Option<Fence>,
     /// When the lease of its worker expires; meaningless without one.
     pub until: Time,
     /// The total granted for each charge, right after this claim or its last poll.
@@ -61,6 +63,11 @@ impl RunningClaim {
     /// Whether a worker holds it, to send it or to poll.
     pub(super) fn has_worker(&self) -> bool {
         self.awaiting.as_ref().is_none_or(|awaiting| awaiting.polling)
+    }
+
+    /// The fence of the worker that holds it, to send it or to poll.
+    pub(super) fn worker(&self) -> Option<Fence> {
+        self.has_worker().then(|| self.poll.unwrap_or(self.fence))
     }
 
     /// The claim's state, while it awaits its completion and no worker polls.

@@ -59,7 +59,7 @@ impl Model {
         facts: &mut Vec<Fact>,
     ) {
         let Some((report, scope)) = health else { return };
-        let Some(entry) = self.claimed(seq, fence) else { return };
+        let Some((entry, _)) = self.claimed(seq, fence) else { return };
         let breaker = |ix: super::LimitIx| {
             let limit = &self.limits[ix.at()];
             let is_meant = scope.as_ref().is_none_or(|scope| *scope == limit.name);

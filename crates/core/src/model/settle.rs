@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Model;
 use super::entry::Entry;
+use super::group::RunningClaim;
 use super::health::health_of;
 use super::limit::Meter;
 use super::pool::LOCAL;
@@ -37,6 +38,8 @@ pub struct EndedOperation {
 /// The status of a current claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimStatus {
+    /// The fence of the attempt: that of the claim, whatever poll asks about it.
+    pub fence: Fence,
     /// When the operation was accepted.
     pub accepted_at: Time,
     /// Whether a cancel was requested.
@@ -48,8 +51,8 @@ pub struct ClaimStatus {
     pub attempt: u16,
     /// Whether it is of a kind that is left to remote workers.
     pub is_remote: bool,
-    /// Whether a worker has it: its job is not awaited without one.
-    pub has_worker: bool,
+    /// The fence of the worker that has it; `None` while its job is awaited without one.
+    pub worker: Option<Fence>,
 }
 
 /// The outcome of a settlement.
@@ -67,7 +70,7 @@ pub enum SettleOutcome {
 }
 
 impl Model {
-    /// Settles a claim.
+    /// Settles a claim: by its own fence, or by that of the poll that a worker makes now.
     #[expect(clippy::too_many_arguments, reason = "time and chance are arguments, on purpose")]
     pub fn settle(
         &mut self,
@@ -80,7 +83,8 @@ impl Model {
         facts: &mut Vec<Fact>,
     ) -> SettleOutcome {
         let now = self.now(now);
-        let Some(entry) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
+        let Some((entry, run)) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
+        let fence = run.fence;
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
         let has_alternatives = entry.has_alternatives;
@@ -122,15 +126,15 @@ impl Model {
             }
             _ => None,
         };
+        self.bound_cancel(now, seq, facts);
         self.rearm(now);
         SettleOutcome::Settled { ended, effect: after }
     }
 
     /// Extends a claim until `until`; returns `false` when the caller no longer holds it.
     pub fn renew(&mut self, seq: Seq, fence: Fence, until: Time, facts: &mut Vec<Fact>) -> bool {
-        if !self.has_worker(seq, fence) {
-            return false;
-        }
+        let Some((_, run)) = self.held_by_worker(seq, fence) else { return false };
+        let fence = run.fence;
         self.decide(facts, Fact::Renewed { seq, fence, until });
         true
     }
@@ -139,10 +143,8 @@ impl Model {
     /// long that takes. Returns `false` when that makes no difference or was recorded before.
     pub fn mark_sent(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
         let now = self.now(now);
-        let Some(entry) = self.claimed(seq, fence) else { return false };
-        let Some(run) = self.groups[entry.group.at()].run.as_ref().filter(|run| run.has_worker()) else {
-            return false;
-        };
+        let Some((entry, run)) = self.held_by_worker(seq, fence) else { return false };
+        let fence = run.fence;
         let mut charges = entry.charges.iter().zip(&run.marks);
         let is_news = charges.any(|((limit, _), mark)| match &self.limits[limit.at()].meter {
             Meter::Bucket(bucket) => bucket.is_unsent(*mark),
@@ -158,14 +160,15 @@ impl Model {
     /// Returns the status of a claim; `None` when the caller no longer holds it.
     #[must_use]
     pub fn claim_status(&self, seq: Seq, fence: Fence) -> Option<ClaimStatus> {
-        let entry = self.claimed(seq, fence)?;
+        let (entry, run) = self.claimed(seq, fence)?;
         Some(ClaimStatus {
+            fence: run.fence,
             accepted_at: entry.at,
             cancel_requested: entry.cancel_requested,
             awaiting_since: self.awaiting_since(entry),
             attempt: entry.attempt.saturating_add(1),
             is_remote: self.pools[usize::from(entry.kind)] != LOCAL,
-            has_worker: self.has_worker(seq, fence),
+            worker: run.worker(),
         })
     }
 
@@ -183,16 +186,17 @@ impl Model {
         Some(run.awaiting.as_ref()?.since)
     }
 
-    /// Whether a worker holds the claim.
-    fn has_worker(&self, seq: Seq, fence: Fence) -> bool {
-        let run = self.claimed(seq, fence).and_then(|entry| self.groups[entry.group.at()].run.as_ref());
-        run.is_some_and(|run| run.has_worker())
+    /// The claim that a worker holds by this fence.
+    fn held_by_worker(&self, seq: Seq, fence: Fence) -> Option<(&Entry, &RunningClaim)> {
+        self.claimed(seq, fence).filter(|(_, run)| run.worker() == Some(fence))
     }
 
-    pub(super) fn claimed(&self, seq: Seq, fence: Fence) -> Option<&Entry> {
+    /// The claim of this fence, or that a worker polls by it.
+    pub(super) fn claimed(&self, seq: Seq, fence: Fence) -> Option<(&Entry, &RunningClaim)> {
         let entry = self.entry_of(seq)?;
-        let run = self.groups[entry.group.at()].run.as_ref()?;
-        (run.fence == fence && entry.prev.is_none()).then_some(entry)
+        let run = self.groups[entry.group.at()].run.as_deref()?;
+        let is_claimed = run.fence == fence || run.worker() == Some(fence);
+        (is_claimed && entry.prev.is_none()).then_some((entry, run))
     }
 
     fn decide_effect(

@@ -14,6 +14,7 @@ use crate::bucket::{Budget, UnsentGrant};
 use crate::fact::{
     AcceptedOperation, AwaitingImage, ChainImage, Fact, GroupImage, LimitImage, LimitShape, OperationImage,
 };
+use crate::id::Fence;
 use crate::operation::{Charge, DedupeEntry};
 use crate::time::{Time, micros};
 
@@ -28,7 +29,8 @@ impl Model {
             let group = &self.groups[ix.at()];
             let awaiting = group.run.as_ref().and_then(|run| run.awaiting.as_deref());
             let awaiting = awaiting.map(|awaiting| Fact::AwaitingImage(*awaiting));
-            std::iter::once(Fact::GroupImage(Box::new(group_image(group)))).chain(awaiting).chain(
+            let poll = group.run.as_ref().and_then(|run| run.poll).map(|fence| Fact::PollImage { fence });
+            std::iter::once(Fact::GroupImage(Box::new(group_image(group)))).chain(awaiting).chain(poll).chain(
                 std::iter::successors(group.head, |ix| self.entries[ix.at()].next).flat_map(|ix| {
                     let entry = &self.entries[ix.at()];
                     let image = Fact::OperationImage(Box::new(self.operation_image(entry)));
@@ -149,7 +151,8 @@ impl Model {
         });
         group.held = image.held.clone().map(Box::new);
         group.run = image.running.as_ref().map(|(fence, until, marks)| {
-            Box::new(RunningClaim { fence: *fence, until: *until, marks: marks.clone(), awaiting: None })
+            let (fence, until, marks) = (*fence, *until, marks.clone());
+            Box::new(RunningClaim { fence, poll: None, until, marks, awaiting: None })
         });
         self.restoring = Some(ix);
     }
@@ -159,6 +162,14 @@ impl Model {
         let group = &mut self.groups[group.at()];
         if let Some(run) = group.run.as_mut().filter(|_| group.head.is_none()) {
             run.awaiting = Some(Box::new(*image));
+        }
+    }
+
+    pub(super) fn restore_poll(&mut self, fence: Fence) {
+        let Some(group) = self.restoring else { return };
+        let group = &mut self.groups[group.at()];
+        if let Some(run) = group.run.as_mut().filter(|_| group.head.is_none()) {
+            run.poll = Some(fence);
         }
     }
 

@@ -24,8 +24,10 @@ use crate::verdict::Verdict;
 pub struct Claim {
     /// Its sequence number.
     pub seq: Seq,
-    /// Proves the claim.
+    /// Proves the claim. Each poll has its own.
     pub fence: Fence,
+    /// The fence of the attempt: of a poll, that of the claim whose job was accepted.
+    pub attempt_fence: Fence,
     /// When the operation was accepted: with its sequence number, this identifies it uniquely.
     pub accepted_at: Time,
     /// When the claim expires.
@@ -329,6 +331,7 @@ impl Model {
         let mut claim = Claim {
             seq: Seq(0),
             fence,
+            attempt_fence: fence,
             accepted_at: Time::ZERO,
             until,
             kind: Arc::clone(&name),

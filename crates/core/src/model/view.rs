@@ -173,8 +173,11 @@ impl Model {
     /// Returns every claim that a worker holds.
     #[must_use]
     pub fn claims(&self) -> Vec<(Seq, Fence)> {
-        let head = |ix: &super::GroupIx| self.head_of(&self.groups[ix.at()]).map(|head| head.seq);
-        self.running.iter().filter_map(|((_, fence), ix)| Some((head(ix)?, *fence))).collect()
+        let claim = |ix: &super::GroupIx| {
+            let group = &self.groups[ix.at()];
+            Some((self.head_of(group)?.seq, group.run.as_ref()?.worker()?))
+        };
+        self.running.values().filter_map(claim).collect()
     }
 
     /// The number of facts in a snapshot.

@@ -15,7 +15,7 @@ impl Engine {
     /// Reports how the job of an operation ended, with its result. The first end wins: one that
     /// comes later, or for an earlier attempt, changes nothing, and the receipt says so. It may
     /// come before the response to the submission. An unknown outcome is no end: the token of its
-    /// attempt still resolves it.
+    /// attempt still resolves it, until another attempt is made.
     ///
     /// # Errors
     /// When the token is not valid, there is no such operation, or it does not await a completion.
@@ -42,7 +42,8 @@ impl Engine {
             return Err(Error::new(ErrorKind::NotNow, message).operation(id));
         }
         let mut operation = self.get(id).await?;
-        if let Some(fence) = named.filter(|_| !applied && operation.state == State::Unknown) {
+        let may_resolve = matches!(operation.state, State::Unknown | State::Waiting | State::Queued);
+        if let Some(fence) = named.filter(|_| !applied && may_resolve) {
             applied = self.resolve_late(id, fence, verdict, body).await?;
             operation = self.get(id).await?;
         }
@@ -111,7 +112,11 @@ impl Engine {
             }
             let accepted_at = Some(status.accepted_at);
             let report = Report { accepted_at, body, ..Report::without_call(seq, fence, verdict) };
-            owner.settle(report).then(|| owner.calls.abandon(seq, fence))
+            let is_settled = owner.settle(report);
+            if let Some(worker) = status.worker.filter(|_| is_settled) {
+                owner.calls.abandon(seq, worker);
+            }
+            is_settled.then_some(())
         });
         Ok(settled.await?.is_some())
     }

@@ -99,7 +99,7 @@ impl Engine {
 fn is_current(owner: &Owner, ClaimId { id, fence }: ClaimId) -> bool {
     let status = owner.model.claim_status(id.seq(), fence);
     let is_of = |accepted_at: Time| owner.id_of(id.seq(), accepted_at) == id;
-    status.is_some_and(|status| status.is_remote && status.has_worker && is_of(status.accepted_at))
+    status.is_some_and(|status| status.is_remote && status.worker == Some(fence) && is_of(status.accepted_at))
 }
 
 fn extend(owner: &mut Owner, claim: ClaimId, lease: Duration) -> LeaseExtension {

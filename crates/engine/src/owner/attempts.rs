@@ -45,7 +45,7 @@ impl Owner {
         }
         self.record(StoredAttempt {
             seq: report.seq,
-            fence: report.fence,
+            fence: before.fence,
             number: before.attempt,
             at: before.awaiting_since.unwrap_or(now),
             ended_at,

@@ -195,7 +195,11 @@ impl Owner {
             in_doubt: claim.in_doubt,
             on_unknown: claim.on_unknown,
             job,
-            completion_token: self.options.completion_key.as_ref().map(|key| key.token(id, claim.fence)),
+            completion_token: self
+                .options
+                .completion_key
+                .as_ref()
+                .map(|key| key.token(id, claim.attempt_fence)),
         }
     }
 }

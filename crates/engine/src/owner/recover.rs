@@ -97,12 +97,12 @@ impl Owner {
     fn restore_claim(&mut self, seq: Seq, fence: Fence, now: Time) {
         let Some(status) = self.model.claim_status(seq, fence) else { return };
         // On a shared store the claimant may be alive and its call in flight.
-        let stranger = match status.is_remote {
+        let default_call = match status.is_remote {
             true => ClaimedCall::RemoteWorker,
             false if self.store.is_shared() => ClaimedCall::Elsewhere,
             false => ClaimedCall::Orphaned,
         };
-        let call = self.calls.claimed_call(seq, fence, status.accepted_at).unwrap_or(stranger);
+        let call = self.calls.claimed_call(seq, fence, status.accepted_at).unwrap_or(default_call);
         let lease = if status.is_remote { REMOTE_GRACE } else { self.options.lease };
         let until = now.after(lease);
         match self.model.take_over(now, (seq, fence), call, until, &mut self.building.facts) {

@@ -191,7 +191,7 @@ pub(super) async fn fetch(
 
 /// Checks that what is sent is what was accepted.
 fn checked(claim: Claim, found: Option<StoredOperation>, attempts: Vec<StoredAttempt>) -> FetchedClaim {
-    let attempt = attempts.into_iter().find(|attempt| attempt.fence == claim.fence);
+    let attempt = attempts.into_iter().find(|attempt| attempt.fence == claim.attempt_fence);
     let ready = match found {
         Some(operation) if matches_claim(&claim, &operation) => {
             Ok(ReadyCall { claim: claim.clone(), operation, attempt })

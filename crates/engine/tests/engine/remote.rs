@@ -225,9 +225,15 @@ async fn a_remote_job_is_asked_about_and_completed() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     let next = take(&engine, &["resize"], 9).await;
     let poll = next.iter().find(|claim| claim.job.is_some()).unwrap();
-    assert_eq!((poll.claim, next.len()), (claims[0].claim, 2), "the same claim again, and the one of c");
+    assert_eq!((poll.claim.id, next.len()), (polled, 2), "the same operation again, and the one of c");
+    assert_eq!(poll.completion_token, claims[0].completion_token, "of the same attempt");
     let job = poll.job.as_ref().unwrap();
     assert_eq!((job.external_id.as_deref(), &job.memo[..]), (Some("j-1"), &b"{}"[..]));
+    let again = Verdict::Accepted { poll_after: Some(Duration::from_secs(5)), timeout: LEASE };
+    assert!(settle(&engine, poll.claim, again).await.applied);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let poll = take(&engine, &["resize"], 9).await.pop().unwrap();
+    assert_eq!(poll.job.unwrap().external_id.as_deref(), Some("j-1"), "what is left out stays");
     assert_eq!(settle(&engine, poll.claim, Verdict::Done).await, receipt(true, State::Succeeded));
     assert_eq!(state(&engine, polled).await, State::Succeeded);
 }
@@ -248,6 +254,53 @@ async fn a_report_without_a_worker_changes_nothing() {
     let poll = take(&engine, &["resize"], 1).await.pop().unwrap();
     assert!(poll.job.is_some());
     assert_eq!(settle(&engine, poll.claim, Verdict::Done).await, receipt(true, State::Succeeded));
+}
+
+/// A completion that comes after its time, and before the job is started again, is its end.
+#[tokio::test(start_paused = true)]
+async fn a_late_completion_spares_the_next_attempt() {
+    let engine = open(&memory()).await;
+    let id = submit(&engine, "resize", "a").await;
+    let claim = take(&engine, &["resize"], 1).await.pop().unwrap();
+    let awaiting = Verdict::Accepted { poll_after: None, timeout: Duration::from_secs(2) };
+    assert!(settle(&engine, claim.claim, awaiting).await.applied);
+    while state(&engine, id).await == State::Running {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_ne!(state(&engine, id).await, State::Unknown);
+    for applied in [true, false] {
+        let token = CompletionProof::Token(claim.completion_token.clone().unwrap());
+        let done = engine.complete(id, token, tidegate::Completion::Succeeded, Bytes::new()).await.unwrap();
+        assert_eq!((done.applied, done.operation.state), (applied, State::Succeeded));
+    }
+    tokio::time::sleep(LEASE).await;
+    assert!(take(&engine, &["resize"], 1).await.is_empty());
+}
+
+/// A report or an extension of an earlier poll neither settles nor shortens a later one, which has
+/// a fence of its own; nor does the report that the job was accepted, sent again.
+#[tokio::test(start_paused = true)]
+async fn a_late_report_leaves_the_next_poll_alone() {
+    let engine = open(&memory()).await;
+    let id = submit(&engine, "resize", "a").await;
+    let first = take(&engine, &["resize"], 1).await.pop().unwrap().claim;
+    let awaiting = || Verdict::Accepted { poll_after: Some(Duration::from_secs(5)), timeout: LEASE * 100 };
+    assert!(settle(&engine, first, awaiting()).await.applied);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let slow = take(&engine, &["resize"], 1).await.pop().unwrap().claim;
+    assert_eq!(settle(&engine, first, awaiting()).await, receipt(false, State::Running));
+    assert!(engine.extend_work(vec![(slow, LEASE)]).await.unwrap()[0].until.is_some());
+    tokio::time::sleep(LEASE + Duration::from_secs(10)).await;
+    let poll = take(&engine, &["resize"], 1).await.pop().unwrap().claim;
+    for late in [first, slow] {
+        let extended = engine.extend_work(vec![(late, Duration::from_secs(1))]).await.unwrap()[0];
+        assert_eq!(extended.until, None);
+        let failed = Verdict::Rejected(Fault::new(FaultClass::Validation, "a stale poll"));
+        assert_eq!(settle(&engine, late, failed).await, receipt(false, State::Running));
+    }
+    tokio::time::sleep(LEASE - Duration::from_secs(1)).await;
+    assert_eq!(settle(&engine, poll, Verdict::Done).await, receipt(true, State::Succeeded));
+    assert_eq!(state(&engine, id).await, State::Succeeded);
 }
 
 /// What cannot be kept is refused, and the worker keeps its claim: a memo that is too long, and a

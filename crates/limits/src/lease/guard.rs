@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Inner;
+use super::token::LeaseToken;
 use crate::Result;
 
 /// A held lease. A task of its own renews it, so the work must not block the runtime.
@@ -82,9 +83,18 @@ impl LeaseGuard {
     pub async fn release(mut self) -> Result<bool> {
         self.renewal.abort();
         self.is_released = true;
-        let was_held = self.lease.store.release_lease(&self.name, self.held).await?;
-        self.lease.freed.notify_one();
-        Ok(was_held)
+        self.lease.release(&self.name, self.held).await
+    }
+
+    /// Hands the lease over to whoever has the token. It is neither renewed nor released by itself
+    /// from now on, and expires unless someone renews it: see [`NamedLease::renew`].
+    ///
+    /// [`NamedLease::renew`]: crate::NamedLease::renew
+    #[must_use]
+    pub fn into_token(mut self) -> LeaseToken {
+        self.renewal.abort();
+        self.is_released = true;
+        LeaseToken { place: self.name.to_string(), fence: self.held.fence }
     }
 }
 
@@ -111,8 +121,7 @@ impl fmt::Debug for LeaseGuard {
 /// Releases a lease without anyone waiting for the outcome: if the release fails, the lease
 /// expires.
 async fn release_in_background(lease: &Inner, name: &str, held: Lease) {
-    let _ = lease.store.release_lease(name, held).await;
-    lease.freed.notify_one();
+    let _ = lease.release(name, held).await;
 }
 
 /// Renews the lease until it is lost.

@@ -130,16 +130,37 @@ async fn jobs(stores: &[Arc<dyn Store>]) {
     assert_eq!((fences, done.load(Ordering::SeqCst)), ([1, 2, 3], 3));
 }
 
+/// LIM-16: a waiter in another process is woken by a hint: its next poll would be seconds away.
+async fn wake(stores: &[Arc<dyn Store>]) {
+    let lease = |nth: usize| {
+        NamedLease::new(Arc::clone(&stores[nth]) as _, "bulk-lock:9", Duration::from_secs(60)).unwrap()
+    };
+    let guard = lease(0).try_acquire().await.unwrap().held().unwrap();
+    let waiter = lease(1);
+    let waiting =
+        tokio::spawn(async move { (waiter.acquire_within(PATIENCE).await.unwrap().held(), Instant::now()) });
+    // Long enough for it to wait, and far from its next poll.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    let (next, at) = waiting.await.unwrap();
+    assert!(next.is_some() && at - released < Duration::from_secs(2), "{:?}", at - released);
+}
+
 /// LIM-21, LIM-15: on a real Redis.
 #[tokio::test]
 async fn lim_21_lim_15_bulk_jobs_on_redis() {
     let server = RedisServer::start();
-    jobs(&on_redis(&server).await).await;
+    let stores = on_redis(&server).await;
+    jobs(&stores).await;
+    wake(&stores).await;
 }
 
 /// LIM-21, LIM-15: on a real PostgreSQL.
 #[tokio::test]
 async fn lim_21_lim_15_bulk_jobs_on_postgres() {
     let server = PostgresServer::start();
-    jobs(&on_postgres(&server).await).await;
+    let stores = on_postgres(&server).await;
+    jobs(&stores).await;
+    wake(&stores).await;
 }

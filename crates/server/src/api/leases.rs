@@ -13,6 +13,7 @@ use tidegate_core::bounds::NAMED_LEASE_TTL_MAX;
 use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
 use tidegate_core::time::millis_up;
 use tidegate_store::NamedPage;
+use tidegate_store::hints::lease_topic;
 
 use super::HandlerResult;
 use super::buckets::check_name;
@@ -99,6 +100,10 @@ pub(super) async fn release(
     let fence = problems.check(parse_fence(token));
     problems.finish()?;
     let released = house.store.release_lease(&name, lease_with_fence(fence)).await.map_err(Error::from)?;
+    if released {
+        // Programs that wait for it with the library poll at once; without the hint, later.
+        let _ = house.store.notify(&lease_topic(&name), &fence.to_string()).await;
+    }
     Ok(Json(ReleasedLeaseOut { released }).into_response())
 }
 

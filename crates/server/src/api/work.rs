@@ -11,7 +11,7 @@ use super::HandlerResult;
 use crate::edge::content::RequestBody;
 use crate::error::{Error, Result};
 use crate::state::{ServerState, SharedPartition};
-use crate::wire::work::{TakenOut, WorkItemOut, parse_extend, parse_settle, parse_take};
+use crate::wire::work::{NamedClaim, TakenOut, WorkItemOut, parse_extend, parse_settle, parse_take};
 
 /// Waits for operations that may run now, wherever they are.
 pub(super) async fn take(State(server): State<Arc<ServerState>>, body: RequestBody) -> HandlerResult {
@@ -23,41 +23,45 @@ pub(super) async fn take(State(server): State<Arc<ServerState>>, body: RequestBo
 
 /// Extends claims of operations of this partition.
 pub(super) async fn extend(State(app): State<SharedPartition>, body: RequestBody) -> HandlerResult {
-    let items = parse_extend(&body.read().await?)?;
-    let (places, good) = split(items);
+    let body = body.read().await?;
+    let (places, good) = split(parse_extend(&body)?);
     let answers = app.engine.extend_work(good.clone()).await?;
     let answers = good.iter().zip(answers).map(|((claim, _), answer)| WorkItemOut::extended(*claim, answer));
-    Ok(Json(json!({ "claims": merge(places, answers) })).into_response())
+    let named = NamedClaim::of_batch(&body, "claims");
+    Ok(Json(json!({ "claims": merge(places, named, answers.map(Ok)) })).into_response())
 }
 
 /// Settles claims of operations of this partition.
 pub(super) async fn settle(State(app): State<SharedPartition>, body: RequestBody) -> HandlerResult {
-    let items = parse_settle(&body.read().await?, app.server.clock.now())?;
-    let (places, good) = split(items);
+    let body = body.read().await?;
+    let (places, good) = split(parse_settle(&body, app.server.clock.now())?);
     let claims: Vec<_> = good.iter().map(|settlement| settlement.claim).collect();
     let receipts = app.engine.settle_work(good).await?;
-    let answers = claims.into_iter().zip(receipts).map(|(claim, receipt)| match receipt {
-        Ok(receipt) => WorkItemOut::settled(claim, receipt),
-        Err(error) => WorkItemOut::Refused(Box::new(Error::from(error).into())),
+    let answers = claims.into_iter().zip(receipts).map(|(claim, receipt)| {
+        receipt.map(|receipt| WorkItemOut::settled(claim, receipt)).map_err(Error::from)
     });
-    Ok(Json(json!({ "settlements": merge(places, answers) })).into_response())
+    let named = NamedClaim::of_batch(&body, "settlements");
+    Ok(Json(json!({ "settlements": merge(places, named, answers) })).into_response())
 }
 
 /// Separates the valid members of a batch from the others, whose answers are known.
-fn split<T>(items: Vec<Result<T>>) -> (Vec<Option<WorkItemOut>>, Vec<T>) {
+fn split<T>(items: Vec<Result<T>>) -> (Vec<Option<Error>>, Vec<T>) {
     let (mut places, mut good) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for item in items {
-        places.push(
-            item.map(|item| good.push(item)).err().map(|error| WorkItemOut::Refused(Box::new(error.into()))),
-        );
+        places.push(item.map(|item| good.push(item)).err());
     }
     (places, good)
 }
 
-/// The answers in the order of the members.
+/// The answers in the order of the members; errors have the claims that these name.
 fn merge(
-    places: Vec<Option<WorkItemOut>>,
-    mut answers: impl Iterator<Item = WorkItemOut>,
+    places: Vec<Option<Error>>,
+    named: Vec<NamedClaim>,
+    mut answers: impl Iterator<Item = Result<WorkItemOut>>,
 ) -> Vec<WorkItemOut> {
-    places.into_iter().filter_map(|place| place.or_else(|| answers.next())).collect()
+    let member = |(place, claim): (Option<Error>, NamedClaim)| {
+        let answer = place.map(Err).or_else(|| answers.next())?;
+        Some(answer.unwrap_or_else(|error| WorkItemOut::refused(claim, error)))
+    };
+    places.into_iter().zip(named).filter_map(member).collect()
 }

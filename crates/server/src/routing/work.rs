@@ -30,7 +30,7 @@ use super::{RoutedCall, RoutingState};
 use crate::api::route::Idempotence;
 use crate::edge::content::{BodyBound, read};
 use crate::wire::error::ApiError;
-use crate::wire::work::handed_claim;
+use crate::wire::work::{NamedClaim, handed_claim};
 use crate::work::{HandedClaim, PAUSE, WorkHub};
 
 /// The paths at which nodes ask each other.
@@ -101,10 +101,25 @@ pub(super) async fn route_claims(front: &RoutingState, call: RoutedCall, list: &
         let found = answer.get_mut(list).and_then(Value::as_array_mut).map(std::mem::take);
         let mut found = found.unwrap_or_default().into_iter();
         for place in places {
-            merged[place] = if is_good { found.next().unwrap_or_default() } else { answer.clone() };
+            merged[place] = match is_good {
+                true => found.next().unwrap_or_default(),
+                false => named_error(members[place], &answer),
+            };
         }
     }
     Json(json!({ list: merged })).into_response()
+}
+
+/// The error of a partition that did not answer, for one of its members.
+fn named_error(member: &RawValue, error: &Value) -> Value {
+    let named = serde_json::to_value(NamedClaim::of_member(member)).unwrap_or_default();
+    match (error.clone(), named) {
+        (Value::Object(mut error), Value::Object(named)) => {
+            error.extend(named);
+            Value::Object(error)
+        }
+        (error, _) => error,
+    }
 }
 
 /// The partition of a claim; one that cannot be read has a partition too, which reports that.

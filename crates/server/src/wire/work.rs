@@ -1,5 +1,6 @@
 //! The JSON of remote workers: what they ask for, the claims they get, and their reports.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,11 +126,12 @@ fn parse_kinds(field: Field<'_>, known: &RemoteKinds) -> Result<Vec<Arc<str>>> {
         let message = format!("The field \"kinds\" must name 1 to {KINDS_MAX} kinds.");
         return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
     }
-    if let Some(stranger) = kinds.iter().find(|kind| !known.contains(kind)) {
-        let stranger = super::object::truncate_name(stranger);
+    if let Some(unknown_kind) = kinds.iter().find(|kind| !known.contains(kind)) {
+        let unknown_kind = super::object::truncate_name(unknown_kind);
         let names: Vec<&str> = known.names().collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let message = format!("Kind {stranger:?} is not left to remote workers; those that are: {names}.");
+        let message =
+            format!("Kind {unknown_kind:?} is not left to remote workers; those that are: {names}.");
         return Err(Error::new(ErrorCode::UnknownKind, message).field(field.name));
     }
     Ok(kinds.into_iter().map(Arc::from).collect())
@@ -196,7 +198,9 @@ fn parse_settlement(object: ParsedObject<'_, 13>, now: Time) -> Result<WorkRepor
         WorkOutcome::Returned => Verdict::Returned,
         WorkOutcome::Canceled => Verdict::Canceled { may_have_happened },
     };
-    let job = (outcome == WorkOutcome::Awaiting).then(|| JobNote { external_id, memo, cost: None });
+    // What is known of a job stays when a later report leaves it out.
+    let has_note = outcome == WorkOutcome::Awaiting && (external_id.is_some() || !memo.is_empty());
+    let job = has_note.then(|| JobNote { external_id, memo, cost: None });
     let outcome = Outcome::unanswered(verdict).with_hints(hints).with_body(body).with_job(job);
     Ok(WorkReport { claim, outcome })
 }
@@ -386,7 +390,41 @@ pub(crate) struct TakenOut {
 pub(crate) enum WorkItemOut {
     Extended { id: String, fence: u64, held: bool, lease_until: Option<Timestamp>, cancel_requested: bool },
     Settled { id: String, fence: u64, applied: bool, state: &'static str },
-    Refused(Box<ErrorEnvelope>),
+    Refused(RefusedOut),
+}
+
+/// A member that was refused, with the claim that it names.
+#[derive(Serialize)]
+pub(crate) struct RefusedOut {
+    #[serde(flatten)]
+    claim: NamedClaim,
+    #[serde(flatten)]
+    error: Box<ErrorEnvelope>,
+}
+
+/// The claim that a member of a batch names, as far as it can be read.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct NamedClaim {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fence: Option<u64>,
+}
+
+impl NamedClaim {
+    /// Reads the claim of a member, whatever is wrong with it.
+    pub(crate) fn of_member(member: &RawValue) -> Self {
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(member.get()).unwrap_or_default();
+        let id = fields.get("id").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let fence = fields.get("fence").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        Self { id: id.map(|id| super::object::truncate_name(&id)), fence }
+    }
+
+    /// Reads the claims of the members of a batch.
+    pub(crate) fn of_batch(body: &[u8], list: &str) -> Vec<Self> {
+        let batch: BTreeMap<String, Vec<&RawValue>> = serde_json::from_slice(body).unwrap_or_default();
+        batch.get(list).into_iter().flatten().map(|member| Self::of_member(member)).collect()
+    }
 }
 
 impl WorkItemOut {
@@ -398,6 +436,10 @@ impl WorkItemOut {
             lease_until: extension.until.map(Timestamp),
             cancel_requested: extension.cancel_requested,
         }
+    }
+
+    pub(crate) fn refused(claim: NamedClaim, error: Error) -> Self {
+        Self::Refused(RefusedOut { claim, error: Box::new(error.into()) })
     }
 
     pub(crate) fn settled(claim: ClaimId, receipt: WorkReceipt) -> Self {

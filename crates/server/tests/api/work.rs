@@ -110,6 +110,7 @@ async fn ops_8_a_lease_that_runs_out_gives_the_claim_back() {
         let extended = world.post("/v1/work/extend", extend).await.json;
         assert_eq!((&extended["claims"][0]["held"], &extended["claims"][0]["cancel_requested"]), (&json!(true), &json!(false)));
         assert!(extended["claims"][1]["error"]["code"].is_string(), "{extended}");
+        assert_eq!((&extended["claims"][1]["id"], extended["claims"][1].get("fence")), (&json!("op"), None));
         let claim = take(&world, &["resize"], 10_000).await.pop().unwrap();
         assert_eq!((&claim["id"], &claim["attempt"]), (&json!(again), &json!(2)));
         let late = settle(&world, &of(&again), json!({ "outcome": "succeeded" })).await;
@@ -145,7 +146,9 @@ async fn what_does_not_fit_is_refused() {
         refused(world.post("/v1/operations", costly).await, 422, "TG0007", "cost.slots");
         let unknown = json!({ "settlements": [{ "id": "op_01k6zm2c7r0000000000000001", "fence": 1, "outcome": "succeeded" }] });
         let answer = world.post("/v1/work/settle", unknown).await;
-        assert_eq!(answer.json["settlements"][0]["error"]["code"], "TG0010", "{answer:?}");
+        let refused = &answer.json["settlements"][0];
+        assert_eq!(refused["error"]["code"], "TG0010", "{answer:?}");
+        assert_eq!((&refused["id"], &refused["fence"]), (&json!("op_01k6zm2c7r0000000000000001"), &json!(1)));
         let id = world.submit(job("resize", "g", json!(1))).await;
         let why = world.get(&format!("/v1/operations/{id}/why")).await;
         assert_eq!((why.text("waiting_for"), why.text("name")), ("worker".into(), "resize".into()));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tidegate_limits::LeaseToken;
 
 use super::encode_result;
 use crate::bulk::PollIntervals;
@@ -16,11 +17,24 @@ pub(super) struct BulkMemo {
     pause_ms: u64,
     /// What its calls have cost so far, in micro-points.
     pub(super) spent: u64,
+    /// The place of the shop's lease that it holds, and its fence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<(String, u64)>,
 }
 
 impl BulkMemo {
-    pub(super) fn new(spent: u64) -> Self {
-        Self { spent, ..Self::default() }
+    pub(super) fn new(spent: u64, lease: Option<LeaseToken>) -> Self {
+        Self { spent, ..Self::default() }.with_lease(lease)
+    }
+
+    pub(super) fn with_lease(mut self, lease: Option<LeaseToken>) -> Self {
+        self.lease = lease.map(|LeaseToken { place, fence }| (place, fence));
+        self
+    }
+
+    /// The slot of the shop's lease that it holds.
+    pub(super) fn lease(&self) -> Option<LeaseToken> {
+        self.lease.clone().map(|(place, fence)| LeaseToken { place, fence })
     }
 
     pub(super) fn decode(memo: &[u8]) -> Self {
@@ -56,7 +70,8 @@ mod tests {
     #[test]
     fn pauses_grow_from_memo_to_memo() {
         let intervals = PollIntervals::default();
-        let mut memo = BulkMemo::decode(b"not a memo");
+        let lease = Some(LeaseToken { place: "bulk-lock:acme:2".into(), fence: u64::MAX });
+        let mut memo = BulkMemo::decode(b"not a memo").with_lease(lease.clone());
         let mut pauses = Vec::new();
         for _ in 0..11 {
             pauses.push(memo.next_pause(intervals).as_millis());
@@ -66,6 +81,7 @@ mod tests {
             pauses,
             [1_000, 1_500, 2_250, 3_375, 5_062, 7_593, 11_389, 17_083, 25_624, 30_000, 30_000]
         );
+        assert_eq!(memo.lease(), lease);
         memo.restart_pauses();
         assert_eq!(memo.next_pause(intervals), intervals.first);
     }

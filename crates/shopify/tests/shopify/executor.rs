@@ -13,24 +13,24 @@ use crate::bulk::PRODUCTS;
 use crate::scripted::{ScriptedReply, ScriptedServer, data, throttled};
 use crate::world::{TOKEN, at, ms, sim};
 
-const ID: &str = "gid://shopify/BulkOperation/7";
+pub(crate) const ID: &str = "gid://shopify/BulkOperation/7";
 
-fn shop(url: &str) -> BulkUpstreams {
+pub(crate) fn shop(url: &str) -> BulkUpstreams {
     let config = UpstreamConfig::new("acme", url)
         .with_token(Secret::new(TOKEN))
         .with_token_header(TokenHeader::parse("x-shopify-access-token"));
     BulkUpstreams::new(&[config]).unwrap()
 }
 
-fn payload(request: &Value) -> Vec<u8> {
+pub(crate) fn payload(request: &Value) -> Vec<u8> {
     json!({ "upstream": "acme", "request": request }).to_string().into_bytes()
 }
 
-fn query() -> Vec<u8> {
+pub(crate) fn query() -> Vec<u8> {
     payload(&json!({ "query": PRODUCTS }))
 }
 
-async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome {
+pub(crate) async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome {
     let on_unknown = shop.check(payload, &BTreeMap::new()).unwrap().on_unknown;
     let call = Call::new("op-1", payload, Time::from_millis(1_000));
     let call = call.with_attempt(attempt).with_on_unknown(on_unknown);
@@ -38,7 +38,7 @@ async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome 
 }
 
 /// Polls what was noted last.
-async fn poll(shop: &BulkUpstreams, note: &JobNote, cancel_requested: bool) -> Outcome {
+pub(crate) async fn poll(shop: &BulkUpstreams, note: &JobNote, cancel_requested: bool) -> Outcome {
     let (payload, now) = (query(), Time::from_millis(2_000));
     let external_id = note.external_id.as_deref();
     let job = AcceptedJob { since: now, external_id, memo: &note.memo, cancel_requested };
@@ -46,7 +46,7 @@ async fn poll(shop: &BulkUpstreams, note: &JobNote, cancel_requested: bool) -> O
 }
 
 /// The pause before the next poll, in milliseconds, and what is kept until then.
-fn awaited(outcome: &Outcome) -> (u128, JobNote) {
+pub(crate) fn awaited(outcome: &Outcome) -> (u128, JobNote) {
     let Verdict::Accepted { poll_after: Some(pause), .. } = outcome.verdict else { panic!("{outcome:?}") };
     let note = outcome.job.clone().unwrap();
     assert_eq!(note.external_id.as_deref(), Some(ID));
@@ -54,12 +54,12 @@ fn awaited(outcome: &Outcome) -> (u128, JobNote) {
     (pause.as_millis(), note)
 }
 
-fn started() -> ScriptedReply {
+pub(crate) fn started() -> ScriptedReply {
     let operation = json!({ "id": ID, "status": "CREATED" });
     data(&json!({ "bulkOperationRunQuery": { "bulkOperation": operation, "userErrors": [] } }), 10, 10, 1_900)
 }
 
-fn status(status: &str) -> ScriptedReply {
+pub(crate) fn status(status: &str) -> ScriptedReply {
     data(&json!({ "bulkOperation": { "id": ID, "status": status } }), 1, 1, 1_950)
 }
 

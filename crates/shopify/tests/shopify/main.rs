@@ -10,6 +10,8 @@ mod executor;
 #[cfg(test)]
 mod graphql;
 #[cfg(test)]
+mod leases;
+#[cfg(test)]
 mod queue;
 #[cfg(test)]
 mod rest;

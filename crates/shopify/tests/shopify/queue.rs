@@ -1,5 +1,5 @@
-//! Bulk operations in the queue, with a single worker: the cap of a shop limits them, and none
-//! holds the worker.
+//! Bulk operations in the queue, with a single worker: the cap and the lease of a shop limit them,
+//! and none holds the worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tidegate_core::{OperationId, State, Verdict};
 use tidegate_fixture::redis::RedisServer;
 use tidegate_shopify::executor::{BulkUpstreams, KIND};
 use tidegate_sim::{ShopifySim, ShopifySimOptions};
-use tidegate_store::Store;
+use tidegate_store::{SharedState, Store};
 use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Secret, Upstream};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::bulk::PRODUCTS;
 use crate::world::{TOKEN, at, memory, ms, sim, until};
 
-const ORDERS: &str = "{ orders { edges { node { id } } } }";
+pub(crate) const ORDERS: &str = "{ orders { edges { node { id } } } }";
 const SHOPS: [&str; 2] = ["acme", "other"];
 
 /// One shop's base URL leads to a version of the API, as people copy it from Shopify's own pages.
@@ -46,9 +46,11 @@ impl Upstream for QuickUpstream {
     }
 }
 
-async fn engine(store: &Arc<dyn Store>, sim: &ShopifySim, options: Options) -> Engine {
+pub(crate) async fn engine(store: &Arc<dyn Store>, sim: &ShopifySim, options: Options) -> Engine {
+    let shared: Arc<dyn SharedState> = Arc::clone(store) as _;
+    let bulk = executor(sim).with_leases(&shared, |_| 1).unwrap();
     let executors: Executors = [
-        (Arc::from(KIND), Arc::new(executor(sim)) as Arc<dyn Upstream>),
+        (Arc::from(KIND), Arc::new(bulk) as Arc<dyn Upstream>),
         (Arc::from("quick"), Arc::new(QuickUpstream) as _),
     ]
     .into();
@@ -70,7 +72,7 @@ async fn engine(store: &Arc<dyn Store>, sim: &ShopifySim, options: Options) -> E
 }
 
 /// Waits until an operation awaits its end at Shopify.
-async fn awaiting(engine: &Engine, id: OperationId) {
+pub(crate) async fn awaiting(engine: &Engine, id: OperationId) {
     let start = Instant::now();
     while engine.why(id).await.unwrap().waiting_for != "completion" {
         assert!(start.elapsed() < ms(20_000), "{:?}", engine.why(id).await);
@@ -119,12 +121,12 @@ fn limits() -> Vec<(Arc<str>, LimitShape)> {
 }
 
 /// Returns a job in an older version, of which Shopify runs one at a time and refuses others.
-fn job(shop: &str, group: &str, query: &str) -> Submission {
+pub(crate) fn job(shop: &str, group: &str, query: &str) -> Submission {
     let request = json!({ "query": query, "api_version": "2025-10" });
     Submission::new(KIND, group, json!({ "upstream": shop, "request": request }).to_string())
 }
 
-async fn ended(engine: &Engine, id: OperationId) -> (State, Value) {
+pub(crate) async fn ended(engine: &Engine, id: OperationId) -> (State, Value) {
     let view = engine.wait(id, ms(60_000)).await.unwrap();
     (view.state, serde_json::from_slice(&view.result.unwrap_or_default()).unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_store::nodes::{Node, NodeRecord};
-use tidegate_store::{Nodes, StoreFuture};
+use tidegate_store::{Hints, Nodes, StoreFuture};
 use tokio::sync::mpsc;
 
 use super::EmbeddedStore;
@@ -22,7 +22,9 @@ impl Nodes for EmbeddedStore {
     fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>> {
         Box::pin(async move { Ok(self.nodes.list()) })
     }
+}
 
+impl Hints for EmbeddedStore {
     fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let (topic, hint) = (topic.to_owned(), hint.to_owned());
         Box::pin(async move { Ok(self.nodes.notify(&topic, &hint)) })

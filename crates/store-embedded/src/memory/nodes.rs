@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_store::nodes::{Node, NodeRecord};
-use tidegate_store::{Nodes, StoreFuture};
+use tidegate_store::{Hints, Nodes, StoreFuture};
 use tokio::sync::mpsc;
 
 use super::{MemoryStore, ready};
@@ -22,7 +22,9 @@ impl Nodes for MemoryStore {
     fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>> {
         ready(|| Ok(self.nodes.list()))
     }
+}
 
+impl Hints for MemoryStore {
     fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let (topic, hint) = (topic.to_owned(), hint.to_owned());
         ready(move || Ok(self.nodes.notify(&topic, &hint)))

@@ -10,7 +10,7 @@ use tidegate_core::shared::bucket::ReservationRequest;
 use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::log::{Batch, Lsn};
 use tidegate_store::nodes::NodeRecord;
-use tidegate_store::{Log, Nodes, SharedState, StoreErrorKind, Upkeep};
+use tidegate_store::{Hints, Log, Nodes, SharedState, StoreErrorKind, Upkeep};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, store, waiting_append};
 

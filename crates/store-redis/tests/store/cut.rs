@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::log::Lsn;
-use tidegate_store::{Log, Nodes, StoreErrorKind};
+use tidegate_store::{Hints, Log, StoreErrorKind};
 use tokio::time::timeout;
 
 use crate::sample::{PARTITION, TTL, TestServer, accepts, kind, replayed};

@@ -81,6 +81,7 @@ choice!(Fact {
     36 => KeyImage { seq, dedupe },
     37 => AwaitingImage(image),
     38 => ChainImage(image),
+    39 => PollImage { fence },
 });
 
 record!(AcceptedOperation {

@@ -124,7 +124,7 @@ pub(super) fn one_of_each() -> Vec<Fact> {
     facts
 }
 
-fn images() -> [Fact; 6] {
+fn images() -> [Fact; 7] {
     let (seq, fence) = (Seq(7), Fence(300));
     let held = GroupHold { seq, since: AT, unknown: true, fault: None };
     [
@@ -166,6 +166,7 @@ fn images() -> [Fact; 6] {
             polling: true,
             cancel_sent: false,
         }),
+        Fact::PollImage { fence },
         Fact::OperationImage(Box::new(OperationImage {
             accepted: accepted_once(),
             attempt: 2,

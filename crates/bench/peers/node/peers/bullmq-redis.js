@@ -24,10 +24,10 @@ export class Peer {
     };
   }
 
-  worker(finished, failed) {
+  worker(finished, failed, started) {
     // A worker waits for jobs as long as it takes, so the library needs a connection that does too.
     const connection = connect(this.url, { maxRetriesPerRequest: null });
-    return bullmq.worker({ connection, prefix: this.space }, this.load.workers, undefined, finished, failed);
+    return bullmq.worker({ connection, prefix: this.space }, this.load.workers, undefined, finished, failed, started);
   }
 
   clear() {

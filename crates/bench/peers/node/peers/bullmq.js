@@ -13,13 +13,15 @@ export async function producer(options, backend) {
   await queue.waitUntilReady();
   return {
     add: (_group, body) => queue.add('job', { body }),
+    addAll: (groups, body) => queue.addBulk(groups.map(() => ({ name: 'job', data: { body } }))),
     close: () => queue.close(),
   };
 }
 
 /** Handles jobs. A job counts when its end is in the store. */
-export async function worker(options, concurrency, backend, finished, failed) {
-  const one = new Worker(QUEUE, async () => {}, { ...options, ...REMOVED, concurrency }, backend);
+export async function worker(options, concurrency, backend, finished, failed, started = () => {}) {
+  const handle = async (job) => started(Date.now() - job.timestamp);
+  const one = new Worker(QUEUE, handle, { ...options, ...REMOVED, concurrency }, backend);
   one.on('completed', () => finished(1));
   one.on('failed', (_job, error) => failed(error));
   one.on('error', failed);

@@ -6,7 +6,7 @@ use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::{Node, NodeRecord};
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
-use tidegate_store::{Nodes, StoreFuture, Upkeep};
+use tidegate_store::{Hints, Nodes, StoreFuture, Upkeep};
 use tokio::sync::mpsc;
 
 use super::{BrokenStore, Quirk};
@@ -39,7 +39,9 @@ impl Nodes for BrokenStore {
             Ok(nodes)
         })
     }
+}
 
+impl Hints for BrokenStore {
     fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let calls = {
             let mut notes = self.notes.lock().unwrap();

@@ -100,7 +100,7 @@ impl Model {
         if let Some(fault) = fault {
             entry.fault = Some(Box::new(fault.clone()));
         }
-        run.awaiting = Some(Box::new(awaiting));
+        (run.awaiting, run.poll) = (Some(Box::new(awaiting)), None);
         let turn = self.draw_turn(priority);
         let group = &mut self.groups[group.at()];
         (group.turn, group.run) = (turn, Some(run));
@@ -179,8 +179,7 @@ impl Model {
     ) {
         self.advance_clock(at);
         let Some(limit) = self.by_limit.get(limit).copied() else { return };
-        let Some(entry) = self.claimed(seq, fence) else { return };
-        let Some(run) = &self.groups[entry.group.at()].run else { return };
+        let Some((entry, run)) = self.claimed(seq, fence) else { return };
         let mut charges = entry.charges.iter().zip(&run.marks);
         let mark = charges.find(|((of, _), _)| *of == limit).map(|(_, mark)| *mark);
         if let Some(mark) = mark

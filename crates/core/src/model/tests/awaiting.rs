@@ -71,7 +71,7 @@ fn the_first_end_wins() {
     let claim = world.await_one(draft("g"), accepted(Some(5), 60));
     world.wait_ms(5_000);
     let poll = world.take(1).pop().unwrap();
-    assert_eq!((poll.seq, poll.fence, poll.poll, poll.attempt), (claim.seq, claim.fence, true, 1));
+    assert_eq!((poll.seq, poll.attempt_fence, poll.poll, poll.attempt), (claim.seq, claim.fence, true, 1));
     world.done(&claim);
     let facts = world.facts.len();
     for late in [Verdict::Done, accepted(Some(5), 60), Verdict::Rejected(transient()), retry()] {
@@ -93,7 +93,7 @@ fn a_completion_may_come_before_the_response() {
     assert_eq!(world.model.limit("slots", world.now).unwrap().in_flight, 0);
 }
 
-/// Polls come when they are due, with the same fence, and spend no attempt.
+/// Polls come when they are due, for the same attempt, and spend none.
 #[test]
 fn polls_come_when_they_are_due_and_spend_no_attempt() {
     let mut world = ModelHarness::new();
@@ -104,7 +104,7 @@ fn polls_come_when_they_are_due_and_spend_no_attempt() {
         assert_eq!(world.model.next_change(true), Some(world.now.after(Duration::from_millis(1))));
         world.wait_ms(1);
         let poll = world.take(9).pop().unwrap();
-        assert_eq!((poll.fence, poll.poll, poll.cancel_requested), (claim.fence, true, false));
+        assert_eq!((poll.attempt_fence, poll.poll, poll.cancel_requested), (claim.fence, true, false));
         world.settle(&poll, accepted(Some(5), 3_600));
     }
     world.wait_ms(5_000);
@@ -199,7 +199,10 @@ fn a_job_is_polled_at_once_when_asked_for() {
     assert!(!poll_now(&silent));
     assert!(poll_now(&claim) && poll_now(&claim));
     let polls = world.take(9);
-    assert_eq!(polls.iter().map(|poll| (poll.fence, poll.poll)).collect::<Vec<_>>(), [(claim.fence, true)]);
+    assert_eq!(
+        polls.iter().map(|poll| (poll.attempt_fence, poll.poll)).collect::<Vec<_>>(),
+        [(claim.fence, true)]
+    );
     assert!(!world.model.poll_now(world.now, claim.seq, claim.fence, &mut world.facts), "it is being polled");
     world.settle(&polls[0], accepted(Some(500), 3_600));
     assert_eq!(world.take(9), []);
@@ -233,10 +236,40 @@ fn a_late_report_resolves_an_unknown_outcome() {
         if let (Some(ended), Verdict::Rejected(fault)) = (ended, verdict) {
             assert_eq!(ended.fault, Some(fault));
         }
-        assert!(late(&mut world, 1, Verdict::Done).is_err(), "the first end wins");
+        if wanted.is_some() {
+            assert!(late(&mut world, 1, Verdict::Done).is_err(), "the first end wins");
+        }
         world.model.check().unwrap();
     }
     assert_eq!(world.take(9).iter().map(|claim| claim.attempt).collect::<Vec<_>>(), [2], "sent again");
+}
+
+/// A report that comes before the next attempt makes that one needless; one that comes later, or of
+/// an earlier attempt, changes nothing.
+#[test]
+fn a_late_report_spares_the_next_attempt() {
+    for (verdict, wanted) in [
+        (Verdict::Done, Some(EndState::Succeeded)),
+        (Verdict::Rejected(transient()), Some(EndState::Failed)),
+        (retry(), None),
+    ] {
+        let mut world = ModelHarness::new();
+        let draft = Draft { on_unknown: OnUnknown::Repeat, ..draft("g") };
+        let claim = world.await_one(draft, accepted(None, 8));
+        world.wait_ms(8_000);
+        assert_eq!(world.take(9), []);
+        assert_eq!(world.state(&claim), State::Waiting);
+        let late = |world: &mut ModelHarness, verdict| {
+            let ended = world.model.resolve_late(world.now, claim.seq, 1, verdict, &mut world.facts);
+            ended.ok().flatten().map(|ended| ended.state)
+        };
+        assert_eq!(late(&mut world, verdict), wanted);
+        world.model.check().unwrap();
+        world.wait_ms(60_000);
+        let next = world.take(9);
+        assert_eq!(next.len(), usize::from(wanted.is_none()));
+        assert_eq!(late(&mut world, Verdict::Done), None, "it has ended, or the next attempt is in progress");
+    }
 }
 
 /// A worker that dies while it polls loses nothing: the claim awaits its completion as before.
@@ -255,7 +288,11 @@ fn a_lost_poll_keeps_the_claim() {
     world.wait_ms(1_000);
     let poll = world.take(9).pop().unwrap();
     world.settle(&poll, Verdict::Returned);
-    assert_eq!(world.take(9).pop().unwrap().fence, claim.fence, "one that was not sent comes back at once");
+    assert_eq!(
+        world.take(9).pop().unwrap().attempt_fence,
+        claim.fence,
+        "one that was not sent comes back at once"
+    );
 }
 
 /// Polls keep within the limits of the upstream, take turns with other calls, and keep their slot.
@@ -298,7 +335,7 @@ fn lim_12_a_throttled_poll_closes_the_limit_and_keeps_the_claim() {
     assert!(world.model.limit("api", world.now).unwrap().frozen_until.is_some());
     assert_eq!(world.take(9), []);
     world.wait_ms(4_000);
-    assert_eq!(world.take(9).pop().unwrap().fence, claim.fence, "after its deadline: it has started");
+    assert_eq!(world.take(9).pop().unwrap().attempt_fence, claim.fence, "after its deadline: it has started");
 }
 
 /// A cancel is passed on at once, and the job may have ended first.
@@ -309,7 +346,7 @@ fn a_cancel_is_passed_on_once() {
     let canceled = world.model.cancel(world.now, claim.seq, &mut world.facts);
     assert_eq!(canceled, CancelOutcome::Requested(claim.fence));
     let poll = world.take(9).pop().unwrap();
-    assert_eq!((poll.fence, poll.poll, poll.cancel_requested), (claim.fence, true, true));
+    assert_eq!((poll.attempt_fence, poll.poll, poll.cancel_requested), (claim.fence, true, true));
     world.settle(&poll, accepted(Some(5), 3_600));
     assert_eq!(world.take(9), [], "the upstream is at it: asked again when the next poll is due");
     world.wait_ms(5_000);
@@ -360,7 +397,7 @@ fn ops_8_an_awaiting_operation_survives_a_restart() {
         assert_eq!(model.claims(), []);
         let now = world.now.after(Duration::from_secs(5));
         let poll = model.take(now, 9, LEASE, 0, &mut Vec::new()).claims;
-        assert_eq!(poll.iter().map(|c| (c.fence, c.poll)).collect::<Vec<_>>(), [(claim.fence, true)]);
+        assert_eq!(poll.iter().map(|c| (c.attempt_fence, c.poll)).collect::<Vec<_>>(), [(claim.fence, true)]);
         let settle = model.settle(now, claim.seq, claim.fence, Verdict::Done, &[], 0, &mut Vec::new());
         assert_eq!(end_of(&settle), Some(EndState::Succeeded));
         model.check().unwrap();
@@ -376,7 +413,7 @@ fn a_paused_group_finishes_what_it_awaits() {
     world.accept(draft("g"));
     world.model.pause(world.now, &named("g"), &named("ann"), &named("why"), &mut world.facts);
     world.wait_ms(5_000);
-    assert_eq!(world.take(9).pop().unwrap().fence, claim.fence);
+    assert_eq!(world.take(9).pop().unwrap().attempt_fence, claim.fence);
     world.done(&claim);
     assert_eq!(world.take(9), []);
 }
@@ -390,4 +427,72 @@ fn without_a_worker_there_is_nothing_to_renew() {
     world.wait_ms(5_000);
     let poll = world.take(9).pop().unwrap();
     assert!(world.model.renew(poll.seq, poll.fence, world.now.after(LEASE), &mut world.facts));
+}
+
+/// Each poll has a fence of its own: a report, an extension or a repeat of an earlier one settles
+/// nothing and holds nothing, also after a restart. A completion still names the attempt.
+#[test]
+fn a_late_poll_settles_nothing() {
+    let mut world = ModelHarness::new();
+    world.limit("api", drip(9, 9));
+    let claim = world.await_one(charged("g", &[("api", 1)]), accepted(Some(5), 3_600));
+    world.wait_ms(5_000);
+    let slow = world.take(9).pop().unwrap();
+    world.wait_ms(31_000);
+    assert_eq!(world.take(9), [], "its lease is over");
+    world.wait_ms(10_000);
+    let poll = world.take(9).pop().unwrap();
+    assert!(claim.fence < slow.fence && slow.fence < poll.fence);
+    assert_eq!(world.settle(&slow, Verdict::Done), SettleOutcome::Stale);
+    let mut models = [world.replayed(), Model::new()];
+    world.model.snapshot().for_each(|fact| models[1].absorb(&fact));
+    for model in &mut models {
+        let facts = &mut Vec::new();
+        assert_eq!(model.claims(), [(poll.seq, poll.fence)]);
+        assert!(!model.renew(slow.seq, slow.fence, world.now.after(LEASE), facts));
+        let late = model.settle(world.now, slow.seq, slow.fence, Verdict::Done, &[], 0, facts);
+        assert_eq!((late, facts.len()), (SettleOutcome::Stale, 0));
+        assert_eq!(model.claim_status(claim.seq, claim.fence).unwrap().worker, Some(poll.fence));
+        assert!(model.renew(poll.seq, poll.fence, world.now.after(LEASE), facts));
+        model.check().unwrap();
+    }
+    world.settle(&poll, accepted(Some(5), 3_600));
+    assert_eq!(world.settle(&poll, Verdict::Done), SettleOutcome::Stale, "sent twice");
+    assert_eq!(end_of(&world.settle(&claim, Verdict::Done)), Some(EndState::Succeeded), "a completion");
+}
+
+/// OPS-9: whoever was to stop a job may never report: after a while it is canceled all the same. No
+/// poll in between extends that time.
+#[test]
+fn ops_9_the_cancel_of_a_job_has_an_end() {
+    for by_poll in [false, true] {
+        let mut world = ModelHarness::new();
+        world.limit("slots", cap(1));
+        let claim = world.await_one(charged("g", &[("slots", 1)]), accepted(Some(5), 360_000));
+        world.wait_ms(5_000);
+        // Requested while it is polled, or while no one does.
+        let poll = by_poll.then(|| world.take(9).pop().unwrap());
+        world.model.cancel(world.now, claim.seq, &mut world.facts);
+        if let Some(poll) = poll {
+            world.settle(&poll, Verdict::Returned);
+        }
+        let end = world.now.after(crate::bounds::CANCEL_AWAIT_MAX);
+        let mut polls = 0;
+        while world.now < end.before(Duration::from_secs(1)) {
+            for poll in world.take(9) {
+                polls += 1;
+                world.settle(&poll, accepted(Some(5), 360_000));
+            }
+            assert_eq!(world.state(&claim), State::Running);
+            world.wait_ms(1_000);
+        }
+        assert!(polls > 50, "{polls}");
+        world.now = end;
+        let take = world.model.take(end, 9, LEASE, 0, &mut world.facts);
+        let fault = take.ended[0].fault.as_ref().unwrap();
+        assert_eq!((take.claims.len(), take.ended[0].state), (0, EndState::Canceled));
+        assert!(fault.may_have_happened && fault.message.contains("cancel"), "{fault:?}");
+        assert_eq!(world.model.limit("slots", world.now).unwrap().in_flight, 0);
+        world.model.check().unwrap();
+    }
 }

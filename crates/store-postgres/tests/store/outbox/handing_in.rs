@@ -2,7 +2,7 @@
 
 use sqlx::postgres::PgConnection;
 use tidegate_fixture::postgres::PostgresServer;
-use tidegate_store::{Nodes, Upkeep};
+use tidegate_store::{Hints, Upkeep};
 use tidegate_store_postgres::outbox::enqueue;
 
 use super::{PARTITION, begun, operation, publish, waiting};

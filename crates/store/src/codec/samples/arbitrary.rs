@@ -300,6 +300,7 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
         limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),
         group_image().prop_map(|image| Fact::GroupImage(Box::new(image))),
         awaiting_image().prop_map(Fact::AwaitingImage),
+        any::<u64>().prop_map(|fence| Fact::PollImage { fence: Fence(fence) }),
         operation_image().prop_map(|image| Fact::OperationImage(Box::new(image))),
         (seq(), dedupe()).prop_map(|(seq, dedupe)| Fact::KeyImage { seq, dedupe }),
     ]

@@ -204,8 +204,7 @@ async fn killed_under_load(store: &str, kills: usize, server_kills: usize) {
         sleep(Duration::from_millis(10)).await;
     }
     let ended = accepted as u64 + 1;
-    let succeeded =
-        timeout(WHOLE_TEST, count_succeeded(dir.path(), ended)).await.expect("all are counted");
+    let succeeded = timeout(WHOLE_TEST, count_succeeded(dir.path(), ended)).await.expect("all are counted");
     assert_eq!(succeeded, ended, "each is settled once");
 }
 

@@ -36,8 +36,8 @@ pub(crate) struct ReplayedPartition {
     pub(crate) last: Lsn,
 }
 
-/// Replays a partition's log into a fresh model, which leaves these kinds to remote workers, and lets
-/// operations without an executor wait.
+/// Replays a partition's log into a fresh model, which leaves these kinds to remote workers, and
+/// lets operations without an executor wait.
 pub(crate) async fn replay(
     store: &Arc<dyn Store>,
     partition: Partition,

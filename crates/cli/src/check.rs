@@ -9,7 +9,7 @@ use tidegate_server::backend::redact_url;
 use tidegate_server::config::{ConfigProblem, ConfigProblems, Overrides, ProxyConfig, ProxyOverrides};
 
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::{Output, pluralize};
 
 pub(crate) fn run(file: &Path, output: &Output) -> Result<(), CliError> {
     let refused = |problems: ConfigProblems| config_error(file, &problems, output);
@@ -74,8 +74,4 @@ fn config_error(file: &Path, problems: &ConfigProblems, output: &Output) -> CliE
 fn problems_json(problems: &ConfigProblems) -> Vec<Value> {
     let one = |problem: &ConfigProblem| json!({ "at": problem.at.to_string(), "key": problem.key_path, "message": problem.message });
     problems.0.iter().map(one).collect()
-}
-
-fn pluralize(count: usize, one: &str, more: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { more })
 }

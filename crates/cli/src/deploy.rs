@@ -2,6 +2,7 @@
 //! through a server.
 
 mod approval;
+mod events;
 mod local;
 mod progress;
 mod remote;
@@ -58,6 +59,8 @@ enum DeployCommand {
     Apply(ApplyArgs),
     /// Show the deployments of a guild and the state of each step.
     Status(StatusArgs),
+    /// Show what happened to the steps of a deployment, in order: planned, applied, failed.
+    Events(StatusArgs),
 }
 
 /// The options that `plan` and `apply` share.
@@ -197,6 +200,10 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliErro
         DeployCommand::Status(which) => match which.store.client()? {
             Some(client) => remote::status(&client, &which, output).await,
             None => status::run(&which, output).await,
+        },
+        DeployCommand::Events(which) => match which.store.client()? {
+            Some(client) => remote::events(&client, &which, output).await,
+            None => events::run(&which, output).await,
         },
     }
 }

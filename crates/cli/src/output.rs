@@ -165,6 +165,11 @@ fn paint(on: bool, code: &str, text: &str) -> String {
     if on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
+/// Returns a count with its noun.
+pub(crate) fn pluralize(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
 /// Returns a field of a response as text: empty for null.
 pub(crate) fn text(value: &Value, field: &str) -> String {
     match &value[field] {

@@ -1,6 +1,6 @@
 //! The suites of `Journal`: for any writes in any order, a store returns what the in-memory journal
-//! does; lines are all or nothing and durable once a write returns, each of a step with its event; of
-//! two writers the newer fence wins; and many or unusual lines are stored like any others.
+//! does; lines are all or nothing and durable once a write returns, each of a step with its event;
+//! of two writers the newer fence wins; and many or unusual lines are stored like any others.
 
 mod conformance;
 mod events;

@@ -1,7 +1,7 @@
-//! The journal of deployments: what was planned for a foreign system, the state of each step and the
-//! events that led to it, and which object there has which key. The journal knows neither the system nor the plan: kinds, keys
-//! and ids are opaque strings. [`MemoryJournal`] is the reference implementation; every store
-//! behaves the same.
+//! The journal of deployments: what was planned for a foreign system, the state of each step and
+//! the events that led to it, and which object there has which key. The journal knows neither the
+//! system nor the plan: kinds, keys and ids are opaque strings. [`MemoryJournal`] is the reference
+//! implementation; every store behaves the same.
 
 mod book;
 
@@ -119,8 +119,8 @@ impl StepState {
     }
 }
 
-/// The events of a deployment: each line of a step as it was written, oldest first. Planned, applied
-/// and failed follow each other here, while [`DeploymentStep`] keeps only the latest.
+/// The events of a deployment: each line of a step as it was written, oldest first. Planned,
+/// applied and failed follow each other here, while [`DeploymentStep`] keeps only the latest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepEvents {
     /// The number of older events that made room for these.

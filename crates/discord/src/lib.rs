@@ -43,6 +43,7 @@
 //! The features `embedded` (default), `redis` and `postgres` choose the stores.
 
 mod bounds;
+mod counted;
 pub mod deploy;
 pub mod dialect;
 pub mod guild;

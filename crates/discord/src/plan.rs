@@ -42,14 +42,6 @@ pub use step::{Action, Drift, PlanStep, StepTarget};
 pub use text::{LineMark, PlanLine};
 pub use wire::{MissingObject, ObjectRef, UnresolvedJson};
 
-/// The warning in the documentation and in every plan.
-pub const WARNING: &str =
-    "Do not rename managed objects: their names carry the keys by which they are found again.";
-
-/// The warning in a plan with clean names.
-pub const CLEAN_WARNING: &str =
-    "Do not rename managed objects, and keep the journal: their names carry no keys.";
-
 /// Options of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -114,10 +106,7 @@ impl Plan {
     /// Returns the warning to people who might rename something.
     #[must_use]
     pub fn warning(&self) -> &'static str {
-        match self.names {
-            NameStyle::Keyed => WARNING,
-            NameStyle::Clean => CLEAN_WARNING,
-        }
+        self.names.warning()
     }
 
     /// Yields the steps that make a call.

@@ -33,4 +33,4 @@ pub use executors::built_in_executors;
 pub use proxy::ProxyServer;
 pub use server::Server;
 pub use standalone::StandaloneEngine;
-pub use wire::deployment::deployment_json;
+pub use wire::deployment::{deployment_json, events_json};

@@ -82,8 +82,8 @@ pub fn check_lines(fence: u64, lines: &JournalLines) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the last of the objects with the same kind and key, sorted by kind and key. For a store that
-/// writes all of them in one statement.
+/// Keeps the last of the objects with the same kind and key, sorted by kind and key. For a store
+/// that writes all of them in one statement.
 #[must_use]
 pub fn dedupe_mapped(mapped: Vec<ObjectMapping>) -> Vec<ObjectMapping> {
     let name = |line: &ObjectMapping| (Arc::clone(&line.kind), Arc::clone(&line.key));

@@ -60,8 +60,11 @@ pub(super) async fn ask(wanted: &DeployRequest, writes: usize, output: &Output) 
     if output.json {
         return Err(refused());
     }
-    let question =
-        format!("Apply these {writes} changes to guild {}? Only \"{YES}\" applies them: ", wanted.guild);
+    let (changes, them) = match writes {
+        1 => ("this change".to_owned(), "it"),
+        writes => (format!("these {writes} changes"), "them"),
+    };
+    let question = format!("Apply {changes} to guild {}? Only \"{YES}\" applies {them}: ", wanted.guild);
     output.print_prompt(&question);
     let answer = tokio::task::spawn_blocking(|| {
         let mut line = String::new();

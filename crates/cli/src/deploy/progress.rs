@@ -9,7 +9,7 @@ use tidegate_discord::deploy::{ProgressEvent, ProgressListener};
 use tidegate_discord::plan::{LineMark, Plan};
 use tokio::time::Instant;
 
-use crate::output::Output;
+use crate::output::{Output, pluralize};
 
 /// How often a line is written where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
@@ -99,7 +99,7 @@ impl<'a> Progress<'a> {
     }
 
     fn show(&self, state: &mut State, what: &str) {
-        let left = estimate_left(state)
+        let left = estimate_left(state, Instant::now())
             .map_or_else(String::new, |left| format!("about {} left  ", format_span(left)));
         self.bar.set_length(state.of as u64);
         self.bar.set_position(state.done as u64);
@@ -108,7 +108,7 @@ impl<'a> Progress<'a> {
             state.said = Some(Instant::now());
             let so_far = match state.of {
                 0 => String::new(),
-                of => format!("{} of {of} calls  ", state.done),
+                of => format!("{} of {}  ", state.done, pluralize(of, "call", "calls")),
             };
             self.line(format!("{so_far}{left}{what}").trim_end());
         }
@@ -117,11 +117,12 @@ impl<'a> Progress<'a> {
 
 /// Estimates the remaining time: the current wait, and the time that calls took so far without
 /// waits.
-fn estimate_left(state: &State) -> Option<Duration> {
-    let wait = state.waits_until.map(|until| until.saturating_duration_since(Instant::now()));
+fn estimate_left(state: &State, now: Instant) -> Option<Duration> {
+    let wait = state.waits_until.map(|until| until.saturating_duration_since(now));
     let rest = u32::try_from(state.of.saturating_sub(state.done)).ok()?;
     let done = u32::try_from(state.done).ok().filter(|done| *done > 2);
-    let calls = done.map(|done| state.begun.elapsed().saturating_sub(state.waited) / done * rest);
+    let spent = now.saturating_duration_since(state.begun).saturating_sub(state.waited);
+    let calls = done.map(|done| spent / done * rest);
     match (wait, calls) {
         (None, None) => None,
         (wait, calls) => Some(wait.unwrap_or_default() + calls.unwrap_or_default()),
@@ -158,9 +159,10 @@ impl ProgressListener for Progress<'_> {
                 state.waits_until = left.map(|left| Instant::now() + left);
                 self.show(state, because);
             }
-            ProgressEvent::Failed { step, because } => {
+            // The reason is in the error at the end.
+            ProgressEvent::Failed { step, .. } => {
                 state.of = state.of.saturating_sub(1);
-                self.line(&format!("{} {} failed: {because}", step.action.as_str(), step.target));
+                self.line(&format!("{} {} failed", step.action.as_str(), step.target));
             }
             ProgressEvent::Applied { step, took } => {
                 state.done += 1;
@@ -172,5 +174,32 @@ impl ProgressListener for Progress<'_> {
             ProgressEvent::Replanning { because } => self.line(&format!("planning again: {because}")),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OPS-19: the time left knows a wait as soon as it begins, and waits that are over do not
+    /// count for the calls that are left.
+    #[test]
+    fn ops_19_the_time_left_knows_the_waits() {
+        let begun = Instant::now();
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        let mut state = State {
+            begun,
+            plan: None,
+            waited: Duration::ZERO,
+            waits_until: None,
+            said: None,
+            done: 0,
+            of: 10,
+        };
+        assert_eq!(estimate_left(&state, begun), None, "nothing is known yet");
+        state.waits_until = Some(after(600));
+        assert_eq!(estimate_left(&state, begun), Some(Duration::from_secs(600)));
+        let over = State { waited: Duration::from_secs(600), waits_until: None, done: 5, ..state };
+        assert_eq!(estimate_left(&over, after(605)), Some(Duration::from_secs(5)), "a second for each call");
     }
 }

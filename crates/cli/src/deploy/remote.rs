@@ -9,7 +9,7 @@ use tidegate_discord::deploy::{DeployReport, DeployRequest};
 use tokio::time::{Instant, sleep};
 
 use super::progress::Progress;
-use super::{ShownPlan, StatusArgs, approval, local, status, summary};
+use super::{ShownPlan, StatusArgs, approval, events, local, status, summary};
 use crate::client::{Client, encode_segment, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
@@ -120,11 +120,22 @@ pub(super) async fn apply(
         return Ok(());
     }
     let note = ended["note"].as_str().unwrap_or("The deployment failed.");
-    let hint = match note.starts_with("The guild and the template do not fit together") {
-        true => summary::CONFLICTS,
-        false => summary::AGAIN,
-    };
-    Err(CliError::new(note).hint(hint))
+    let trouble = CliError::new(note);
+    if note.starts_with("The guild and the template do not fit together") {
+        return Err(trouble.hint(summary::CONFLICTS));
+    }
+    let hints: Vec<_> = summary::failure_hints(failure_causes(note)).collect();
+    Err(if hints.is_empty() {
+        trouble.hint(summary::AGAIN)
+    } else {
+        hints.into_iter().fold(trouble, CliError::hint)
+    })
+}
+
+/// Returns the causes of failures that a note lists: each has a line of its own, and the cause in
+/// brackets at its end.
+fn failure_causes(note: &str) -> impl Iterator<Item = &str> {
+    note.lines().skip(1).filter_map(|line| Some(line.strip_suffix(')')?.rsplit_once('(')?.1))
 }
 
 /// Polls until the deployment has ended. A restarted server resumes it, so a short outage does not
@@ -170,15 +181,44 @@ fn report(ended: &Value) -> DeployReport {
     report
 }
 
-pub(super) async fn status(client: &Client, args: &StatusArgs, output: &Output) -> Result<(), CliError> {
+/// Lists the deployments of the guild, and returns the id of the one that was asked for.
+async fn find(client: &Client, args: &StatusArgs) -> Result<(Vec<Value>, String), CliError> {
     let pairs = [("guild", Some(args.guild.to_string())), ("limit", Some(status::LISTED.to_string()))];
     let mut all = client.get(&format!("{PATH}{}", query(&pairs)), "deployments").await?;
     let all: Vec<Value> = serde_json::from_value(all["deployments"].take()).unwrap_or_default();
     let asked = args.deployment.as_deref();
-    let Some(one) = all.iter().find(|one| asked.is_none_or(|id| one["id"] == id)) else {
-        return Err(status::no_deployments(args));
-    };
-    let one = client.get(&format!("{PATH}/{}", encode_segment(&text(one, "id"))), "stage").await?;
+    match all.iter().find(|one| asked.is_none_or(|id| one["id"] == id)).map(|one| text(one, "id")) {
+        Some(id) => Ok((all, id)),
+        None => Err(status::no_deployments(args)),
+    }
+}
+
+pub(super) async fn status(client: &Client, args: &StatusArgs, output: &Output) -> Result<(), CliError> {
+    let (all, id) = find(client, args).await?;
+    let one = client.get(&format!("{PATH}/{}", encode_segment(&id)), "stage").await?;
     status::show(&one, &all, output);
     Ok(())
+}
+
+pub(super) async fn events(client: &Client, args: &StatusArgs, output: &Output) -> Result<(), CliError> {
+    let (_, id) = find(client, args).await?;
+    let found = client.get(&format!("{PATH}/{}/events", encode_segment(&id)), "events").await?;
+    events::show(&found, output);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OPS-19: the hints fit the failures, whoever deployed.
+    #[test]
+    fn ops_19_causes_are_read_from_a_note() {
+        let note = "2 steps failed, 1 not tried, 6 writes were accepted.\n\
+                    create channel ideas: POST /x was answered 400: (no) (validation)\n\
+                    update channel news: it did not stick (not_kept)\n\
+                    order of channels: not tried, because it needs the channel ideas";
+        assert_eq!(failure_causes(note).collect::<Vec<_>>(), ["validation", "not_kept"]);
+        assert_eq!(failure_causes("The guild could not be read: x (forbidden)").count(), 0);
+    }
 }

@@ -1,8 +1,12 @@
 //! `deploy status`: the deployments of a guild and their steps, from the journal.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tidegate_core::journal::Deployment;
 use tidegate_discord::deploy::group;
 use tidegate_server::{backend, deployment_json};
+use tidegate_store::Store;
 
 use super::StatusArgs;
 use crate::error::CliError;
@@ -12,19 +16,27 @@ use crate::output::{Output, text};
 pub(super) const LISTED: usize = 100;
 
 pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), CliError> {
+    let (store, all, shown) = find(args).await?;
+    let steps = store.deployment_steps(&shown.id).await.map_err(tidegate::Error::from)?;
+    let shown = deployment_json(&shown, Some(&steps));
+    let all: Vec<_> = all.iter().map(|one| deployment_json(one, None)).collect();
+    show(&shown, &all, output);
+    Ok(())
+}
+
+/// Opens the store, and finds the deployments of the guild and the one that was asked for.
+pub(super) async fn find(
+    args: &StatusArgs,
+) -> Result<(Arc<dyn Store>, Vec<Deployment>, Deployment), CliError> {
     let store = backend::open(&args.store.store).await?;
     store.check_layout().await.map_err(tidegate::Error::from)?;
     let scope = group(args.guild);
     let all = store.deployments(Some(&scope), LISTED).await.map_err(tidegate::Error::from)?;
-    let Some(shown) = all.iter().find(|one| args.deployment.as_deref().is_none_or(|id| *one.id == *id))
-    else {
-        return Err(no_deployments(args));
-    };
-    let steps = store.deployment_steps(&shown.id).await.map_err(tidegate::Error::from)?;
-    let shown = deployment_json(shown, Some(&steps));
-    let all: Vec<_> = all.iter().map(|one| deployment_json(one, None)).collect();
-    show(&shown, &all, output);
-    Ok(())
+    let is_asked = |one: &&Deployment| args.deployment.as_deref().is_none_or(|id| *one.id == *id);
+    match all.iter().find(is_asked).cloned() {
+        Some(shown) => Ok((store, all, shown)),
+        None => Err(no_deployments(args)),
+    }
 }
 
 /// The error when there is no deployment to show.

@@ -2,7 +2,7 @@
 
 use tidegate_discord::deploy::{DeployReport, DeployRequest};
 
-use crate::output::Output;
+use crate::output::{Output, pluralize};
 
 /// The hint when a step failed.
 pub(super) const AGAIN: &str = "The journal has all completed steps: run the same command again to resume.";
@@ -37,7 +37,7 @@ pub(super) fn print_summary(wanted: &DeployRequest, report: &DeployReport, outpu
         (report.updated, "updated"),
         (report.moved, "put in order"),
         (report.removed, "removed"),
-        (report.skipped, "as they should be"),
+        (report.skipped, if report.skipped == 1 { "as it should be" } else { "as they should be" }),
     ];
     let counts: Vec<_> = counts
         .iter()
@@ -46,10 +46,9 @@ pub(super) fn print_summary(wanted: &DeployRequest, report: &DeployReport, outpu
         .collect();
     output.print_data(&format!("Guild {} is as the template says: {}.", wanted.guild, counts.join(", ")));
     if report.leftovers > 0 && !wanted.prune {
-        output.print_status(&format!(
-            "{} managed objects are not in the template; --prune removes them.",
-            report.leftovers
-        ));
+        let (are, them) = if report.leftovers == 1 { ("is", "it") } else { ("are", "them") };
+        let objects = pluralize(report.leftovers, "managed object", "managed objects");
+        output.print_status(&format!("{objects} {are} not in the template; --prune removes {them}."));
     }
     output.print_status(&format!("deployment {}", report.deployment));
 }

@@ -110,6 +110,16 @@ async fn ops_19_a_guild_is_planned_applied_and_told() {
     assert_eq!(status["deployments"].as_array().unwrap().len(), 2, "{status}");
     assert_eq!(status["deployment"]["counts"]["applied"], 14, "{status}");
     assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
+    let first = status["deployments"][1]["id"].as_str().unwrap();
+    let mut events = tidegate();
+    events.args(["deploy", "events", "--guild", GUILD, "--deployment", first]).current_dir(dir.path());
+    let told = text(&run(events).await);
+    let line = |event: &str| told.lines().position(|line| line.contains("role lead") && line.contains(event));
+    assert!(line("planned") < line("applied") && line("planned").is_some(), "OPS-17: {told}");
+    let mut events = tidegate();
+    events.args(["deploy", "events", "--json", "--guild", GUILD]).current_dir(dir.path());
+    let events = read(&run(events).await);
+    assert_eq!((&events["dropped"], events["events"].as_array().unwrap().len()), (&0.into(), 14), "{events}");
 }
 
 /// OPS-19: what is wrong with a template is told before anything else, with its place; a missing
@@ -183,6 +193,16 @@ async fn ops_19_apply_asks() {
     let mut plan = of("plan");
     plan.arg("--detailed-exitcode");
     assert_eq!(run(plan).await.status.code(), Some(0));
+    // Even a script that reads only JSON is shown what it removes.
+    let less = dir.path().join("less.yaml");
+    let text_of = std::fs::read_to_string(&small).unwrap();
+    std::fs::write(&less, text_of.replace("key: guest", "key: visitor")).unwrap();
+    let mut prune = deploy("apply", &sim, dir.path(), &less);
+    prune.args(["--prune", "--json"]);
+    let pruned = run(prune).await;
+    assert_eq!((&read(&pruned)["removed"], &read(&pruned)["created"]), (&1.into(), &1.into()));
+    let shown = String::from_utf8_lossy(&pruned.stderr).into_owned();
+    assert!(shown.contains("- role guest (") && !shown.contains("+ role visitor"), "{shown}");
 }
 
 /// OPS-14, OPS-23, LIM-12: through 5 % of 5xx, 2 % of cut answers and a global 429 of 30 seconds

@@ -110,7 +110,8 @@ fn deploy(server: &RunningServer, args: &[&str]) -> (bool, String, String) {
     (ran.status.success(), text(ran.stdout), text(ran.stderr))
 }
 
-/// OPS-19: plan, apply and status say with a server what they say with a store of their own.
+/// OPS-17, OPS-19: plan, apply, status and events say with a server what they say with a store of
+/// their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_the_command_has_a_server_do_it() {
     let _alone = ALONE.lock().await;
@@ -134,5 +135,8 @@ async fn ops_19_the_command_has_a_server_do_it() {
     );
     let (good, out, err) = deploy(&server, &["status"]);
     assert!(good && out.contains("role lead") && out.contains("done"), "{out}{err}");
+    let (good, out, err) = deploy(&server, &["events", "--json"]);
+    let events: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    assert!(good && events["events"].as_array().is_some_and(|events| events.len() == 14), "OPS-17: {events}");
     assert_eq!(sim.stats().all.duplicates, 0);
 }

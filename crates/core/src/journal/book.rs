@@ -45,9 +45,9 @@ impl MemoryJournal {
         }
     }
 
-    /// Writes lines of a deployment, and adds those of steps to its events; when there are too many,
-    /// the oldest are dropped and counted. Returns `false` and changes nothing when the deployment does
-    /// not exist or a writer with a newer fence has written it since.
+    /// Writes lines of a deployment, and adds those of steps to its events; when there are too
+    /// many, the oldest are dropped and counted. Returns `false` and changes nothing when the
+    /// deployment does not exist or a writer with a newer fence has written it since.
     pub fn write_lines(&mut self, id: &str, fence: u64, lines: JournalLines) -> bool {
         let Some(known) = self.deployments.get(id).filter(|known| known.fence <= fence) else { return false };
         let steps = self.steps.entry(Arc::clone(&known.id)).or_default();

@@ -1,6 +1,8 @@
 //! The summary of a deployment for the guild's audit channel: a few messages at the end, because
 //! one per step would take longer than the steps.
 
+use std::sync::Arc;
+
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::journal::{DeploymentStep, StepState};
 use tidegate_upstream::{HttpRequest, Method};
@@ -10,6 +12,7 @@ use super::queue::{OperationOutcome, json_body};
 use super::run::DeploymentRun;
 use crate::Id;
 use crate::bounds::{MESSAGE_MAX, length};
+use crate::plan::Action;
 
 /// Messages per deployment; lines that do not fit are only counted.
 const PAGES_MAX: usize = 10;
@@ -24,21 +27,32 @@ struct AuditLog {
 }
 
 impl AuditLog {
-    fn new(mut steps: Vec<DeploymentStep>) -> Self {
-        // What was never sent changed nothing.
-        steps.retain(|step| step.state == StepState::Failed || step.operation.is_some());
-        steps.sort_by_key(|step| (step.at, step.nth));
-        let applied = |action: &str| {
-            steps.iter().filter(|step| step.state == StepState::Applied && *step.action == *action).count()
+    fn new(steps: Vec<DeploymentStep>, events: &[DeploymentStep]) -> Self {
+        let done = |mut step: DeploymentStep| {
+            let unrecorded = unrecorded_action(&step, events);
+            let is_found = unrecorded.is_some();
+            // What was never sent changed nothing.
+            if step.state != StepState::Failed && step.operation.is_none() && !is_found {
+                return None;
+            }
+            step.action = unrecorded.unwrap_or(step.action);
+            Some((step, is_found))
         };
+        let mut steps: Vec<_> = steps.into_iter().filter_map(done).collect();
+        steps.sort_by_key(|(step, _)| (step.at, step.nth));
+        let count = |is_counted: &dyn Fn(&DeploymentStep) -> bool| {
+            steps.iter().filter(|(step, _)| is_counted(step)).count()
+        };
+        let applied =
+            |action: &str| count(&|step| step.state == StepState::Applied && *step.action == *action);
         let counts = [
             (applied("create"), "created"),
             (applied("update"), "updated"),
             (applied("order"), "moved"),
             (applied("remove"), "removed"),
-            (steps.iter().filter(|step| step.state == StepState::Failed).count(), "failed"),
+            (count(&|step| step.state == StepState::Failed), "failed"),
         ];
-        Self { lines: steps.iter().map(line).collect(), counts }
+        Self { lines: steps.iter().map(|(step, is_found)| line(step, *is_found)).collect(), counts }
     }
 
     /// Splits the lines into messages, none longer than Discord accepts. Returns none when nothing
@@ -74,10 +88,25 @@ impl AuditLog {
     }
 }
 
-fn line(step: &DeploymentStep) -> String {
+/// Returns what was done to an object that this deployment planned to write and then found as
+/// wanted: the run that wrote it ended before it could record that.
+fn unrecorded_action(step: &DeploymentStep, events: &[DeploymentStep]) -> Option<Arc<str>> {
+    if step.state != StepState::Applied || &*step.action != Action::Skip.as_str() {
+        return None;
+    }
+    let is_planned = |event: &&DeploymentStep| {
+        event.state == StepState::Planned && (&event.kind, &event.key) == (&step.kind, &step.key)
+    };
+    events.iter().rfind(is_planned).map(|event| Arc::clone(&event.action))
+}
+
+fn line(step: &DeploymentStep, is_found: bool) -> String {
     let DeploymentStep { kind, key, action, .. } = step;
     let id = step.foreign_id.as_ref().map_or_else(String::new, |id| format!(" ({id})"));
     let mut line = format!("{action} {kind} {key}{id}");
+    if is_found {
+        line.push_str(", found done");
+    }
     if step.state == StepState::Failed {
         line.push_str(&format!(": {}", step.note.as_deref().unwrap_or("failed")));
     }
@@ -95,7 +124,7 @@ impl DeploymentRun<'_> {
     }
 
     async fn try_post_audit(&self, channel: Id, failure: Option<&str>) -> Result<()> {
-        let log = AuditLog::new(self.writer.steps().await?);
+        let log = AuditLog::new(self.writer.steps().await?, &self.writer.events().await?);
         for (nth, page) in log.pages(self.writer.id(), failure).into_iter().enumerate() {
             self.post(channel, nth, &page).await?;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tidegate_core::{Fault, FaultClass};
 
 use crate::Id;
+use crate::counted::{agreeing, counted};
 use crate::guild::GuildDecodeError;
 use crate::plan::{Action, Conflict, MissingObject, StepTarget};
 
@@ -154,7 +155,9 @@ fn described(failures: &[StepFailure], blocked: &[BlockedStep], applied: usize) 
         0 => String::new(),
         count => format!(", {count} not tried"),
     };
-    let mut text = format!("{} steps failed{not_tried}, {applied} writes were accepted.", failures.len());
+    let (failed, writes) = (counted(failures.len(), "step"), counted(applied, "write"));
+    let were = agreeing(applied, "was", "were");
+    let mut text = format!("{failed} failed{not_tried}, {writes} {were} accepted.");
     for StepFailure { target, action, cause, message } in failures.iter().take(NAMED_MAX) {
         let message = message.trim_end_matches('.');
         text.push_str(&format!("\n{} {target}: {message} ({})", action.as_str(), cause.as_str()));
@@ -164,7 +167,7 @@ fn described(failures: &[StepFailure], blocked: &[BlockedStep], applied: usize) 
     }
     let unnamed = (failures.len() + blocked.len()).saturating_sub(NAMED_MAX);
     if unnamed > 0 {
-        text.push_str(&format!("\nand {unnamed} more"));
+        text.push_str(&format!("\nand {unnamed} more, which are in the journal"));
     }
     text
 }

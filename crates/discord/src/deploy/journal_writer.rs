@@ -122,6 +122,11 @@ impl JournalWriter {
         Ok(self.store.deployment_steps(self.id()).await?)
     }
 
+    /// Returns the events of the deployment.
+    pub(super) async fn events(&self) -> Result<Vec<Line>> {
+        Ok(self.store.deployment_events(self.id()).await?.events)
+    }
+
     /// Starts the next plan.
     pub(super) async fn next_round(&mut self) -> Result<()> {
         self.deployment.round += 1;

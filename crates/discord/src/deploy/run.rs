@@ -248,7 +248,8 @@ impl<'a> DeploymentRun<'a> {
         Ok(())
     }
 
-    /// Records the steps to do, and the objects that need no change.
+    /// Records the steps to do, and the objects that need no change. What has failed for good is
+    /// still in the plan; it is not tried again, and stays failed in the journal.
     async fn record_plan(&mut self, plan: &Plan, guild: &Guild, first: bool) -> Result<()> {
         let calls = plan.writes().count();
         self.listener.on_event(&ProgressEvent::Planned { plan, calls, round: self.report.rounds });
@@ -273,7 +274,10 @@ impl<'a> DeploymentRun<'a> {
                 operation: None,
             }),
         };
-        let lines: Vec<_> = (0..).zip(&plan.steps).map(|(nth, step)| (nth, step, became(step))).collect();
+        let has_failed =
+            |step: &PlanStep| step.call.is_some() && self.history.failure(&step.target).is_some();
+        let steps = (0..).zip(&plan.steps).filter(|(_, step)| !has_failed(step));
+        let lines: Vec<_> = steps.map(|(nth, step)| (nth, step, became(step))).collect();
         self.writer.write(lines).await
     }
 }

@@ -92,10 +92,13 @@ impl fmt::Display for Conflict {
             Self::NoRoom { what, would_be, most } => {
                 write!(f, "there would be {would_be} {what}; Discord allows {most}.")
             }
-            Self::MissingPermission { permission, steps, first } => write!(
-                f,
-                "the bot lacks {permission}, which {steps} steps need, such as the {first}. Grant it to the bot's role."
-            ),
+            Self::MissingPermission { permission, steps, first } => {
+                let needed = match steps {
+                    1 => format!("which the {first} needs"),
+                    steps => format!("which {steps} steps need, such as the {first}"),
+                };
+                write!(f, "the bot lacks {permission}, {needed}. Grant it to the bot's role.")
+            }
             Self::RoleAboveBot { key, id } => write!(
                 f,
                 "the role {key} ({id}) is not below the bot's own role, so the bot cannot change it. Move the bot's role up."

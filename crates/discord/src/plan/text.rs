@@ -7,6 +7,7 @@ use super::estimate::Estimate;
 use super::step::{Action, PlanStep};
 use crate::Id;
 use crate::bounds::{CHANNELS_MAX, ROLE_CREATES_MAX, ROLES_MAX};
+use crate::counted::{agreeing, counted};
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +113,13 @@ impl Plan {
     /// Counts what there is to do, and what there is not.
     fn counts(&self) -> Vec<String> {
         let count = |action| self.steps.iter().filter(|step| step.action == action).count();
+        let skipped = count(Action::Skip);
         [
             (count(Action::Create), "to create"),
             (count(Action::Update), "to change"),
             (count(Action::Order), "to put in order"),
             (count(Action::Remove), "to remove"),
-            (count(Action::Skip), "as they should be"),
+            (skipped, agreeing(skipped, "as it should be", "as they should be")),
             (self.conflicts.len(), "to be resolved by you first"),
         ]
         .into_iter()
@@ -129,9 +131,9 @@ impl Plan {
     fn headline(&self) -> String {
         if self.is_empty() {
             return format!(
-                "No changes: guild {} matches the template, {} objects, nothing to do.",
+                "No changes: guild {} matches the template, {}, nothing to do.",
                 self.guild,
-                self.steps.len()
+                counted(self.steps.len(), "object")
             );
         }
         format!("Guild {}: {}.", self.guild, self.counts().join(", "))
@@ -175,7 +177,8 @@ impl fmt::Display for Plan {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.time_ms as f64 / 1_000.0;
-        writeln!(f, "{} calls, at least {seconds:.1} s at the limits known so far.", self.calls)?;
+        let calls = counted(self.calls, "call");
+        writeln!(f, "{calls}, at least {seconds:.1} s at the limits known so far.")?;
         for ((verb, route), count) in &self.by_route {
             writeln!(f, "  {count:>4} {verb} {route}")?;
         }
@@ -187,7 +190,9 @@ impl fmt::Display for Estimate {
         writeln!(f, "Role creates left in 48 hours: {} of {ROLE_CREATES_MAX}.", self.role_creates_left)?;
         if !self.renames_held.is_empty() {
             let count = self.renames_held.len();
-            writeln!(f, "{count} channels were renamed twice in ten minutes already and have to wait.")?;
+            let channels = counted(count, "channel");
+            let (were, have) = (agreeing(count, "was", "were"), agreeing(count, "has", "have"));
+            writeln!(f, "{channels} {were} renamed twice in ten minutes already and {have} to wait.")?;
         }
         Ok(())
     }

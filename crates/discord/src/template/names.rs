@@ -19,6 +19,17 @@ impl NameStyle {
     /// All styles, with their words in a template.
     pub const ALL: [(Self, &'static str); 2] = [(Self::Keyed, "keyed"), (Self::Clean, "clean")];
 
+    /// Returns the warning to people who might rename something, as in every plan.
+    #[must_use]
+    pub const fn warning(self) -> &'static str {
+        match self {
+            Self::Keyed => {
+                "Do not rename managed objects: their names carry the keys by which they are found again."
+            }
+            Self::Clean => "Do not rename managed objects, and keep the journal: their names carry no keys.",
+        }
+    }
+
     /// Returns the part of a text that is compared and shown.
     #[must_use]
     pub fn shown(self, text: &str) -> String {

@@ -163,7 +163,20 @@ async fn scenario(url: String, point: CrashPoint, nth: usize) {
     assert!(node.plan(SMALL).await.is_empty(), "{what}");
     let steps = node.store.deployment_steps(&report.deployment).await.unwrap();
     assert!(steps.iter().all(|step| step.state.as_str() == "applied"), "{what}: {steps:?}");
+    check_events(&node, &report.deployment, &what).await;
     node.engine.drain().await;
+}
+
+/// OPS-17: the process that died planned every step, and its events are there; the last event of
+/// each step is its state.
+async fn check_events(node: &Node, deployment: &str, what: &str) {
+    let events = node.store.deployment_events(deployment).await.unwrap().events;
+    for step in node.store.deployment_steps(deployment).await.unwrap() {
+        let of_step = events.iter().filter(|event| (&event.kind, &event.key) == (&step.kind, &step.key));
+        let of_step: Vec<_> = of_step.collect();
+        assert_eq!(of_step[0].state.as_str(), "planned", "{what}: {of_step:?}");
+        assert_eq!(of_step.last(), Some(&&step), "{what}: {of_step:?}");
+    }
 }
 
 async fn matrix(url: impl Fn(usize) -> String) {

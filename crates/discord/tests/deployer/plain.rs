@@ -75,6 +75,27 @@ async fn ops_17_every_step_is_in_the_journal() {
     assert_eq!(node.store.mapped_objects(&group(GUILD)).await.unwrap().len(), 14);
 }
 
+/// OPS-17: the journal keeps each step's planned and applied as events, in the order in which they
+/// happened; a second run has its own.
+#[tokio::test]
+async fn ops_17_planned_and_applied_are_events() {
+    let sim = wide().await;
+    let node = Node::open(&sim.addr().to_string(), store("memory:").await).await;
+    let report = node.apply(SMALL).await.unwrap();
+    let found = node.store.deployment_events(&report.deployment).await.unwrap();
+    assert_eq!((found.dropped, found.events.len()), (0, 32), "16 steps, each planned and then applied");
+    let (planned, applied) = found.events.split_at(16);
+    assert!(planned.iter().all(|event| event.state == StepState::Planned), "{planned:?}");
+    assert!(applied.iter().all(|event| event.state == StepState::Applied), "{applied:?}");
+    assert!(found.events.is_sorted_by_key(|event| event.at), "{:?}", found.events);
+    let steps = node.store.deployment_steps(&report.deployment).await.unwrap();
+    assert!(steps.iter().all(|step| applied.contains(step)), "{applied:?}");
+    let again = node.apply(SMALL).await.unwrap();
+    let second = node.store.deployment_events(&again.deployment).await.unwrap();
+    assert!(second.events.iter().all(|event| &*event.action == "skip"), "{second:?}");
+    assert_eq!(node.store.deployment_events(&report.deployment).await.unwrap(), found);
+}
+
 /// OPS-14: without a journal everything is found by name and adopted, and nothing is written.
 #[tokio::test]
 async fn ops_14_a_lost_journal_costs_no_write() {

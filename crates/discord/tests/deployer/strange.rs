@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use tidegate_core::FaultClass;
+use tidegate_core::journal::StepState;
 use tidegate_discord::deploy::{Error, FailureCause, StepFailure, group};
 use tidegate_discord::plan::{Action, StepTarget};
 use tidegate_sim::DiscordSimOptions;
@@ -119,6 +120,30 @@ async fn ops_19_what_does_not_stick_is_named_and_the_run_ends() {
     assert_eq!((stats.all.writes, stats.all.duplicates), (14 + 4, 0), "{stats:?}");
     let plan = node.plan(SMALL).await.plan;
     assert!(plan.writes().all(|step| step.drift.is_none()), "no one edited it by hand: {plan}");
+}
+
+/// OPS-17: a step that is planned, applied, planned again and fails is all of that in the events,
+/// with the reason, while its state is only the last.
+#[tokio::test(start_paused = true)]
+async fn ops_17_a_failure_is_an_event_with_its_reason() {
+    let server = ForeignServer::with(quirks(&["forget_overwrites"]));
+    let store = store(&server);
+    let node = ForeignNode::open(&server, &store).await;
+    node.apply(SMALL).await.unwrap_err();
+    let deployment = store.deployments(None, 1).await.unwrap().remove(0);
+    let events = store.deployment_events(&deployment.id).await.unwrap().events;
+    let steps = store.deployment_steps(&deployment.id).await.unwrap();
+    let failed = steps.iter().find(|step| step.state == StepState::Failed).unwrap();
+    let of_step = events.iter().filter(|event| (&event.kind, &event.key) == (&failed.kind, &failed.key));
+    let of_step: Vec<_> = of_step.collect();
+    let happened: Vec<_> =
+        of_step.iter().map(|event| format!("{} {}", event.action, event.state.as_str())).collect();
+    let wanted = ["create planned", "create applied", "update planned", "update applied"];
+    assert_eq!(happened[..4], wanted, "{happened:?}");
+    assert_eq!(happened[4..], ["update planned", "update failed"], "{happened:?}");
+    assert_eq!(of_step.last(), Some(&failed));
+    assert!(failed.note.as_deref().unwrap().contains("did not stick"), "{failed:?}");
+    assert!(deployment.round <= 5, "OPS-19: {} plans", deployment.round);
 }
 
 /// OPS-10, OPS-19: a 500 with a reason is shown with its reason and its route; it uses up no

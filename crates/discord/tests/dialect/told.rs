@@ -78,6 +78,20 @@ async fn lim_12_a_hidden_429_closes_what_it_is_about() {
     assert_eq!(discord.stats().throttled_by_scope["hidden"], 1);
 }
 
+/// LIM-12, OPS-21: what a 429 says replaces what was assumed: renames that are refused for five
+/// seconds wait for five seconds, not for the ten minutes that no one promised.
+#[tokio::test(start_paused = true)]
+async fn lim_12_a_hidden_429_is_believed() {
+    let discord = SimulatedDiscord::new(50, &[("renames", 1, 5_000)]);
+    let engine = open(&memory(), &discord).await;
+    let path = format!("/channels/{}", discord.channel());
+    let rename = |name: &str| call(name, "PATCH", &path, &format!(r#"{{"name":"{name}"}}"#));
+    let start = Instant::now();
+    let ids = submit(&engine, ["a", "b", "c"].map(rename).into()).await;
+    assert_eq!(succeeded(&engine, &ids).await, 3);
+    assert!((10..60).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+}
+
 /// LIM-12, LIM-25: a ban of the address closes everything for as long as it says.
 #[tokio::test(start_paused = true)]
 async fn lim_25_a_ban_is_waited_out() {

@@ -1,7 +1,7 @@
 //! Clean names: what people see has no key, and a lost journal is rebuilt all the same.
 
 use tidegate_discord::journal::GuildJournal;
-use tidegate_discord::plan::{Action, CLEAN_WARNING, Conflict};
+use tidegate_discord::plan::{Action, Conflict};
 use tidegate_discord::template::{NameStyle, Template};
 use tidegate_discord::{ObjectKind, name};
 
@@ -46,7 +46,7 @@ fn ops_13_clean_names_are_what_the_template_says() {
     }
     let plan = world.plan(&template);
     assert!(plan.is_empty(), "{plan}");
-    assert!(plan.to_string().contains(CLEAN_WARNING));
+    assert!(plan.to_string().contains(NameStyle::Clean.warning()));
 }
 
 /// OPS-14: without the journal, markers find everything, also what was renamed by hand; a server

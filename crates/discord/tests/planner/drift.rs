@@ -3,7 +3,8 @@
 use tidegate_discord::ObjectKind;
 use tidegate_discord::guild::Overwrite;
 use tidegate_discord::permission::Permissions;
-use tidegate_discord::plan::{Action, Drift, StepTarget, WARNING};
+use tidegate_discord::plan::{Action, Drift, StepTarget};
+use tidegate_discord::template::NameStyle;
 
 use crate::adoption::{deployed, id, step};
 
@@ -63,8 +64,8 @@ fn ops_19_a_new_template_is_no_drift() {
 fn ops_16_every_plan_warns_of_renaming() {
     let (world, template) = deployed();
     for plan in [world.plan(&template), crate::fake_discord::FakeDiscord::new().plan(&template)] {
-        assert!(plan.to_string().contains(WARNING));
-        assert_eq!(plan.to_json()["warning"], WARNING);
+        assert!(plan.to_string().contains(NameStyle::Keyed.warning()));
+        assert_eq!(plan.to_json()["warning"], NameStyle::Keyed.warning());
     }
 }
 

@@ -20,7 +20,7 @@ use crate::edge::query::Query;
 use crate::error::{Error, ErrorCode};
 use crate::state::{ServerState, SharedPartition};
 use crate::wire::cursor;
-use crate::wire::deployment::deployment_json;
+use crate::wire::deployment::{deployment_json, events_json};
 use crate::wire::deployment_request;
 use crate::wire::error::{ApiError, ErrorContext, response_with_context};
 use crate::wire::object::truncate_name;
@@ -166,6 +166,23 @@ pub(super) async fn show(State(house): State<Arc<ServerState>>, Path(id): Path<S
     Ok(Json(deployment_json(&one, Some(&steps))).into_response())
 }
 
+pub(super) async fn events(State(house): State<Arc<ServerState>>, Path(id): Path<String>) -> HandlerResult {
+    let one = find(&house, &id).await?;
+    let events = house.store.deployment_events(&one.id).await.map_err(Error::from)?;
+    Ok(Json(events_json(&one.id, &events)).into_response())
+}
+
+/// Reads a deployment from the journal.
+///
+/// # Errors
+/// When there is no such deployment.
+pub(crate) async fn find(house: &ServerState, id: &str) -> Result<Deployment, Error> {
+    house.store.deployment(id).await?.ok_or_else(|| {
+        let message = format!("There is no deployment {:?}.", truncate_name(id));
+        Error::new(ErrorCode::NoDeployment, message).field("id")
+    })
+}
+
 /// Reads a deployment and its steps from the journal.
 ///
 /// # Errors
@@ -174,10 +191,7 @@ pub(crate) async fn find_with_steps(
     house: &ServerState,
     id: &str,
 ) -> Result<(Deployment, Vec<DeploymentStep>), Error> {
-    let Some(one) = house.store.deployment(id).await? else {
-        let message = format!("There is no deployment {:?}.", truncate_name(id));
-        return Err(Error::new(ErrorCode::NoDeployment, message).field("id"));
-    };
+    let one = find(house, id).await?;
     let steps = house.store.deployment_steps(&one.id).await?;
     Ok((one, steps))
 }

@@ -99,6 +99,7 @@ fn shared_state_routes() -> Vec<Route> {
         get("/v1/costs", Read, AnyQuery).store(costs::show),
         get("/v1/deployments", Read, AnyQuery).store(deployments::list),
         get("/v1/deployments/{id}", Read, NoQuery).store(deployments::show),
+        get("/v1/deployments/{id}/events", Read, NoQuery).store(deployments::events),
     ]
 }
 

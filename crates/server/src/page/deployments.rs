@@ -1,5 +1,5 @@
 //! Deployments, from the journal: the latest ones on the overview, and one with the state of each
-//! step. Templates are not shown.
+//! step and its last events. Templates are not shown.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::Time;
-use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepState};
+use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepEvents, StepState};
+use tidegate_discord::deploy::DeployRequest;
 
 use super::parts::{ago, count, group, state};
 use super::{document, error_page};
@@ -18,6 +19,8 @@ use crate::state::ServerState;
 use crate::wire::time::Timestamp;
 
 const ROWS: usize = 10;
+/// The events shown of a deployment.
+const EVENT_ROWS: usize = 100;
 
 /// A deployment with the number of its steps by state.
 pub(crate) struct DeploymentRow {
@@ -79,15 +82,25 @@ fn number(number: usize) -> String {
 }
 
 pub(crate) async fn show(State(house): State<Arc<ServerState>>, Path(id): Path<String>) -> Response {
-    match find_with_steps(&house, &id).await {
-        Ok((one, steps)) => {
-            document(&one.id, false, &content(&one, &steps, house.clock.now())).into_response()
+    match find_with_events(&house, &id).await {
+        Ok((one, steps, events)) => {
+            document(&one.id, false, &content(&one, &steps, &events, house.clock.now())).into_response()
         }
         Err(error) => error_page(&error),
     }
 }
 
-fn content(one: &Deployment, steps: &[DeploymentStep], now: Time) -> Markup {
+async fn find_with_events(
+    house: &ServerState,
+    id: &str,
+) -> Result<(Deployment, Vec<DeploymentStep>, StepEvents)> {
+    let (one, steps) = find_with_steps(house, id).await?;
+    let events = house.store.deployment_events(&one.id).await?;
+    Ok((one, steps, events))
+}
+
+fn content(one: &Deployment, steps: &[DeploymentStep], events: &StepEvents, now: Time) -> Markup {
+    let happened = events.dropped + events.events.len() as u64;
     html! {
         h1 { (state(one.stage.as_str())) " " code { (one.id) } }
         @if let Some(note) = &one.note { p.sentence { (note) } }
@@ -98,11 +111,19 @@ fn content(one: &Deployment, steps: &[DeploymentStep], now: Time) -> Markup {
                 dt { "Ended" } dd { (Timestamp(one.updated_at)) " (" (ago(one.updated_at, now)) " ago)" }
             }
             dt { "Plans" } dd { (one.round) }
-            dt { "Warning" } dd { (tidegate_discord::plan::WARNING) }
+            @if let Some(warning) = warning(one) { dt { "Warning" } dd { (warning) } }
             dt { "Steps" } dd { (number(steps.len())) ", " a href={ "/v1/deployments/" (one.id) } { "as JSON" } }
+            dt { "Events" } dd { (count(happened)) ", " a href={ "/v1/deployments/" (one.id) "/events" } { "as JSON" } }
         }
         @if !steps.is_empty() { section { (table(steps)) } }
+        @if !events.events.is_empty() { section { (events_table(&events.events)) } }
     }
+}
+
+/// The warning to people who might rename something, by the names that the template asks for.
+fn warning(one: &Deployment) -> Option<&'static str> {
+    let template = DeployRequest::decode(&one.request).ok()?.read().ok()?;
+    Some(template.names.warning())
 }
 
 fn table(steps: &[DeploymentStep]) -> Markup {
@@ -119,6 +140,26 @@ fn table(steps: &[DeploymentStep]) -> Markup {
                         td { @if let Some(id) = &step.foreign_id { (id) } }
                         td { @if let Some(operation) = &step.operation { (operation_link(operation)) } }
                         td.why { @if let Some(note) = &step.note { (note) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn events_table(events: &[DeploymentStep]) -> Markup {
+    html! {
+        table {
+            caption { "What happened last, newest first" }
+            thead { tr { th.c-state scope="col" { "Event" } th.c-name scope="col" { "Step" } th scope="col" { "Action" } th scope="col" { "At" } th scope="col" { "Note" } } }
+            tbody {
+                @for event in events.iter().rev().take(EVENT_ROWS) {
+                    tr {
+                        td { (state(event.state.as_str())) }
+                        td { (event.kind) " " (event.key) }
+                        td { (event.action) }
+                        td { (Timestamp(event.at)) }
+                        td.why { @if let Some(note) = &event.note { (note) } }
                     }
                 }
             }

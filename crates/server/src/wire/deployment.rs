@@ -1,8 +1,8 @@
-//! A deployment and its steps as JSON, for the API and for the command that reads the journal
-//! itself.
+//! A deployment, its steps and its events as JSON, for the API and for the command that reads the
+//! journal itself.
 
 use serde_json::{Value, json};
-use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepState};
+use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepEvents, StepState};
 
 use super::time::Timestamp;
 
@@ -29,6 +29,13 @@ pub fn deployment_json(one: &Deployment, steps: Option<&[DeploymentStep]>) -> Va
         value["steps"] = steps.iter().map(step_json).collect();
     }
     value
+}
+
+/// The events of a deployment, oldest first, and how many older ones were dropped.
+#[must_use]
+pub fn events_json(deployment: &str, events: &StepEvents) -> Value {
+    let listed: Vec<Value> = events.events.iter().map(step_json).collect();
+    json!({ "deployment": deployment, "dropped": events.dropped, "events": listed })
 }
 
 fn step_json(step: &DeploymentStep) -> Value {

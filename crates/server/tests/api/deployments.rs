@@ -134,6 +134,14 @@ async fn ops_17_ops_18_ops_19_a_guild_is_deployed_once() {
         assert_eq!(world.get(&format!("/v1/operations/{operation}")).await.json["deployment_id"], json!(id));
         assert_eq!(world.sim.stats().all.writes, WRITES);
 
+        let events = world.get(&format!("/v1/deployments/{id}/events")).await.json;
+        assert_eq!((&events["deployment"], &events["dropped"]), (&json!(id), &json!(0)), "{events}");
+        let of = |state: &str| {
+            let listed = events["events"].as_array().unwrap().iter();
+            listed.filter(|event| event["state"] == state && event["action"] == "create").count() as u64
+        };
+        assert_eq!((of("planned"), of("applied"), of("failed")), (WRITES, WRITES, 0), "{events}");
+
         let second = world.deployed(&small()).await;
         assert_eq!(second["stage"], "done", "{second}");
         assert_ne!(second["id"], done["id"]);
@@ -166,9 +174,57 @@ async fn page_shows(world: &World, done: &Value) {
         assert!(html.contains(&format!("{kind} {key}</th>")), "{kind} {key}: {html}");
     }
     assert!(!html.contains("Руководитель"), "a template is not shown: {html}");
-    assert!(html.contains("Do not rename managed objects"), "OPS-16: {html}");
+    assert!(html.contains("their names carry the keys"), "OPS-16: {html}");
+    assert!(html.contains(&format!("href=\"/v1/deployments/{id}/events\"")), "{html}");
+    assert!(html.contains("What happened last") && html.contains("<td>role lead</td>"), "{html}");
     let (status, html) = world.page("/deployments/%3Cb%3E").await;
     assert!(status == 404 && html.contains("TG0029") && !html.contains("<b>"), "{status} {html}");
+}
+
+/// OPS-16: with clean names, the page does not say that names carry keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_16_the_page_warns_by_the_style_of_names() {
+    within(async {
+        let world = World::new().await;
+        let template = "names: clean\nroles:\n  - key: mods\n    name: Moderators\n";
+        let wanted = json!({ "guild": "4177", "upstream": "bot", "template": template });
+        let done = world.deployed(&wanted).await;
+        assert_eq!(done["stage"], "done", "{done}");
+        let (_, html) = world.page(&format!("/deployments/{}", done["id"].as_str().unwrap())).await;
+        assert!(html.contains("their names carry no keys"), "{html}");
+        assert!(!html.contains("their names carry the keys"), "{html}");
+    })
+    .await;
+}
+
+/// OPS-9, LIM-12: an operator opens, changes and resets any limit of a bot, assumed or learned.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_9_an_operator_changes_what_was_assumed_or_learned() {
+    within(async {
+        let world = World::new().await;
+        world.deployed(&small()).await;
+        let limits = world.get("/v1/limits?limit=100").await.json["limits"].take();
+        let opened = limits.as_array().unwrap().iter().filter(|limit| limit["source"] == "learned");
+        let names: Vec<&str> = opened.map(|limit| limit["name"].as_str().unwrap()).collect();
+        for part in ["bot/role-creates ", "bot/bucket "] {
+            assert!(names.iter().any(|name| name.starts_with(part)), "{part}: {names:?}");
+        }
+        let window = json!({ "capacity": 7, "period_ms": 9_000 });
+        for name in names {
+            for change in [json!({ "open": true }), window.clone(), json!({ "reset": true })] {
+                let url = format!("http://{}/v1/limits/{name}", world.server.addr);
+                let changed = answer(world.client.put(url).body(change.to_string())).await;
+                assert_eq!(changed.status, 200, "{name} {change}: {changed:?}");
+                if change == window {
+                    assert_eq!(
+                        (&changed.json["capacity"], &changed.json["source"]),
+                        (&json!(7), &json!("operator"))
+                    );
+                }
+            }
+        }
+    })
+    .await;
 }
 
 /// OPS-19: a dry run returns the plan and its cost, and changes nothing.
@@ -208,6 +264,7 @@ async fn ops_19_what_cannot_be_deployed_is_told_with_its_place() {
         let body = json!({ "guild": 1, "upstream": "bot", "template": SMALL });
         world.post(&body).await.refused(400, "TG0001", Some("guild"));
         world.get("/v1/deployments/none").await.refused(404, "TG0029", Some("id"));
+        world.get("/v1/deployments/none/events").await.refused(404, "TG0029", Some("id"));
         world.get("/v1/deployments?guild=x").await.refused(400, "TG0001", Some("guild"));
         assert_eq!(world.sim.stats().all.calls, 0);
     })

@@ -1,6 +1,6 @@
 //! The events of deployments as rows: each line of a step as it was written, numbered from 1. The
-//! oldest are removed when there are too many; the number of the first one that is left says how many
-//! went.
+//! oldest are removed when there are too many; the number of the first one that is left says how
+//! many went.
 
 use rusqlite::Connection;
 use tidegate_core::bounds::DEPLOYMENT_EVENTS_KEPT;

@@ -309,8 +309,8 @@ fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
 
 /// Migrates an older file. Format 2 had another table of idempotency records and never filled it;
 /// format 3 had no costs, format 4 no journal, format 5 no checksums (its rows stay without),
-/// format 6 no attempts, format 7 a 0 in rows without a checksum, other names and no restore rates in
-/// the tables of costs, and format 8 no events of deployments.
+/// format 6 no attempts, format 7 a 0 in rows without a checksum, other names and no restore rates
+/// in the tables of costs, and format 8 no events of deployments.
 fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {

@@ -1,5 +1,5 @@
--- Format 10: the events of deployments. What an older program calls is still there, and writes events
--- too; deployments that were written before have none.
+-- Format 10: the events of deployments. What an older program calls is still there, and writes
+-- events too; deployments that were written before have none.
 
 CREATE TABLE deployment_events (
     deployment text COLLATE "C" NOT NULL,

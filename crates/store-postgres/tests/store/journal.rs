@@ -23,7 +23,8 @@ const FORMAT_3: &str =
     DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     UPDATE meta SET value = 3 WHERE name = 'format'";
-/// Removes the journal of format 10; that of format 4, which format 9 still had, comes in its place.
+/// Removes the journal of format 10; that of format 4, which format 9 still had, comes in its
+/// place.
 const NO_JOURNAL: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects, deployment_events;
     UPDATE meta SET value = 9 WHERE name = 'format'";

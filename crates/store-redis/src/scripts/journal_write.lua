@@ -1,8 +1,8 @@
--- KEYS deployment, steps, events · ARGV fence, prefix of the names of scopes' objects, token of this
--- write, how many events are kept, how many steps; those, a field and a value each, which are events
--- too; then the same of objects, '' for one that is removed, and none of them twice. Returns 0 when
--- there is no such deployment or a writer with a newer fence has written it. What is sent twice is
--- written once. The first write is one that a full server refuses.
+-- KEYS deployment, steps, events · ARGV fence, prefix of the names of scopes' objects, token of
+-- this write, how many events are kept, how many steps; those, a field and a value each, which are
+-- events too; then the same of objects, '' for one that is removed, and none of them twice. Returns
+-- 0 when there is no such deployment or a writer with a newer fence has written it. What is sent
+-- twice is written once. The first write is one that a full server refuses.
 local known = redis.call('HMGET', KEYS[1], 'fence', 'scope', 'write')
 if not known[1] or newer(known[1], ARGV[1]) then return 0 end
 if known[3] == ARGV[3] then return 1 end

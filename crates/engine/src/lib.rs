@@ -54,6 +54,7 @@ mod prepare;
 mod query;
 mod reason;
 mod rng;
+mod seal;
 mod spent;
 mod submission;
 mod view;

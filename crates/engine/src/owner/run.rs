@@ -255,15 +255,15 @@ impl Owner {
             if sealed.snapshot.is_some() {
                 self.snapshot_under_way.store(false, std::sync::atomic::Ordering::Release);
             }
-            self.calls.unsettled.extend(sealed.reports);
+            sealed.reports.into_iter().for_each(|report| self.calls.keep_unsettled(report));
             self.calls.mark_never_sent(&sealed.claims);
             for claims in sealed.takers.iter().flat_map(|taker| &taker.claims) {
                 self.calls.mark_never_sent(claims);
             }
             sealed.replies.into_iter().for_each(|reply| refuse(reply, &told));
         }
-        self.calls.unsettled.append(&mut self.building.reports);
         let gathered = std::mem::take(&mut self.building);
+        gathered.reports.into_iter().for_each(|report| self.calls.keep_unsettled(report));
         gathered.replies.into_iter().for_each(|reply| refuse(reply, &told));
         LoopExit::Lost(error)
     }

@@ -37,6 +37,11 @@ impl Owner {
         let (mut ready, mut missing) = (Vec::with_capacity(claims.len()), Vec::new());
         for claim in claims {
             if self.calls.adopt(&claim) {
+                // A cancel may have been requested while the claim was written.
+                let status = self.model.claim_status(claim.seq, claim.fence);
+                if status.is_some_and(|status| status.cancel_requested) {
+                    self.calls.stop(claim.seq, claim.fence);
+                }
                 continue;
             }
             match self.payloads.get_for_claim(&claim) {

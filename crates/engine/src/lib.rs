@@ -48,6 +48,7 @@ mod error;
 mod events;
 mod list;
 mod options;
+mod outage;
 mod owner;
 mod payloads;
 mod prepare;

@@ -36,8 +36,8 @@ pub(crate) struct ReplayedPartition {
     pub(crate) last: Lsn,
 }
 
-/// Replays a partition's log into a fresh model, which leaves these kinds to remote workers, and lets
-/// operations without an executor wait.
+/// Replays a partition's log into a fresh model, which leaves these kinds to remote workers, and
+/// lets operations without an executor wait.
 pub(crate) async fn replay(
     store: &Arc<dyn Store>,
     partition: Partition,
@@ -161,7 +161,9 @@ impl Owner {
                     self.restore_state();
                     self.send_held_back();
                     self.deliver_held_back();
-                    tracing::info!("the log is writable again");
+                    if self.options.outages.log.record_success(partition) {
+                        tracing::info!("the log is writable again");
+                    }
                     return Ok(());
                 }
                 Err(error) => last = error,

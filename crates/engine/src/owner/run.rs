@@ -68,6 +68,7 @@ impl Owner {
             }
         };
         let Self { calls, options, draining, stopped, .. } = self;
+        options.outages.remove_partition(options.partition);
         options.in_flight.keep(calls);
         stopped.send_replace(Some(reason));
         if let Some(drain) = draining {
@@ -81,7 +82,12 @@ impl Owner {
             match self.run().await {
                 LoopExit::Drained => return Ok(()),
                 LoopExit::Lost(error) => {
-                    tracing::error!(%error, "the log could not be written; replaying it");
+                    let partition = self.options.partition;
+                    if self.options.outages.log.record_failure(partition) {
+                        tracing::error!(partition, %error, "the log could not be written; replaying it");
+                    } else {
+                        tracing::debug!(partition, %error, "this log could not be written either");
+                    }
                     self.recover(error).await?;
                 }
             }

@@ -1,5 +1,6 @@
 //! The command-line arguments, parsed with clap.
 
+#[cfg(feature = "sim")]
 mod sim;
 
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::client::RemoteArgs;
 use crate::deploy;
 use crate::remote::{cluster, group, key, limit, op};
+#[cfg(feature = "sim")]
 pub(crate) use sim::{FaultArgs, HttpSimArgs, ShopifySimArgs, SimCommand};
 
 const BEGIN: &str = "\
@@ -121,8 +123,10 @@ pub(crate) enum Command {
     #[command(after_help = WORKING)]
     Worker(WorkerArgs),
     /// Run a demo with simulated upstreams: no account, no key, no other server.
+    #[cfg(feature = "sim")]
     Demo(DemoArgs),
     /// Run a simulated API to test against.
+    #[cfg(feature = "sim")]
     #[command(subcommand)]
     Sim(SimCommand),
     /// Deploy a template to a Discord guild: plan, apply, status.
@@ -220,6 +224,7 @@ pub(crate) struct WorkerArgs {
 }
 
 /// The options of `demo`.
+#[cfg(feature = "sim")]
 #[derive(clap::Args, Debug)]
 pub(crate) struct DemoArgs {
     /// Stop after this many seconds. Default: run until ctrl-c.

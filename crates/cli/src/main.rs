@@ -4,9 +4,11 @@
 mod args;
 mod check;
 mod client;
+#[cfg(feature = "sim")]
 mod demo;
 mod deploy;
 mod error;
+#[cfg(feature = "sim")]
 mod load;
 mod logs;
 mod output;
@@ -15,6 +17,7 @@ mod remote;
 mod reply;
 mod serve;
 mod signals;
+#[cfg(feature = "sim")]
 mod sim;
 mod worker;
 
@@ -59,6 +62,7 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
             logs::start(&args.log, "info")?;
             serve::run(serve, output).await
         }
+        #[cfg(feature = "sim")]
         Command::Demo(demo) => {
             logs::start(&args.log, "warn")?;
             demo::run(demo, output).await
@@ -71,6 +75,7 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
             logs::start(&args.log, "info")?;
             worker::run(worker, output).await
         }
+        #[cfg(feature = "sim")]
         Command::Sim(sim) => sim::run(sim, output).await,
         Command::Deploy(deploy) => {
             logs::start(&args.log, "warn")?;

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tidegate_store::log::StoredEntry;
 use tidegate_store::{Error, Result, Store, StoreErrorKind, StoreFuture};
 
 /// The faults injected so far.
@@ -39,7 +40,11 @@ pub struct FaultyStore {
     delayed: AtomicU64,
     lost: AtomicU64,
     by_verb: Mutex<HashMap<StoreMethod, u64>>,
+    damage: Mutex<Option<Arc<Damage>>>,
 }
+
+/// Changes an operation that is read.
+type Damage = dyn Fn(&mut StoredEntry) + Send + Sync;
 
 impl FaultyStore {
     /// Wraps `store`.
@@ -55,6 +60,7 @@ impl FaultyStore {
             delayed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             by_verb: Mutex::default(),
+            damage: Mutex::default(),
         }
     }
 
@@ -72,6 +78,19 @@ impl FaultyStore {
     /// Makes the store unavailable: until it is up again, every call fails before it is executed.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Changes every operation that is read from now on, as a damaged store would.
+    pub fn set_damage(&self, damage: impl Fn(&mut StoredEntry) + Send + Sync + 'static) {
+        *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(damage));
+    }
+
+    fn damaged(&self, mut stored: StoredEntry) -> StoredEntry {
+        let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(damage) = damage {
+            damage(&mut stored);
+        }
+        stored
     }
 
     /// The faults injected so far.

@@ -1,8 +1,8 @@
-//! Detects headers that carry a credential, by name and by value. Everything that is stored uses
-//! this one rule: what it detects is never written to a store in clear text.
+//! Detects credentials, by the name and by the value of a header or a parameter. Nothing that is
+//! detected is written to a store in clear text.
 
 /// Words that, in a name split at dashes, only occur for a credential.
-const CREDENTIAL_WORDS: [&str; 35] = [
+const CREDENTIAL_WORDS: [&str; 38] = [
     "accesskey",
     "apikey",
     "appkey",
@@ -20,10 +20,13 @@ const CREDENTIAL_WORDS: [&str; 35] = [
     "jwt",
     "key",
     "keys",
+    "licence",
+    "license",
     "masterkey",
     "oauth",
     "oauth2",
     "otp",
+    "passcode",
     "passphrase",
     "passwd",
     "pat",
@@ -99,8 +102,7 @@ const ISSUED_SECRETS: [&str; 16] = [
 ];
 
 /// Whether a header of this name is treated as a credential.
-#[must_use]
-pub fn is_credential_name(name: &str) -> bool {
+pub(crate) fn is_credential_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     if HARMLESS_HEADERS.contains(&lower.as_str()) {
         return false;
@@ -121,8 +123,7 @@ fn is_credential_word(word: &str) -> bool {
 
 /// Whether a value is a credential under any name: it starts with a scheme or as an issuer's
 /// secrets do, or it is a JSON Web Token.
-#[must_use]
-pub fn is_credential_value(value: &[u8]) -> bool {
+pub(crate) fn is_credential_value(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     let starts = |scheme: &&str| {
         value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
@@ -182,6 +183,8 @@ mod tests {
             "x-pin",
             "x-sid",
             "x-gitlab-pat",
+            "x-passcode",
+            "x-license",
             "DPoP",
         ] {
             assert!(is_credential_name(name), "{name}");

@@ -17,7 +17,7 @@
 //!   From then to the end of its window newcomers fail at once and ask nothing, and a late answer
 //!   still lands. This is the failure memory; it never means "not found".
 //! - **A window ends** with the answer, with a gap (see below), or `in_flight_window` after the
-//!   flight opened. If somebody still waits then, a new round begins: deferred work is asked for
+//!   flight opened. If someone still waits then, a new round begins: deferred work is asked for
 //!   `1 + max_retries` times per window until its own deadline.
 //! - **A copy of a lower level is a copy**, tagged with its level; it satisfies no read of a higher
 //!   one ([`HydrationMode::covers`]).
@@ -34,7 +34,7 @@
 //! - **What an update brings**: the level that it states; for the answer to a question of this
 //!   process at least what was asked; for an event with no correlation id everything; otherwise the
 //!   fields it contains.
-//! - **After a gap** (reconnect, lag) every open flight asks once more, a flight that no one waits
+//! - **After a gap** (reconnect, lag) every open flight asks again, a flight that no one waits
 //!   for is forgotten, and negative entries live for one more window at most, because the update
 //!   that would have cleared them may be lost.
 //! - **Jitter only shortens** the negative time to live, by up to a fifth: the configured time is

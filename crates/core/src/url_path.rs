@@ -1,5 +1,10 @@
-//! Detects URL paths whose `..` segments climb above their starting point. Everything that is sent
-//! below a base path uses this one rule.
+//! The spellings of a URL path: whether its `..` segments climb above their starting point, which
+//! everything that is sent below a base path is checked for, and the one spelling under which equal
+//! paths are remembered.
+
+use std::borrow::Cow;
+
+use crate::fingerprint::hex;
 
 /// The maximum number of times a path is decoded: some servers decode again what was already
 /// decoded.
@@ -26,6 +31,58 @@ pub fn escapes_base(path: &str) -> bool {
         }
     }
     false
+}
+
+/// Returns the spelling that paths which lead to the same place have in common: characters that
+/// need no encoding are not encoded, the others are in upper case, and there are no dot segments
+/// and no empty segments but the last. An encoded slash stays encoded: a service may tell it from a
+/// slash.
+#[must_use]
+pub fn normalized(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+        return Cow::Borrowed(path);
+    }
+    let plain = without_needless_encoding(path);
+    let mut segments: Vec<&str> = Vec::new();
+    let (mut ends_open, mut parts) = (false, plain.split('/').peekable());
+    while let Some(part) = parts.next() {
+        let is_last = parts.peek().is_none();
+        match part {
+            "" | "." => ends_open = is_last,
+            ".." => {
+                segments.pop();
+                ends_open = is_last;
+            }
+            part => segments.push(part),
+        }
+    }
+    let end = if ends_open && !segments.is_empty() { "/" } else { "" };
+    Cow::Owned(format!("/{}{end}", segments.join("/")))
+}
+
+fn without_needless_encoding(path: &str) -> String {
+    let mut plain = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('%') {
+        plain.push_str(before);
+        let encoded = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match encoded.filter(|_| after.as_bytes()[0] != b'+') {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                plain.push(char::from(byte));
+                rest = &after[2..];
+            }
+            Some(byte) => {
+                plain.push('%');
+                plain.push_str(&hex(&[byte]).to_ascii_uppercase());
+                rest = &after[2..];
+            }
+            None => {
+                plain.push('%');
+                rest = after;
+            }
+        }
+    }
+    plain + rest
 }
 
 /// Decodes the characters that matter to this check: dots, slashes, backslashes and semicolons.
@@ -64,6 +121,32 @@ mod tests {
             "/.. ",
         ] {
             assert!(!escapes_base(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn equal_paths_have_one_spelling() {
+        for (path, common) in [
+            ("/pay", "/pay"),
+            ("/%70ay", "/pay"),
+            ("//pay", "/pay"),
+            ("/pay/.", "/pay/"),
+            ("/pay/./x", "/pay/x"),
+            ("/a/../pay", "/pay"),
+            ("/a/%2e%2E/pay", "/pay"),
+            ("/pay/", "/pay/"),
+            ("/pay//", "/pay/"),
+            ("/..", "/"),
+            ("/", "/"),
+            ("/a%2fb", "/a%2Fb"),
+            ("/%c3%a9%20", "/%C3%A9%20"),
+            ("/100%", "/100%"),
+            ("/%+1/%4", "/%+1/%4"),
+            ("/%é", "/%é"),
+            ("/.well-known/x", "/.well-known/x"),
+        ] {
+            assert_eq!(normalized(path), common, "{path}");
+            assert_eq!(normalized(common), common, "{path}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! archive, then acknowledges them. After a failure the step is repeated; saving twice has no
 //! further effect. Nothing waits for the archiver, and it decides nothing.
 
-mod outage;
+mod shared_archive;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tidegate_store::{ArchiveQueue, Error as StoreError, Store, StoreErrorKind};
 use tokio::sync::{Notify, watch};
 
 use crate::error::Error;
-pub use outage::SharedArchive;
+pub use shared_archive::SharedArchive;
 
 /// The approximate number of operations taken from the queue in one round.
 const BATCH_SIZE: usize = 256;

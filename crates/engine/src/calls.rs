@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::carry::{ReadyCall, Report};
 use crate::owner::{FetchedClaim, HandOut, ReadAheadOutcome};
 
+/// The bytes of responses that are kept while the log cannot be written.
+const UNSETTLED_LEN_MAX: usize = 64 * 1024 * 1024;
+
 /// An event of a call.
 #[expect(clippy::large_enum_variant, reason = "nearly every event is a report")]
 pub(crate) enum CallEvent {
@@ -52,7 +55,7 @@ pub(crate) struct Calls {
     /// The last epoch in which this process owned the partition.
     epoch: Option<Epoch>,
     /// Reports whose settlement is not durable yet.
-    pub(crate) unsettled: Vec<Report>,
+    unsettled: Vec<Report>,
     pub(crate) events: mpsc::UnboundedReceiver<CallEvent>,
     pub(crate) event: mpsc::UnboundedSender<CallEvent>,
     /// Canceled at the end of a drain: calls in flight are abandoned.
@@ -149,9 +152,9 @@ impl Calls {
         report
     }
 
-    /// Cancels the call of an operation.
-    pub(crate) fn stop(&self, seq: Seq) {
-        if let Some(sent) = self.sent.get(&seq) {
+    /// Cancels the call of a claim. Another call at the same position in the log continues.
+    pub(crate) fn stop(&self, seq: Seq, fence: Fence) {
+        if let Some(sent) = self.sent.get(&seq).filter(|sent| sent.fence == fence) {
             sent.stop.cancel();
         }
     }
@@ -184,6 +187,24 @@ impl Calls {
             return Some(ClaimedCall::Unsent);
         }
         self.never_sent.contains(&(seq, fence)).then_some(ClaimedCall::NeverSent)
+    }
+
+    /// Keeps a report until its settlement is durable; its body only while there is room for it.
+    pub(crate) fn keep_unsettled(&mut self, mut report: Report) {
+        let kept: usize = self.unsettled.iter().map(|report| report.body.len()).sum();
+        if kept + report.body.len() > UNSETTLED_LEN_MAX {
+            tracing::warn!(
+                seq = report.seq.0,
+                "too many responses wait for the log: one is kept without its body"
+            );
+            report.body.clear();
+        }
+        self.unsettled.push(report);
+    }
+
+    /// Takes the reports whose settlement is not durable yet.
+    pub(crate) fn take_unsettled(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.unsettled)
     }
 
     /// Forgets the claims that were never sent, once they are settled.
@@ -260,5 +281,36 @@ mod tests {
         let own = calls.finish_call(Report::without_call(Seq(7), Fence(2), Verdict::Done));
         assert_eq!(own.sent_at, Some(Time::from_millis(200)));
         assert_eq!(calls.count(), 0);
+    }
+
+    /// OPS-8: while the log cannot be written every outcome is kept, and bodies up to a bound.
+    #[test]
+    fn ops_8_the_responses_that_wait_for_the_log_are_bounded() {
+        const LEN: usize = 8 * 1024 * 1024;
+        let mut calls = Calls::new();
+        let body = bytes::Bytes::from(vec![0; LEN]);
+        for fence in 0..20 {
+            let report = Report::without_call(Seq(fence), Fence(fence), Verdict::Done);
+            calls.keep_unsettled(Report { body: body.clone(), ..report });
+        }
+        let kept = calls.take_unsettled();
+        assert_eq!(kept.len(), 20);
+        assert_eq!(kept.iter().filter(|report| !report.body.is_empty()).count(), UNSETTLED_LEN_MAX / LEN);
+        assert!(kept.iter().all(|report| report.verdict == Verdict::Done));
+    }
+
+    /// OPS-23: a cancel stops the call of the claim that it was requested for, also when that claim
+    /// is a later one, and no other.
+    #[test]
+    fn ops_23_a_cancel_stops_the_call_of_its_claim_only() {
+        let mut calls = Calls::new();
+        let stop = calls.mark_sent(&claim(2, 20), Time::from_millis(200));
+        calls.stop(Seq(7), Fence(1));
+        assert!(!stop.is_cancelled(), "that claim had another call");
+        assert!(calls.adopt(&claim(3, 20)));
+        calls.stop(Seq(7), Fence(2));
+        assert!(!stop.is_cancelled(), "it settles a later claim now");
+        calls.stop(Seq(7), Fence(3));
+        assert!(stop.is_cancelled());
     }
 }

@@ -77,6 +77,7 @@ fn decode_hex(text: &str) -> Option<Vec<u8>> {
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Completion {
     /// It succeeded.
     Succeeded,
@@ -116,6 +117,7 @@ impl fmt::Debug for CompletionProof {
 
 /// The answer to a completion.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CompletionReceipt {
     /// Whether it ended the attempt. Otherwise that had ended before, and nothing changed.
     pub applied: bool,

@@ -33,6 +33,7 @@ use crate::events::{Events, Subscription};
 use crate::options::Options;
 use crate::owner::{AcceptDecision, Command, Drain, Owner, Reply};
 use crate::prepare::{PreparedSubmission, prepare};
+use crate::seal;
 use crate::submission::{Receipt, Submission};
 use crate::view::OperationView;
 use crate::work::ReadyKinds;
@@ -338,7 +339,11 @@ impl Engine {
 
     pub(crate) async fn stored(&self, seq: Seq) -> Result<tidegate_store::log::StoredEntry> {
         let mut found = self.store.read(self.options.partition, vec![seq]).await?;
-        found.pop().flatten().ok_or_else(|| Error::new(ErrorKind::NoOperation, "there is no such operation"))
+        let stored = found.pop().flatten();
+        let stored =
+            stored.ok_or_else(|| Error::new(ErrorKind::NoOperation, "there is no such operation"))?;
+        seal::check(&stored.operation)?;
+        Ok(stored)
     }
 }
 

@@ -1,5 +1,5 @@
 //! What is needed besides the payload to execute an operation: its submission options and trace
-//! ids. Stored next to the payload; empty when everything has its default.
+//! ids. Stored next to the payload, with a checksum of both as its last field (`seal.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

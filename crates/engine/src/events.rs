@@ -60,6 +60,7 @@ pub enum Change {
 
 /// What an operation was submitted with, by which its caller knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OperationLabels {
     /// The caller's dedupe key.
     pub dedupe_key: Option<Arc<str>>,

@@ -8,6 +8,7 @@ use tidegate_core::operation::FailureRule;
 
 use crate::calls::InFlightCalls;
 use crate::completion::CompletionKey;
+use crate::outage::StoreOutages;
 
 /// Settings of an engine. Every one has a default.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct Options {
     pub snapshot_after_facts: u64,
     /// Makes the tokens by which jobs are completed from outside; without it there are none.
     pub completion_key: Option<CompletionKey>,
+    /// Which engines the store is unavailable to. Those whose options are clones log it once.
+    pub(crate) outages: StoreOutages,
 }
 
 impl Default for Options {
@@ -64,6 +67,7 @@ impl Default for Options {
             payload_cache_bytes: 16 * 1024 * 1024,
             snapshot_after_facts: 2_000_000,
             completion_key: None,
+            outages: StoreOutages::default(),
         }
     }
 }

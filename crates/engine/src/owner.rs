@@ -113,8 +113,6 @@ pub(crate) struct Owner {
     pub(crate) ownership: watch::Sender<Ownership>,
     /// Until then no other node can own the partition.
     pub(crate) owned_until: Instant,
-    /// Whether the last renewal failed.
-    pub(crate) lease_unrenewed: bool,
     pub(crate) limits: Vec<(Arc<str>, LimitShape)>,
     /// Reports the state of limits.
     pub(crate) limit_reporter: Option<LimitReporter>,

@@ -15,6 +15,7 @@ use crate::engine::Executors;
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::seal::{SealedContent, seal};
 use crate::submission::{RequestKey, Submission};
 
 /// A submission that is ready for the owner's decision.
@@ -67,7 +68,10 @@ pub(crate) fn prepare(
     };
     let deadline_field = if submission.deadline_at.is_some() { "deadline_at" } else { "deadline_ms" };
     let (key, payload) = (submission.dedupe_key, submission.payload);
-    Ok(PreparedSubmission { draft, key, envelope: envelope.encode(), payload, deadline_field, from: None })
+    let content =
+        SealedContent { group: &draft.group, kind: &draft.kind, key: key.as_deref(), payload: &payload };
+    let envelope = seal(&envelope.encode(), content);
+    Ok(PreparedSubmission { draft, key, envelope, payload, deadline_field, from: None })
 }
 
 /// Asks the executor of a kind what a call needs.

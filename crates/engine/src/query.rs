@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::owner::Owner;
 use crate::prepare::fingerprint;
 use crate::reason::{WorkerDemand, wait_reason};
+use crate::seal;
 use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
 
 /// The maximum number of operations shown with a group.
@@ -28,10 +29,35 @@ impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<OperationView> {
         let active = self.query_owner(move |owner| owner.model.active(seq)).await?;
         match self.stored(seq).await {
+            Ok(StoredEntry { result: None, .. }) if active.is_none() => self.view_without_result(seq).await,
             Ok(stored) => self.with_last_response(self.merge(stored, active)).await,
             Err(error) if error.unreadable => self.damaged_view(seq, active, error).await,
             Err(error) => Err(error),
         }
+    }
+
+    /// Looks again at an operation that neither the model nor the results had. It may have ended or
+    /// have been rerun in between; if not, the store has lost its result.
+    async fn view_without_result(&self, seq: Seq) -> Result<OperationView> {
+        // A query would be answered by a model that is ahead of a log that cannot be written.
+        let active = match self.update_owner(move |owner| owner.model.active(seq)).await {
+            Err(error) if error.kind == ErrorKind::StoreUnavailable => {
+                let mut view = self.merge(self.stored(seq).await?, None);
+                if !view.state.is_ended() {
+                    // Its end is not written yet.
+                    (view.state, view.fault) = (State::Running, None);
+                }
+                return Ok(view);
+            }
+            active => active?,
+        };
+        let stored = self.stored(seq).await?;
+        let is_lost = active.is_none() && stored.result.is_none();
+        let view = self.merge(stored, active);
+        if is_lost {
+            tracing::error!(operation_id = %view.id, "the result of an operation is missing from the store");
+        }
+        self.with_last_response(view).await
     }
 
     /// Adds to an operation that did not succeed the id of its job, if it had one; and to one of
@@ -111,19 +137,19 @@ impl Engine {
         let seqs = page.operations.iter().map(|active| active.seq).collect();
         let next = self.cursor(page.next);
         let views: Vec<OperationView> = match self.store.read(self.options.partition, seqs).await {
-            Ok(stored) => {
+            Ok(stored) if stored.iter().flatten().all(|stored| seal::check(&stored.operation).is_ok()) => {
                 let found = page.operations.into_iter().zip(stored);
                 found.filter_map(|(active, stored)| Some(self.merge(stored?, Some(active)))).collect()
             }
+            Err(error) if error.kind() != StoreErrorKind::Unreadable => return Err(error.into()),
             // One of them is damaged: read each separately.
-            Err(error) if error.kind() == StoreErrorKind::Unreadable => {
+            _ => {
                 let mut views = Vec::new();
                 for active in page.operations {
                     views.push(self.view(active.seq).await?);
                 }
                 views
             }
-            Err(error) => return Err(error.into()),
         };
         Ok(OperationPage { operations: views.into_iter().map(without_result).collect(), next })
     }
@@ -146,12 +172,19 @@ impl Engine {
         let actives = self
             .query_owner(move |owner| seqs.into_iter().map(|seq| owner.model.active(seq)).collect::<Vec<_>>())
             .await?;
-        let operations =
-            page.items.into_iter().zip(actives).map(|(stored, active)| self.merge(stored, active));
-        Ok(OperationPage {
-            operations: operations.map(without_result).collect(),
-            next: self.cursor(page.next),
-        })
+        let mut operations = Vec::with_capacity(page.items.len());
+        for (stored, active) in page.items.into_iter().zip(actives) {
+            let view = match (&stored.result, &active) {
+                // It ended or was rerun in between, or its result is lost.
+                (None, None) => match self.view(stored.operation.seq).await {
+                    Err(error) if error.kind == ErrorKind::NoOperation => continue,
+                    found => found?,
+                },
+                _ => self.merge(stored, active),
+            };
+            operations.push(without_result(view));
+        }
+        Ok(OperationPage { operations, next: self.cursor(page.next) })
     }
 
     /// Explains why an operation is not running.
@@ -256,7 +289,8 @@ impl Engine {
     }
 
     /// Combines the stored operation with the model, which takes precedence while the operation has
-    /// not ended.
+    /// not ended. One that neither the model has nor a result exists for has ended in an unknown
+    /// way.
     pub(crate) fn merge(&self, stored: StoredEntry, active: Option<ActiveOperation>) -> OperationView {
         let StoredEntry { operation, result } = stored;
         let envelope = Envelope::decode(&operation.envelope);
@@ -297,6 +331,12 @@ impl Engine {
             view.finished_at = Some(result.at);
             view.fault = result.fault;
             view.result = Some(result.body).filter(|body| !body.is_empty());
+        } else {
+            view.state = State::Unknown;
+            view.fault = Some(Fault::new(
+                FaultClass::Transient,
+                "it has ended, and how it ended is missing from the store",
+            ));
         }
         view
     }

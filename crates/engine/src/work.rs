@@ -35,6 +35,7 @@ pub struct ClaimId {
 
 /// An operation that is handed to a remote worker.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RemoteClaim {
     /// The claim.
     pub claim: ClaimId,
@@ -66,6 +67,7 @@ pub struct RemoteClaim {
 
 /// A job that a worker has reported as accepted, and what was kept of it.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RemoteJob {
     /// When it was accepted.
     pub since: Time,
@@ -102,6 +104,7 @@ impl fmt::Debug for RemoteJob {
 
 /// The answer to a request to extend a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeaseExtension {
     /// When the claim expires now; `None` when the worker no longer holds it and must stop.
     pub until: Option<Time>,

@@ -15,7 +15,7 @@ pub enum Hydration {
     Found(HydratedEntity),
     /// There is none, as its owner said a moment ago or within the negative cache's time.
     NotFound(Absence),
-    /// It is not known whether there is one, and the caller goes on without (`degrade` only).
+    /// It is not known whether there is one, and the caller continues without (`degrade` only).
     Unknown(MissReason),
     /// The work is resumed later ([`get_or_defer`](crate::Hydrator::get_or_defer) only).
     Deferred,

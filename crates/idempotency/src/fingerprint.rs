@@ -10,6 +10,7 @@ use std::fmt;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use sha2::{Digest, Sha256};
+use tidegate_core::url_path::normalized;
 use tidegate_encoding::json::hash_by_value;
 
 use crate::policy::BodyComparison;
@@ -59,7 +60,10 @@ impl Fingerprint {
             None => (kind, BodyHash::Bytes(Sha256::new())),
         };
         Self {
-            route: hash(&[Some(parts.method.as_str().as_bytes()), Some(parts.uri.path().as_bytes())]),
+            route: hash(&[
+                Some(parts.method.as_str().as_bytes()),
+                Some(normalized(parts.uri.path()).as_bytes()),
+            ]),
             query: hash(&[parts.uri.query().map(str::as_bytes)]).finalize().into(),
             content_type: hash(&[kind, coding]).finalize().into(),
             body,

@@ -22,6 +22,7 @@ pub struct IdempotencyKey(String);
 
 /// The characters that a key may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyAlphabet {
     /// Letters, digits, `-` and `_`.
     Plain,

@@ -6,6 +6,7 @@ use std::fmt;
 
 use http::request::Parts;
 use sha2::{Digest, Sha256};
+use tidegate_core::url_path::normalized;
 
 use crate::key::{IdempotencyKey, is_plain};
 use crate::scope::CallerScope;
@@ -20,7 +21,7 @@ pub struct RecordName {
     pub scope: CallerScope,
     /// The method of the request.
     pub method: String,
-    /// The path, or `#` and the hash of a long one.
+    /// The path in its common spelling, or `#` and the hash of a long one.
     pub path: String,
     /// The key.
     pub key: IdempotencyKey,
@@ -28,9 +29,9 @@ pub struct RecordName {
 
 impl RecordName {
     pub(crate) fn of(scope: CallerScope, parts: &Parts, key: IdempotencyKey) -> Self {
-        let path = parts.uri.path();
+        let path = normalized(parts.uri.path());
         let path = if path.len() <= PATH_LEN_MAX && !path.contains(' ') {
-            path.to_owned()
+            path.into_owned()
         } else {
             let hash = Sha256::digest(path.as_bytes());
             hash.iter().fold("#".to_owned(), |text, byte| text + &format!("{byte:02x}"))

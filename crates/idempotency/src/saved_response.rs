@@ -10,7 +10,7 @@ pub use sealing_keys::{SealingKeyError, SealingKeys};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tidegate_core::credential::{is_credential_name, is_credential_value};
+use tidegate_core::header_storage::check_storable;
 
 use crate::hop_by_hop;
 
@@ -32,15 +32,15 @@ pub(crate) struct BufferedResponse {
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-/// The headers of a response that a replay has, repeated ones in their order. Never a cookie or
-/// another credential, which is one caller's and does not belong in a store; never a date; nothing
-/// about the connection or how the body was split.
+/// The headers of a response that a replay has, repeated ones in their order. Never a cookie,
+/// another credential or what may be one, which is one caller's and does not belong in a store;
+/// never a date; nothing about the connection or how the body was split.
 pub(crate) fn replayable_headers(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     let named = hop_by_hop::named_by_connection(headers);
     headers
         .iter()
         .filter(|(name, value)| {
-            !hop_by_hop::is_hop_by_hop(name, &named) && !is_transient(name) && !is_credential(name, value)
+            !hop_by_hop::is_hop_by_hop(name, &named) && !is_transient(name) && may_be_stored(name, value)
         })
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
@@ -49,7 +49,7 @@ pub(crate) fn replayable_headers(headers: &HeaderMap) -> Vec<(HeaderName, Header
 /// The trailers of a response that a replay has.
 pub(crate) fn replayable_trailers(trailers: &HeaderMap) -> HeaderMap {
     let mut kept = HeaderMap::new();
-    for (name, value) in trailers.iter().filter(|(name, value)| !is_credential(name, value)) {
+    for (name, value) in trailers.iter().filter(|(name, value)| may_be_stored(name, value)) {
         kept.append(name.clone(), value.clone());
     }
     kept
@@ -59,8 +59,8 @@ fn is_transient(name: &HeaderName) -> bool {
     [header::DATE, header::CONTENT_LENGTH].contains(name)
 }
 
-fn is_credential(name: &HeaderName, value: &HeaderValue) -> bool {
-    is_credential_name(name.as_str()) || is_credential_value(value.as_bytes())
+fn may_be_stored(name: &HeaderName, value: &HeaderValue) -> bool {
+    check_storable(name.as_str(), value.as_bytes()).is_ok()
 }
 
 #[cfg(test)]
@@ -77,6 +77,7 @@ mod tests {
             ("set-cookie2", b"session=1"),
             ("x-vault-token", b"hunter2"),
             ("x-refreshed", b"Bearer hunter2"),
+            ("x-grant", b"8f3aC1d2E4b5a697882746152433"),
             ("authentication-info", b"nextnonce=1"),
             ("date", b"Sun, 15 Nov 2026 10:00:00 GMT"),
             ("connection", b"keep-alive, X-Once"),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,6 +21,8 @@ pub(crate) use slots::Slots;
 
 /// The pause after a failed accept, for example when no file descriptor is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often failed accepts are logged, with their number.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// The options of accepting connections.
 #[derive(Clone)]
@@ -33,6 +36,7 @@ pub(crate) struct AcceptOptions {
 
 /// Accepts connections until the server shuts down.
 pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
+    let mut failures = FailureLog::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -41,7 +45,9 @@ pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                if let Some(failures) = failures.record(Instant::now()) {
+                    tracing::warn!(%error, failures, "cannot accept connections");
+                }
                 // Perhaps no file descriptor is left: evicting an idle connection frees one.
                 door.slots.evict_one();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -60,5 +66,41 @@ pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
                 tracing::debug!(%peer, "an address has reached its maximum of connections");
             }
         }
+    }
+}
+
+/// Decides which failures are logged, so that a lasting cause does not fill the log.
+#[derive(Default)]
+struct FailureLog {
+    logged_at: Option<Instant>,
+    /// Failures since then.
+    count: u64,
+}
+
+impl FailureLog {
+    /// Records a failure; returns how many there were since the last line if it is time for one.
+    fn record(&mut self, now: Instant) -> Option<u64> {
+        self.count += 1;
+        if self.logged_at.is_some_and(|last| now < last + WARN_EVERY) {
+            return None;
+        }
+        self.logged_at = Some(now);
+        Some(std::mem::take(&mut self.count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OPS-8: while no connection can be accepted, the log says so now and then.
+    #[test]
+    fn ops_8_failed_accepts_are_logged_now_and_then() {
+        let (mut log, start) = (FailureLog::default(), Instant::now());
+        let mut said = Vec::new();
+        for nth in 0..600_u32 {
+            said.extend(log.record(start + ACCEPT_PAUSE * nth));
+        }
+        assert_eq!(said, [1, 200, 200], "in 30 s");
     }
 }

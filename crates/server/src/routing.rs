@@ -38,6 +38,7 @@ pub(crate) use drainer::wake_drainers;
 pub(crate) use handshake::{HandshakeClient, NodeHandshake};
 pub(crate) use local_partitions::{LocalPartitionHost, LocalPartitions, PartitionSetup};
 pub(crate) use node_routes::cluster_view_json as show_view;
+pub(crate) use operations::undecided;
 pub(crate) use peer_client::PeerClient;
 pub(crate) use placement::RoutingRule;
 

@@ -8,7 +8,7 @@
 //! - For each other node one task (`routing::work`) does the same over HTTP, while callers wait
 //!   here: one long poll that asks whether something may be claimed there, then a take.
 //!
-//! So nobody polls for work in an interval, callers that wait cost nothing, and an operation that
+//! So no one polls for work in an interval, callers that wait cost nothing, and an operation that
 //! becomes ready wakes one caller at each node at most, not all of them. A claim that no caller
 //! waits for any more is returned to its queue at once.
 

@@ -11,6 +11,7 @@ pub use tidegate_upstream::retry_after;
 /// The state of a points budget as Shopify reports it. All three in micro-points, so that decimals
 /// are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThrottleStatus {
     /// The most it holds.
     pub maximum: u64,

@@ -27,6 +27,8 @@ mod metrics;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod phrases;
+#[cfg(test)]
 mod proofs;
 #[cfg(test)]
 mod pure_core;

@@ -63,6 +63,11 @@ fn described(manifest: &Manifest) -> Vec<Finding> {
     let problems = [
         (!sentence.ends_with('.'), "has no description that is a sentence"),
         (package.get("readme").and_then(toml::Value::as_str) != Some("README.md"), "names no README.md"),
+        (
+            package.get("documentation").and_then(toml::Value::as_str)
+                != Some(&format!("https://docs.rs/{}", manifest.package)),
+            "does not say where its documentation is",
+        ),
         (!(1..=5).contains(&keywords.len()), "needs one to five keywords"),
         (keywords.iter().any(|word| word.len() > 20), "has a keyword of more than 20 characters"),
         (
@@ -131,7 +136,7 @@ fn a_bare_library_and_another_example_are_found() {
         of("fixture", "publish.workspace = true"),
     ]);
     assert_eq!(unpublished(&crates).iter().map(|found| found.line).collect::<Vec<_>>(), [4]);
-    assert_eq!(described(&crates["core"]).len(), 4);
+    assert_eq!(described(&crates["core"]).len(), 5);
     let lib = File::new("crates/a/src/lib.rs", "//! A.\n//!\n//! ```\n//! # hidden();\n//! a();\n//! ```\n");
     let readme = |example: &str| {
         File::new(

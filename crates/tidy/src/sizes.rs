@@ -1,4 +1,4 @@
-//! Every file starts with a module comment and is short enough to be read in one go. The length of
+//! Every file starts with a module comment and is short enough to be read at once. The length of
 //! functions is left to clippy.
 
 use crate::repository::{File, Finding, assert_no_findings, sources};

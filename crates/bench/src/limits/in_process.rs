@@ -56,7 +56,7 @@ pub(super) fn measure(store: &Arc<dyn SharedState>) -> Result<Vec<Case>, String>
                 ("governor check_n", baselines::governor(buckets)?),
                 ("naive bucket in a mutex", baselines::naive(buckets)),
             ];
-            // Every decision of ours reads the clock once, and every settlement once more.
+            // Every decision of ours reads the clock once, and every settlement a second time.
             contenders.push(("our clock alone", Box::new(|| WallClock.now() > Time::ZERO)));
             contenders.extend(candidates::contenders(store, buckets)?);
             cases.push(Case { buckets, threads, figures: race(&contenders, threads)? });

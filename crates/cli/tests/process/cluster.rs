@@ -19,6 +19,7 @@ mod nodes;
 mod outage;
 mod outbox;
 mod paced;
+mod patched;
 mod recovery;
 mod relay;
 mod rolling;

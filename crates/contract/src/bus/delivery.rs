@@ -60,7 +60,7 @@ pub async fn a_subscription_is_confirmed(backend: &dyn BusBackend) {
     }
 }
 
-/// HYD-23: that no one subscribes is known at once, before the first subscription, beside others,
+/// HYD-23: that no one subscribes is known at once, before the first subscription, next to others,
 /// and after the last one has ended.
 pub async fn no_subscriber_is_noticed(backend: &dyn BusBackend) {
     let (here, there) = (connect(backend).await, connect(backend).await);

@@ -52,7 +52,12 @@ impl Log for FaultyStore {
     }
 
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
-        self.call_with_fault(StoreMethod::Read, move || self.inner.read(partition, seqs))
+        self.call_with_fault(StoreMethod::Read, move || {
+            Box::pin(async move {
+                let found = self.inner.read(partition, seqs).await?;
+                Ok(found.into_iter().map(|stored| stored.map(|stored| self.damaged(stored))).collect())
+            })
+        })
     }
 
     fn load_operations(
@@ -60,7 +65,13 @@ impl Log for FaultyStore {
         partition: Partition,
         seqs: Vec<Seq>,
     ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
-        self.call_with_fault(StoreMethod::Read, move || self.inner.load_operations(partition, seqs))
+        self.call_with_fault(StoreMethod::Read, move || {
+            Box::pin(async move {
+                let found = self.inner.load_operations(partition, seqs).await?;
+                let damaged = |operation| self.damaged(StoredEntry { operation, result: None }).operation;
+                Ok(found.into_iter().map(|operation| operation.map(damaged)).collect())
+            })
+        })
     }
 
     fn read_attempts(
@@ -72,7 +83,13 @@ impl Log for FaultyStore {
     }
 
     fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
-        self.call_with_fault(StoreMethod::List, move || self.inner.list(partition, query))
+        self.call_with_fault(StoreMethod::List, move || {
+            Box::pin(async move {
+                let page = self.inner.list(partition, query).await?;
+                let items = page.items.into_iter().map(|stored| self.damaged(stored)).collect();
+                Ok(StoredPage { items, ..page })
+            })
+        })
     }
 
     fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()> {

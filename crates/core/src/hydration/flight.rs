@@ -230,7 +230,7 @@ impl<W> Flight<W> {
         self.brought = Some(both);
     }
 
-    /// The answer may have been lost: asks once more, at most once in the time of a retry.
+    /// The answer may have been lost: asks again, at most once in the time of a retry.
     pub(super) fn ask_again(&mut self, rules: &FlightRules, now: Time) {
         self.begin_epoch(now);
         self.opened = now;

@@ -115,7 +115,7 @@ impl<W> FlightTable<W> {
         self.flights.iter().take(most).map(|(key, flight)| flight.view(key, &self.rules, now)).collect()
     }
 
-    /// Removes a waiter: its caller gave up, or its time is up. The flight goes on.
+    /// Removes a waiter: its caller gave up, or its time is up. The flight continues.
     pub fn cancel(&mut self, ticket: &Ticket) -> Option<Waiter<W>> {
         let flight = self.flights.get_mut(&ticket.key)?;
         let waiter = flight.waiters.remove(&ticket.waiter)?;

@@ -2,7 +2,7 @@
 //! pool, for all kinds but the remote ones; each remote kind has a pool of its own. What is ready,
 //! or due at a limit, is ordered by pool first and by turn within it. So a take looks only at what
 //! its workers can execute, in O(log n), and work that no worker asks for costs nothing and stands
-//! in nobody's way. At a limit that several pools share, the earliest turn goes first among the
+//! in no one's way. At a limit that several pools share, the earliest turn goes first among the
 //! pools that have a free worker.
 
 use std::collections::BTreeSet;

@@ -33,7 +33,7 @@ pub enum TakeoverOutcome {
         /// Whether a cancel was requested, which must reach the call.
         cancel_requested: bool,
     },
-    /// Nobody works on it any more: it is to be settled with this verdict.
+    /// No one works on it any more: it is to be settled with this verdict.
     Settle(Verdict),
 }
 

@@ -31,7 +31,7 @@ impl Engine {
             let now = owner.clock.now();
             match owner.model.cancel(now, seq, &mut owner.building.facts) {
                 CancelOutcome::Ended(ended) => owner.building.end(ended, bytes::Bytes::new()),
-                CancelOutcome::Requested(_) => owner.calls.stop(seq),
+                CancelOutcome::Requested(fence) => owner.calls.stop(seq, fence),
                 // It ended in the meantime: its view shows how.
                 CancelOutcome::NotActive => {}
             }

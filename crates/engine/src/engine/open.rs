@@ -153,7 +153,6 @@ impl Engine {
             store: Arc::clone(&self.store),
             ownership: parts.ownership,
             owned_until: parts.owned_until,
-            lease_unrenewed: false,
             limits: parts.limits,
             limit_reporter: LimitReporter::new(
                 &self.store,

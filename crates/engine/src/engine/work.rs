@@ -177,7 +177,7 @@ fn unknown_limit(name: &str) -> Error {
 /// The full name of a limit that a worker may name as `cost` does, within its kind; `None` when
 /// the operation charges no limit of that kind or upstream.
 fn limit_name(owner: &Owner, active: &ActiveOperation, name: &Arc<str>) -> Option<Arc<str>> {
-    let own: Arc<str> = format!("{}/{name}", active.kind).into();
+    let own: Arc<str> = LimitName::new(&active.kind, name).into();
     if owner.model.limit(&own, owner.clock.now()).is_some() {
         return Some(own);
     }

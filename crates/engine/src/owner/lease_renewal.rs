@@ -72,7 +72,7 @@ impl Owner {
         match renewed.answer {
             Ok(ownership) => {
                 self.owned_until = renewed.owned_until;
-                self.lease_unrenewed = false;
+                self.options.outages.leases.record_success(self.options.partition);
                 self.ownership.send_replace(ownership);
                 Ok(())
             }
@@ -81,9 +81,11 @@ impl Owner {
             }
             Err(error) => {
                 // The next append shows whether it still matters. Logged once for each outage.
-                if !std::mem::replace(&mut self.lease_unrenewed, true) {
-                    let partition = self.options.partition;
+                let partition = self.options.partition;
+                if self.options.outages.leases.record_failure(partition) {
                     tracing::warn!(partition, %error, "the partition's lease was not renewed");
+                } else {
+                    tracing::debug!(partition, %error, "the partition's lease was not renewed either");
                 }
                 Ok(())
             }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::Owner;
 use crate::calls::CallEvent;
 use crate::payloads::weight;
+use crate::seal;
 
 /// The maximum number of operations to hold in memory; more are read when half of them are left.
 const WINDOW: usize = 512;
@@ -137,13 +138,18 @@ async fn read(
     room: usize,
 ) -> (Vec<StoredOperation>, bool) {
     let (mut operations, mut room, mut most, mut rest) = (Vec::new(), room, FIRST_READ, seqs);
+    let mut has_failed = false;
     while most > 0 && !rest.is_empty() {
         let (now, later) = rest.split_at(most.min(rest.len()));
         match store.load_operations(partition, now.to_vec()).await {
             Ok(found) => {
                 let found = found.into_iter().flatten();
                 let start = operations.len();
-                operations.extend(found);
+                operations.extend(found.filter(|operation| {
+                    let is_damaged = seal::check(operation).is_err();
+                    has_failed |= is_damaged;
+                    !is_damaged
+                }));
                 let weights = operations[start..].iter().map(weight);
                 let largest = weights.clone().max().unwrap_or(1);
                 room = room.saturating_sub(weights.sum());
@@ -156,5 +162,5 @@ async fn read(
             }
         }
     }
-    (operations, false)
+    (operations, has_failed)
 }

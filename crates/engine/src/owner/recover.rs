@@ -75,7 +75,7 @@ impl Owner {
         self.model.retain_configured(now, &self.limits, &mut self.building.facts);
         // First the claims whose outcome is known: no one executes them any more, and they are not
         // unknown.
-        let unsettled = std::mem::take(&mut self.calls.unsettled);
+        let unsettled = self.calls.take_unsettled();
         // The log may not say that a call was sent. Mark all of them first, because settling moves
         // the clock.
         for Report { seq, fence, sent_at, .. } in &unsettled {
@@ -106,7 +106,7 @@ impl Owner {
         let lease = if status.is_remote { REMOTE_GRACE } else { self.options.lease };
         let until = now.after(lease);
         match self.model.take_over(now, (seq, fence), call, until, &mut self.building.facts) {
-            Some(TakeoverOutcome::Kept { cancel_requested: true }) => self.calls.stop(seq),
+            Some(TakeoverOutcome::Kept { cancel_requested: true }) => self.calls.stop(seq, fence),
             Some(TakeoverOutcome::Settle(verdict)) => {
                 self.settle(Report::without_call(seq, fence, verdict));
             }
@@ -161,7 +161,9 @@ impl Owner {
                     self.restore_state();
                     self.send_held_back();
                     self.deliver_held_back();
-                    tracing::info!("the log is writable again");
+                    if self.options.outages.log.record_success(partition) {
+                        tracing::info!("the log is writable again");
+                    }
                     return Ok(());
                 }
                 Err(error) => last = error,
@@ -199,7 +201,7 @@ impl Owner {
         match event {
             CallEvent::Reported(report) => {
                 let report = self.calls.finish_call(report);
-                self.calls.unsettled.push(report);
+                self.calls.keep_unsettled(report);
             }
             CallEvent::Fetched(fetched) => {
                 for (claim, ready) in fetched {

@@ -68,6 +68,7 @@ impl Owner {
             }
         };
         let Self { calls, options, draining, stopped, .. } = self;
+        options.outages.remove_partition(options.partition);
         options.in_flight.keep(calls);
         stopped.send_replace(Some(reason));
         if let Some(drain) = draining {
@@ -81,7 +82,12 @@ impl Owner {
             match self.run().await {
                 LoopExit::Drained => return Ok(()),
                 LoopExit::Lost(error) => {
-                    tracing::error!(%error, "the log could not be written; replaying it");
+                    let partition = self.options.partition;
+                    if self.options.outages.log.record_failure(partition) {
+                        tracing::error!(partition, %error, "the log could not be written; replaying it");
+                    } else {
+                        tracing::debug!(partition, %error, "this log could not be written either");
+                    }
                     self.recover(error).await?;
                 }
             }
@@ -255,15 +261,15 @@ impl Owner {
             if sealed.snapshot.is_some() {
                 self.snapshot_under_way.store(false, std::sync::atomic::Ordering::Release);
             }
-            self.calls.unsettled.extend(sealed.reports);
+            sealed.reports.into_iter().for_each(|report| self.calls.keep_unsettled(report));
             self.calls.mark_never_sent(&sealed.claims);
             for claims in sealed.takers.iter().flat_map(|taker| &taker.claims) {
                 self.calls.mark_never_sent(claims);
             }
             sealed.replies.into_iter().for_each(|reply| refuse(reply, &told));
         }
-        self.calls.unsettled.append(&mut self.building.reports);
         let gathered = std::mem::take(&mut self.building);
+        gathered.reports.into_iter().for_each(|report| self.calls.keep_unsettled(report));
         gathered.replies.into_iter().for_each(|reply| refuse(reply, &told));
         LoopExit::Lost(error)
     }

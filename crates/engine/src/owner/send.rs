@@ -19,6 +19,7 @@ use super::Owner;
 use crate::calls::CallEvent;
 use crate::carry::{ReadyCall, Report};
 use crate::payloads::matches_claim;
+use crate::seal;
 
 /// Attempts to read payloads while the store is unavailable, and the pause between them.
 const TRIES: u32 = 4;
@@ -36,6 +37,11 @@ impl Owner {
         let (mut ready, mut missing) = (Vec::with_capacity(claims.len()), Vec::new());
         for claim in claims {
             if self.calls.adopt(&claim) {
+                // A cancel may have been requested while the claim was written.
+                let status = self.model.claim_status(claim.seq, claim.fence);
+                if status.is_some_and(|status| status.cancel_requested) {
+                    self.calls.stop(claim.seq, claim.fence);
+                }
                 continue;
             }
             match self.payloads.get_for_claim(&claim) {
@@ -149,7 +155,6 @@ pub(super) async fn fetch(
     claims: Vec<Claim>,
     give_up: &CancellationToken,
 ) -> Vec<FetchedClaim> {
-    let seqs: Vec<_> = claims.iter().map(|claim| claim.seq).collect();
     for _ in 0..TRIES {
         let found = tokio::select! {
             found = read(store, partition, &claims) => found,
@@ -170,12 +175,8 @@ pub(super) async fn fetch(
                 return fetched;
             }
             Err(error) if error.kind() == StoreErrorKind::Unreadable => {
-                // A damaged request stays damaged, and is never sent.
-                tracing::error!(?seqs, %error, "a stored request is damaged and is not sent");
-                let message = format!("its stored request cannot be read, and was not sent: {error}");
-                let fault = Fault::new(FaultClass::Validation, message);
                 let failed = |claim: Claim| {
-                    let verdict = unsent(&claim, fault.clone());
+                    let verdict = damaged(&claim, &error);
                     (claim, Err(verdict))
                 };
                 return claims.into_iter().map(failed).collect();
@@ -193,9 +194,10 @@ pub(super) async fn fetch(
 fn checked(claim: Claim, found: Option<StoredOperation>, attempts: Vec<StoredAttempt>) -> FetchedClaim {
     let attempt = attempts.into_iter().find(|attempt| attempt.fence == claim.attempt_fence);
     let ready = match found {
-        Some(operation) if matches_claim(&claim, &operation) => {
-            Ok(ReadyCall { claim: claim.clone(), operation, attempt })
-        }
+        Some(operation) if matches_claim(&claim, &operation) => match seal::check(&operation) {
+            Ok(()) => Ok(ReadyCall { claim: claim.clone(), operation, attempt }),
+            Err(error) => Err(damaged(&claim, &error)),
+        },
         Some(_) => Err(missing(&claim, "the store has a different request in its place")),
         None => Err(missing(&claim, "its payload is no longer stored")),
     };
@@ -221,6 +223,13 @@ async fn read(
         (operation, attempts)
     };
     Ok(claims.iter().zip(operations).map(with_attempts).collect())
+}
+
+/// A damaged request stays damaged, and is never sent.
+fn damaged(claim: &Claim, error: &tidegate_store::Error) -> Verdict {
+    tracing::error!(seq = claim.seq.0, %error, "a stored request is damaged and is not sent");
+    let message = format!("its stored request cannot be read, and was not sent: {error}");
+    unsent(claim, Fault::new(FaultClass::Validation, message))
 }
 
 fn missing(claim: &Claim, message: &str) -> Verdict {

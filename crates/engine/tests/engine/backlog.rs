@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::{Options, Submission};
+use tidegate_contract::rng::seeds;
 use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, StoreMethod};
 use tidegate_core::{OnUnknown, Verdict};
 use tidegate_store::Store;
@@ -73,7 +74,7 @@ async fn ops_4_a_long_queue_is_read_in_few_reads() {
 #[tokio::test(start_paused = true)]
 async fn ops_8_a_long_queue_survives_a_store_that_fails() {
     const OPERATIONS: usize = 400;
-    for seed in 0..12 {
+    for seed in seeds(12) {
         let (faulty, store) = filled(OPERATIONS).await;
         let odds = FaultRates { fail: 60, delay: 100, lose_reply: 30, delay_max: Duration::from_millis(30) };
         faulty.set_plan(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append, StoreMethod::Read]));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::{Engine, ErrorKind, InFlightCalls, OperationView, Options, Submission};
+use tidegate_contract::rng::seeds;
 use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::{OnUnknown, OperationId, State};
 use tidegate_store::Store;
@@ -68,7 +69,7 @@ async fn ops_8_a_refused_request_is_never_sent() {
 /// a refused request.
 #[tokio::test(start_paused = true)]
 async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
-    for seed in 0..30 {
+    for seed in seeds(30) {
         let odds = FaultRates { fail: 100, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
         let (_, store) = faulty(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append]), seed % 2 == 1);
         let upstream = all_done(3);
@@ -205,7 +206,7 @@ async fn ops_23_the_claim_of_another_owner_is_not_one_that_never_left() {
 async fn lim_14_calls_that_leave_late_keep_within_the_limit() {
     const CAPACITY: f64 = 20.0;
     const PER_S: f64 = 50.0;
-    for seed in 0..10 {
+    for seed in seeds(10) {
         let odds = FaultRates { fail: 0, delay: 300, lose_reply: 0, delay_max: Duration::from_millis(1_500) };
         let (faults, store) = faulty(FaultPlan::none(), seed % 2 == 1);
         let upstream = all_done(40);

@@ -7,6 +7,7 @@ mod backlog;
 mod bad_days;
 mod busy;
 mod costs;
+mod damage;
 mod in_flight;
 mod opened;
 mod outage;

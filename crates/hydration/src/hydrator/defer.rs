@@ -13,7 +13,7 @@ use crate::outcome::{Hydration, HydrationError, MissReason};
 
 impl Hydrator {
     /// Reads an entity like [`Hydrator::get`]. If there is no answer in time, returns
-    /// [`Hydration::Deferred`] and goes on asking for `defer_for`; `work` is called once, with the
+    /// [`Hydration::Deferred`] and keeps asking for `defer_for`; `work` is called once, with the
     /// entity, with "not found", or with why there is none. In every other case `work` is not
     /// called.
     ///

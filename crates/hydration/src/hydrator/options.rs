@@ -79,7 +79,7 @@ pub enum FailureMode {
     /// It fails with a temporary error, and the caller decides.
     #[default]
     FailFast,
-    /// It goes on with the copy that is there, marked as stale, or without one.
+    /// It continues with the copy that is there, marked as stale, or without one.
     Degrade,
 }
 
@@ -133,7 +133,7 @@ impl GetOptions {
         self
     }
 
-    /// Goes on with what there is when no answer comes.
+    /// Continues with what there is when no answer comes.
     #[must_use]
     pub const fn degrade(mut self) -> Self {
         self.on_failure = FailureMode::Degrade;

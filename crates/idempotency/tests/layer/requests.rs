@@ -84,6 +84,25 @@ async fn the_route_is_part_of_the_key_and_the_query_of_what_is_compared() {
     assert_eq!(world.handler.runs(), 3);
 }
 
+/// IDM-2: another spelling of the same path is the same route: a repeat there runs nothing.
+#[tokio::test(start_paused = true)]
+async fn idm_2_one_path_has_one_name_however_it_is_spelled() {
+    let world = World::new(Handler::creating(), Policy::default());
+    let at = |path: &str| {
+        let mut request = post("k", "a");
+        *request.uri_mut() = path.parse().unwrap();
+        request
+    };
+    assert_eq!(world.send(at("/pay/card")).await.text(), "made 1");
+    for path in ["/%70ay/card", "//pay/card", "/pay/./card", "/x/%2e%2e/pay/card"] {
+        assert!(world.send(at(path)).await.is_replay(), "{path}");
+    }
+    for (nth, path) in ["/pay%2fcard", "/pay/card/", "/Pay/card"].into_iter().enumerate() {
+        assert_eq!(world.send(at(path)).await.text(), format!("made {}", nth + 2), "{path}");
+    }
+    assert_eq!(world.handler.runs(), 4);
+}
+
 /// IDM-2: two callers with one key and one body are two requests; an unidentified caller is
 /// rejected.
 #[tokio::test(start_paused = true)]

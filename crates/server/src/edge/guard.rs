@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
+use percent_encoding::percent_decode_str;
 use tidegate_idempotency::HEADER;
 
 use super::auth::{self, Caller, PeerAddr};
@@ -152,6 +153,9 @@ async fn check_request(State(check): State<RouteCheck>, request: Request, next: 
     {
         return ApiError(error).into_response();
     }
+    if let Err(error) = check.check_path(&head) {
+        return ApiError(error).into_response();
+    }
     let request = Request::from_parts(head, body);
     match (&check.rules.callers, check.keyed_max) {
         (CallerPolicy::Configured(house), Some(most)) if request.headers().contains_key(HEADER) => {
@@ -162,10 +166,23 @@ async fn check_request(State(check): State<RouteCheck>, request: Request, next: 
 }
 
 impl RouteCheck {
+    /// Refuses a path that is not text. What is below a proxy is the upstream's, and what a node
+    /// forwards was checked by that node.
+    fn check_path(&self, head: &Parts) -> Result<()> {
+        let is_passed_on = self.access == Access::Nodes || self.allowed_origin == AllowedOrigin::Client;
+        if is_passed_on || percent_decode_str(head.uri.path()).decode_utf8().is_ok() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::Malformed, "The path is not UTF-8 once it is decoded.").field("path"))
+    }
+
     async fn admit(&self, head: &Parts) -> Result<Caller> {
         let secret = self.rules.node_secret.as_deref().filter(|_| self.access == Access::Nodes);
-        // A node calls by whatever name is advertised, and is authenticated by its secret.
-        if self.rules.is_local() && !secret.is_some_and(NodeSecret::is_configured) {
+        // A node calls by whatever name is advertised, and is authenticated by its secret; a
+        // service calls back at the public URL, and is authenticated by its completion token.
+        let is_callback =
+            matches!(self.access, Access::Completion(_)) && completion_token::find(head).is_some();
+        if self.rules.is_local() && !secret.is_some_and(NodeSecret::is_configured) && !is_callback {
             origin::require_local_host(head)?;
         }
         origin::reject_cross_site(head, self.allowed_origin)?;
@@ -181,9 +198,7 @@ impl RouteCheck {
                 Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
                 _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),
             },
-            (Access::Completion(_), CallerPolicy::Configured(house))
-                if completion_token::find(head).is_some() =>
-            {
+            (Access::Completion(_), CallerPolicy::Configured(house)) if is_callback => {
                 completion_token::admit(house, head)
             }
             (Access::Scoped(scope) | Access::Completion(scope), CallerPolicy::Configured(house)) => {

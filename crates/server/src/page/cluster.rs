@@ -1,15 +1,21 @@
-//! The overview of a node of a cluster: its nodes and their partitions, and what this node does.
+//! The overview of a node of a cluster: its nodes and their partitions, what this node does, and
+//! the operations of all nodes that need an operator.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
+use serde_json::Value;
 
 use super::deployments::{list_recent, panel};
 use super::document;
 use super::live::tick_stream;
-use crate::routing::RoutingState;
+use super::parts::{group, operation};
+use crate::routing::{RoutingState, undecided};
+
+/// The number of operations shown.
+const SHOWN_MAX: usize = 50;
 
 pub(crate) async fn show(State(front): State<Arc<RoutingState>>) -> Response {
     document("Cluster", true, &content(&front).await).into_response()
@@ -27,11 +33,13 @@ async fn content(front: &RoutingState) -> Markup {
     let view = front.cluster.view();
     let counts = front.partitions.counts().await.unwrap_or_default();
     let deployments = list_recent(&front.server).await.unwrap_or_default();
+    let undecided = undecided(front, SHOWN_MAX).await;
     html! {
         h1 { "Node " (view.this_node) }
         section #counts data-live aria-label="Counts" {
             p { (counts.queued) " queued, " (counts.waiting) " waiting, " (counts.running) " running, " (counts.unknown) " unknown in the partitions of this node." }
         }
+        section #unknown data-live aria-label="Unknown outcomes" { (unknown_outcomes(undecided)) }
         section #nodes data-live aria-label="Nodes" {
             table {
                 thead { tr { th { "Node" } th { "Address" } th { "Partitions" } } }
@@ -51,5 +59,34 @@ async fn content(front: &RoutingState) -> Markup {
             }
         }
         section #deployments data-live { (panel(&deployments, front.server.clock.now())) }
+    }
+}
+
+/// The operations that an operator has to decide; nothing when there are none.
+fn unknown_outcomes(found: Option<(Vec<Value>, bool)>) -> Markup {
+    let Some((operations, has_more)) = found else {
+        return html! { p { "Unknown outcomes cannot be listed now: a partition does not answer." } };
+    };
+    html! {
+        @if !operations.is_empty() {
+            h2 { "Unknown outcomes" }
+            table {
+                thead { tr { th { "Operation" } th { "Group" } th { "What is known" } } }
+                tbody {
+                    @for shown in &operations {
+                        tr {
+                            td {
+                                @if let Some(id) = shown["id"].as_str().and_then(|id| id.parse().ok()) {
+                                    (operation(id))
+                                }
+                            }
+                            td { (group(shown["group"].as_str().unwrap_or_default())) }
+                            td { (shown["fault"]["message"].as_str().unwrap_or_default()) }
+                        }
+                    }
+                }
+            }
+            @if has_more { p { "There are more: " code { "tidegate op list --state unknown" } "." } }
+        }
     }
 }

@@ -118,7 +118,7 @@ impl HandshakeClient {
         self.peers.secret().refresh().await;
         match tokio::time::timeout(TIMEOUT, self.peers.ask(address, PATH)).await {
             Err(_) => nobody(&format!("no answer came within {} s", TIMEOUT.as_secs())),
-            Ok(None) => nobody("nobody answers there"),
+            Ok(None) => nobody("no node answers there"),
             Ok(Some((StatusCode::FORBIDDEN, _))) => HandshakeOutcome::Refused,
             Ok(Some((status, body))) => match serde_json::from_slice::<NodeHandshake>(&body) {
                 Ok(_) if status != StatusCode::OK => nobody(&format!("the answer there is {status}")),

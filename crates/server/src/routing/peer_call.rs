@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tidegate_core::id::Partition;
@@ -16,12 +16,12 @@ use crate::edge::content::{self, BodyBound};
 use crate::edge::request_id::RequestId;
 use crate::wire::error::ApiError;
 
-pub(crate) async fn handle_peer_call(
-    State(front): State<Arc<RoutingState>>,
-    Path((partition, _)): Path<(Partition, String)>,
-    request: Request,
-) -> Response {
+pub(crate) async fn handle_peer_call(State(front): State<Arc<RoutingState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
+    // Not an extractor: the rest of the path may belong to an upstream, and need not be text.
+    let Some(partition) = partition_in(parts.uri.path()) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     let prefix = format!("/internal/{partition}");
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let target = target.strip_prefix(&prefix).unwrap_or(target).to_owned();
@@ -57,4 +57,9 @@ pub(crate) async fn handle_peer_call(
         ForwardOutcome::Answered(response) if !relay::has_moved(&response) => response,
         _ => StatusCode::MISDIRECTED_REQUEST.into_response(),
     }
+}
+
+/// The partition that a path among nodes names.
+fn partition_in(path: &str) -> Option<Partition> {
+    path.strip_prefix("/internal/")?.split('/').next()?.parse().ok()
 }

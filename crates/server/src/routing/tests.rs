@@ -1,10 +1,14 @@
 //! The table of routes on a real node of a cluster.
 
+use std::net::SocketAddr;
+
 use axum::routing::MethodFilter;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tidegate_fixture::redis::RedisServer;
 use tidegate_sim::{HttpSim, HttpSimOptions};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
 
 use crate::api::routes::routes;
 use crate::config::{Config, Overrides};
@@ -18,14 +22,28 @@ struct Node {
     _upstream: HttpSim,
 }
 
+/// The address of a service that closes every connection once a request has arrived.
+async fn closing_service() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4_096]).await;
+        }
+    });
+    addr
+}
+
 impl Node {
     async fn start() -> Self {
         let store = RedisServer::start();
+        let closing = closing_service().await;
         let upstream = HttpSim::start(HttpSimOptions::default()).await.unwrap();
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\ndrain_s = 1\n[store]\nurl = \"{}\"\n\
              [[upstream]]\nname = \"echo\"\nbase_url = \"http://{}\"\n\
-             [[upstream.limit]]\nname = \"requests\"\ncapacity = 100\nrefill_per_s = 100\n",
+             [[upstream.limit]]\nname = \"requests\"\ncapacity = 100\nrefill_per_s = 100\n\
+             [[upstream]]\nname = \"closing\"\nbase_url = \"http://{closing}\"\n",
             store.url(),
             upstream.addr()
         );
@@ -44,8 +62,12 @@ impl Node {
     }
 
     async fn submit(&self) -> String {
+        self.submit_to("echo", "g").await
+    }
+
+    async fn submit_to(&self, upstream: &str, group: &str) -> String {
         let operation = json!({
-            "kind": "http", "upstream": "echo", "group": "g", "request": { "method": "POST", "path": "/x" },
+            "kind": "http", "upstream": upstream, "group": group, "request": { "method": "POST", "path": "/x" },
         });
         let accepted = self.call(Method::POST, "/v1/operations").body(operation.to_string());
         let accepted: Value =
@@ -100,13 +122,33 @@ async fn a_node_serves_every_route_of_the_table() {
     }
 }
 
+/// OPS-23: the overview lists the unknown outcomes of all partitions, with what is known of them.
+#[tokio::test]
+async fn ops_23_the_page_of_a_node_lists_unknown_outcomes() {
+    let node = Node::start().await;
+    assert!(!node.text("/").await.contains("Unknown outcomes</h2>"));
+    let mut ids = Vec::new();
+    for group in ["a", "b", "c"] {
+        ids.push(node.submit_to("closing", group).await);
+    }
+    for id in &ids {
+        let view = node.text(&format!("/v1/operations/{id}?wait_ms=30000")).await;
+        assert!(view.contains("\"state\":\"unknown\""), "{view}");
+    }
+    let page = node.text("/").await;
+    assert!(page.contains("Unknown outcomes</h2>"), "{page}");
+    for id in ids {
+        assert!(page.contains(&format!("/operations/{id}")), "{page}");
+    }
+}
+
 /// The overview of a node refreshes itself as that of a single node does.
 #[tokio::test]
 async fn the_page_of_a_node_is_live() {
     let node = Node::start().await;
     assert!(node.text("/").await.contains("/assets/page.js"));
     let regions = node.text("/page/live").await;
-    for region in ["counts", "nodes", "deployments"] {
+    for region in ["counts", "unknown", "nodes", "deployments"] {
         assert!(regions.contains(&format!("<section id=\"{region}\" data-live")), "{regions}");
     }
     let mut ticks = node.call(Method::GET, "/page/ticks").send().await.unwrap();

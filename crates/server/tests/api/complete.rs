@@ -178,6 +178,28 @@ async fn a_service_calls_back_with_its_token() {
     .await;
 }
 
+/// Without tokens the server answers only to this machine; a service still calls back at the public
+/// URL, because its completion token proves that it may.
+#[tokio::test]
+async fn a_service_calls_back_at_the_public_url_without_tokens() {
+    within(async {
+        let world = World::new("").await;
+        let id = world.submit(&json!({ "callback": true })).await;
+        let job = world.service.submitted(1).await;
+        let at_public_url = |token: &str| {
+            let request = Client::new().post(&job.url).header("host", "tidegate.example.com");
+            let request = request.header("tidegate-completion-token", token);
+            answer(request.body(json!({ "outcome": "succeeded" }).to_string()))
+        };
+        at_public_url("").await.refused(403, "TG0016", None);
+        at_public_url("1.0").await.refused(401, "TG0015", None);
+        assert_eq!(world.show(&id).await["state"], "running");
+        assert_eq!(at_public_url(&job.token).await.status, 200);
+        assert_eq!(world.show(&id).await["state"], "succeeded");
+    })
+    .await;
+}
+
 /// Whoever made a token up is refused before a byte of the body is read, whether or not the
 /// operation exists: neither memory nor a connection is spent on it.
 #[tokio::test]

@@ -275,7 +275,7 @@ async fn ops_7_an_operation_is_found_by_its_key() {
         let world = World::with(other, HttpSimOptions::default()).await;
         let keyed = world.submit(with("dedupe_key", "order:7/é")).await;
         world.wait_until_ended(&keyed).await;
-        world.post("/v1/groups/p/pause", "").await;
+        assert_eq!(world.post("/v1/groups/p/pause", json!({ "create": true })).await.status, 200);
         let mut waiting = operation("p");
         waiting["upstream"] = "other".into();
         let waiting = world.submit(waiting).await;

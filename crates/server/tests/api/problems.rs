@@ -4,7 +4,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{World, answer, within};
+use crate::support::{World, answer, read, within};
 
 /// The fields that an error names, sorted.
 fn fields(refusal: &Value) -> Vec<String> {
@@ -83,6 +83,22 @@ async fn all_that_is_wrong_with_a_request_is_told_at_once() {
                 (400, wanted.iter().map(|field| (*field).to_owned()).collect()),
                 "{path}"
             );
+        }
+    })
+    .await;
+}
+
+/// A path that is not text is refused in the same shape as anything else.
+#[tokio::test]
+async fn a_path_that_is_not_text_is_refused_in_the_one_shape() {
+    within(async {
+        let world = World::new().await;
+        for path in ["/v1/groups/%ff", "/v1/operations/%C3", "/v1/buckets/%ff", "/v1/keys/%ff", "/groups/%ff"]
+        {
+            let request = world.request(Method::GET, path);
+            let response = request.send().await.unwrap();
+            assert_eq!(response.headers()["x-tidegate-error"], "TG0001", "{path}");
+            read(response).await.refused(400, "TG0001", Some("path"));
         }
     })
     .await;

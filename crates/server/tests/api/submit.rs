@@ -229,7 +229,7 @@ async fn ops_1_a_bad_batch_leaves_nothing() {
 async fn ops_12_a_deadline_may_be_a_time() {
     within(async {
         let world = World::new().await;
-        world.post("/v1/groups/g/pause", "").await;
+        assert_eq!(world.post("/v1/groups/g/pause", json!({ "create": true })).await.status, 200);
         let within_an_hour = world.submit(with("deadline_ms", 3_600_000)).await;
         let soon = world.get(&format!("/v1/operations/{within_an_hour}")).await.text("deadline_at");
         let id = world.submit(with("deadline_at", soon.clone())).await;

@@ -13,6 +13,7 @@ const POINTS_MAX: f64 = 1e9;
 
 /// The cost of a query and what is left, as far as the response reports it. All in micro-points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueryCost {
     /// What had to be available before it ran.
     pub requested: Option<u64>,

@@ -38,7 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Ends a job at once and reports it before the caller goes on.
+/// Ends a job at once and reports it before the caller continues.
 pub(super) async fn end_early(shared: &Shared, number: u64) {
     let report = {
         let (mut state, now) = shared.state();

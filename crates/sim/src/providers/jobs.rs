@@ -10,7 +10,7 @@ use tidegate_core::Time;
 /// Most jobs kept; beyond it the oldest that have ended are dropped.
 pub const JOBS_MAX: usize = 100_000;
 
-/// How a job ends when nobody cancels it.
+/// How a job ends when no one cancels it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobEnd {
     /// With a picture.
@@ -148,7 +148,7 @@ impl JobTable {
             self.running.pop_first();
             self.finish(number, at);
             ended.push(number);
-            // A slot that becomes free is taken at that moment, not when somebody looks.
+            // A slot that becomes free is taken at that moment, not when someone looks.
             self.fill_slots(at);
         }
         ended

@@ -125,7 +125,7 @@ impl WebhookMessage {
     }
 }
 
-/// The address of a URL on loopback. A simulator calls nobody else.
+/// The address of a URL on loopback. A simulator calls no one else.
 fn loopback(uri: &Uri) -> Option<SocketAddr> {
     if uri.scheme_str() != Some("http") {
         return None;

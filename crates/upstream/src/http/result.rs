@@ -13,6 +13,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidegate_core::bounds::RESULT_LEN_MAX;
+use tidegate_core::url_query::mask_queries;
 
 use super::response::Content;
 
@@ -44,6 +45,8 @@ const KEPT: [&str; 21] = [
     "x-shopify-shop-api-call-limit",
     "x-total-count",
 ];
+/// Headers with URLs, which are kept without the secrets in their queries.
+const URLS: [&str; 3] = ["content-location", "link", "location"];
 const KEPT_PREFIXES: [&str; 2] = ["ratelimit", "x-ratelimit-"];
 const KEPT_SUFFIXES: [&str; 2] = ["-correlation-id", "-request-id"];
 
@@ -77,7 +80,11 @@ impl Serialize for Headers<'_> {
                 self.0.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
             let value = values.join(", ");
             if !values.is_empty() && value.len() <= VALUE_LEN_MAX {
-                map.serialize_entry(name.as_str(), &value)?;
+                let has_urls = URLS.contains(&name.as_str());
+                map.serialize_entry(
+                    name.as_str(),
+                    &if has_urls { mask_queries(&value) } else { value.into() },
+                )?;
             }
         }
         map.end()
@@ -269,6 +276,18 @@ mod tests {
         assert!(
             !kept.contains("hunter2") && kept.contains(r#""etag":"e""#) && kept.contains("x-ratelimit-limit")
         );
+    }
+
+    /// OPS-22: a URL in a response is kept without the secrets in its query.
+    #[test]
+    fn ops_22_a_location_is_kept_without_its_secrets() {
+        let headers = [
+            ("location", "https://files.example/7?X-Amz-Signature=hunter2&part=1"),
+            ("link", "</x?page=2&access_token=hunter2>; rel=\"next\""),
+        ];
+        let kept = kept(&headers, "");
+        assert!(!kept.contains("hunter2"), "{kept}");
+        assert!(kept.contains("part=1") && kept.contains("page=2"), "{kept}");
     }
 
     #[test]

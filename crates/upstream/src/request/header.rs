@@ -1,7 +1,7 @@
 //! The headers that a caller may set. Credentials, the host and connection headers are reserved.
 
 use http::header::{HeaderName, HeaderValue};
-use tidegate_core::credential::{is_credential_name, is_credential_value};
+use tidegate_core::header_storage::{StorageRefusal, check_storable};
 
 /// Most headers on one request.
 const HEADERS_MAX: usize = 128;
@@ -99,22 +99,22 @@ fn refuse_connection(name: &str) -> Result<(), String> {
 pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]) -> Result<(), String> {
     for (name, value) in headers {
         let name = name.to_ascii_lowercase();
-        let looks_like = if stored.contains(&name) {
+        if stored.contains(&name) {
             continue;
-        } else if is_credential_name(&name) {
-            "its name"
-        } else if is_credential_value(value.as_bytes()) {
-            "its value"
-        } else {
-            continue;
+        }
+        let problem = match check_storable(&name, value.as_bytes()) {
+            Ok(()) => continue,
+            Err(StorageRefusal::Name) => "is a credential by its name",
+            Err(StorageRefusal::Value) => "is a credential by its value",
+            Err(StorageRefusal::Unknown) => "is not known, its value may be a secret",
         };
         let advice = "put it into the upstream's token_env and token_header";
         return Err(if NEVER_STORED.contains(&name.as_str()) {
             format!("The header {name} is a credential, which is never stored with a request; {advice}.")
         } else {
             format!(
-                "The header {name} is a credential by {looks_like}, and would be stored with the request in clear; \
-                 {advice}, or name it in stored_headers if it is none."
+                "The header {name} {problem}, and would be stored with the request in clear; \
+                 {advice}, or name it in stored_headers if it holds no secret."
             )
         });
     }
@@ -212,6 +212,9 @@ mod tests {
         let stored = |name| check(name, "v").unwrap_err().contains("stored_headers");
         assert!(stored("x-api-key"));
         assert!(!stored("authorization") && !stored("cookie"), "stored_headers takes none of them");
+        let message = check("x-custom", "8f3aC1d2E4b5a697882746152433").unwrap_err();
+        assert!(message.contains("may be a secret") && message.contains("stored_headers"), "{message}");
+        assert!(!message.contains("8f3a"), "{message}");
         for value in ["Bearer hunter2", "Basic aHVudGVyMg==", "eyJhbGciOiJub25lIn0.eyJwIjoiaHVudGVyMiJ9."] {
             let message = check("x-custom", value).unwrap_err();
             assert!(message.contains("x-custom") && !message.contains("hunter2"), "{message}");

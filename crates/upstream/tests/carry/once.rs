@@ -1,12 +1,13 @@
 //! At most one request on the wire for each attempt, and one that may have been sent is never
 //! called unsent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{FaultClass, OnUnknown, ServerErrors, Verdict};
-use tidegate_upstream::http::UpstreamConfig;
-use tidegate_upstream::{HttpUpstreams, Upstream};
+use tidegate_core::{Charge, FaultClass, OnUnknown, ServerErrors, Verdict};
+use tidegate_upstream::http::{LimitDefinition, PlainDialect, UpstreamConfig};
+use tidegate_upstream::{Dialect, FieldRefusal, HttpRequest, HttpUpstreams, Upstream};
 
 use crate::peer::{Peer, PeerAction, answer};
 use crate::{GET, NOW, PATIENCE, POST, call, carry, hasty, message, payload, upstreams};
@@ -51,6 +52,49 @@ async fn ops_23_a_failed_call_follows_the_rule() {
             }
         }
         assert_eq!(peer.seen().len(), 3);
+    }
+}
+
+/// A dialect in which a server error leaves the outcome unknown.
+struct CautiousDialect(PlainDialect);
+
+impl Dialect for CautiousDialect {
+    fn limits(&self) -> Vec<LimitDefinition> {
+        self.0.limits()
+    }
+
+    fn charges(
+        &self,
+        request: &HttpRequest,
+        cost: &BTreeMap<String, u64>,
+    ) -> Result<Vec<Charge>, FieldRefusal> {
+        self.0.charges(request, cost)
+    }
+
+    fn server_errors(&self) -> ServerErrors {
+        ServerErrors::Unknown
+    }
+}
+
+/// OPS-23: what a server error means is the dialect's rule, unless the upstream is configured.
+#[tokio::test]
+async fn ops_23_an_upstream_overrides_the_rule_of_its_dialect() {
+    let peer = Peer::saying(answer("500 Oops", "", "")).await;
+    let payload = payload(POST);
+    let table = [(None, true), (Some(ServerErrors::Unknown), true), (Some(ServerErrors::Retry), false)];
+    for (errors, is_unknown_here) in table {
+        let mut config = UpstreamConfig::new("echo", peer.url());
+        config.server_errors = errors;
+        let dialect = CautiousDialect(PlainDialect::new(&config.name, &config.limits));
+        let upstreams =
+            HttpUpstreams::with_dialects(vec![(config, Arc::new(dialect) as Arc<dyn Dialect>)]).unwrap();
+        let outcome = upstreams.carry(call(&payload, "op-1").with_on_unknown(OnUnknown::Ask)).await;
+        let is_retried = matches!(outcome.verdict, Verdict::Retry { .. });
+        assert_eq!(
+            (is_unknown(&outcome.verdict), is_retried),
+            (is_unknown_here, !is_unknown_here),
+            "{errors:?}"
+        );
     }
 }
 

@@ -82,7 +82,7 @@ fn hyd_22_a_late_answer_reaches_who_still_waits() {
     assert_eq!(world.table.flights(), 0);
 }
 
-/// HYD-25: whoever leaves, the flight goes on and asks no more than it would have.
+/// HYD-25: whoever leaves, the flight continues and asks no more than it would have.
 #[test]
 fn hyd_25_a_flight_outlives_its_callers() {
     let mut world = World::new();
@@ -189,7 +189,7 @@ fn a_question_that_did_not_leave_is_asked_again_before_it_fails() {
     assert_eq!(world.ask("7", 1, &Full).0, Reply::Failed(FlightFailure::BusFailed));
 }
 
-/// HYD-24: after a gap every open flight asks once more and its window begins anew; what no one
+/// HYD-24: after a gap every open flight asks again and its window begins anew; what no one
 /// waits for and no one answered is forgotten.
 #[test]
 fn hyd_24_after_a_gap_open_questions_are_asked_again() {

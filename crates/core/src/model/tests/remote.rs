@@ -86,7 +86,7 @@ fn ops_4_order_holds_across_kinds() {
     assert!(world.take(9).is_empty());
 }
 
-/// OPS-27: operations that no worker asks for stand in nobody's way and cost nothing: a take moves
+/// OPS-27: operations that no worker asks for stand in no one's way and cost nothing: a take moves
 /// only what it claims. At a limit that they share with others, they do not hold up those.
 #[test]
 fn ops_27_what_no_worker_asks_for_costs_nothing() {

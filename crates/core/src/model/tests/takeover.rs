@@ -13,7 +13,7 @@ fn claimed() -> (ModelHarness, Seq, Fence) {
     (world, claim.seq, claim.fence)
 }
 
-/// OPS-23: a claim stands while somebody may work on it, and is renewed only by the process
+/// OPS-23: a claim stands while someone may work on it, and is renewed only by the process
 /// that does. What was never sent is returned; what a dead process sent is unknown.
 #[test]
 fn ops_23_a_claim_is_taken_over_by_what_is_known_of_its_call() {

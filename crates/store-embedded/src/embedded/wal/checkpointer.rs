@@ -24,7 +24,7 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Runs until the writer ends; then once more, so that little is left to apply at the next
+    /// Runs until the writer ends; then a last time, so that little is left to apply at the next
     /// start.
     pub(super) fn run(self, woken: &Receiver<()>) {
         let mut ended = false;

@@ -1,32 +1,26 @@
-//! An archive shared by the engines of one process, and whether copying to it currently fails. When
-//! many partitions fail for one reason it is one outage, logged once. Whether to retry is decided
-//! elsewhere.
+//! Outages of something that the engines of one process share. When many partitions fail for one
+//! reason it is one outage, logged once: it begins with the first that fails, and ends when the
+//! last works again. Whether to retry is decided elsewhere.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_core::id::Partition;
-use tidegate_store::Archive;
 
-/// An archive, shared by every engine of a process. Clones share state.
-#[derive(Clone)]
-pub struct SharedArchive {
-    pub(crate) archive: Arc<dyn Archive>,
-    pub(crate) outage: Arc<Outage>,
+/// The outages of a store, shared by the engines of a process. Clones share state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoreOutages {
+    /// Leases that were not renewed.
+    pub leases: Arc<Outage>,
+    /// Logs that could not be written.
+    pub log: Arc<Outage>,
 }
 
-impl SharedArchive {
-    /// Wraps an archive.
-    #[must_use]
-    pub fn new(archive: Arc<dyn Archive>) -> Self {
-        Self { archive, outage: Arc::default() }
-    }
-}
-
-impl fmt::Debug for SharedArchive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedArchive({})", self.archive.describe())
+impl StoreOutages {
+    /// Removes a partition that this process no longer owns.
+    pub(crate) fn remove_partition(&self, partition: Partition) {
+        self.leases.remove_partition(partition);
+        self.log.remove_partition(partition);
     }
 }
 
@@ -47,7 +41,7 @@ impl Outage {
         failing.remove(&partition) && failing.is_empty()
     }
 
-    /// Removes a partition that this process no longer copies.
+    /// Removes a partition that this process no longer has.
     pub(crate) fn remove_partition(&self, partition: Partition) {
         self.failing().remove(&partition);
     }

@@ -1,0 +1,162 @@
+//! The checksum of a stored operation, which is the last field of its envelope. It covers all that
+//! a call is made from, so a request that a store damaged is noticed before it is sent or shown, on
+//! every store. An operation that an earlier version accepted has none.
+
+use bytes::Bytes;
+use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_store::log::StoredOperation;
+use tidegate_store::{Error, StoreErrorKind};
+
+/// What precedes the checksum, and what follows it.
+const OPEN: &[u8] = b"\"check\":\"";
+const CLOSE: &[u8] = b"\"}";
+/// The fields of the envelopes that were written without a checksum.
+const OLDER_FIELDS: [&str; 9] = [
+    "cost",
+    "deadline_at",
+    "deployment_id",
+    "max_attempts",
+    "on_failure",
+    "on_unknown",
+    "priority",
+    "request_id",
+    "upstream",
+];
+/// The length of a checksum in hexadecimal.
+const SUM_LEN: usize = 32;
+
+/// What a checksum covers besides the envelope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SealedContent<'a> {
+    pub group: &'a str,
+    pub kind: &'a str,
+    pub key: Option<&'a str>,
+    pub payload: &'a [u8],
+}
+
+/// Adds the checksum to an encoded envelope: an object in JSON, or nothing.
+pub(crate) fn seal(envelope: &[u8], content: SealedContent<'_>) -> Bytes {
+    let mut sealed = Vec::with_capacity(envelope.len() + OPEN.len() + SUM_LEN + CLOSE.len() + 2);
+    match envelope.strip_suffix(b"}") {
+        Some(fields) if fields.len() > 1 => {
+            sealed.extend_from_slice(fields);
+            sealed.push(b',');
+        }
+        _ => sealed.push(b'{'),
+    }
+    let sum = sum(&sealed, content);
+    sealed.extend_from_slice(OPEN);
+    sealed.extend_from_slice(sum.as_bytes());
+    sealed.extend_from_slice(CLOSE);
+    sealed.into()
+}
+
+/// Checks that a stored operation is what was accepted.
+///
+/// # Errors
+/// `Unreadable` when it is not.
+pub(crate) fn check(operation: &StoredOperation) -> Result<(), Error> {
+    let StoredOperation { seq, group, kind, key, envelope, payload, .. } = operation;
+    let is_intact = match split(envelope) {
+        Some((fields, found)) => {
+            let content = SealedContent { group, kind, key: key.as_deref(), payload };
+            sum(fields, content).as_bytes() == found
+        }
+        None => was_never_sealed(envelope),
+    };
+    if is_intact {
+        return Ok(());
+    }
+    let message = format!("operation {} is damaged: its request is not what was accepted", seq.0);
+    Err(Error::new(StoreErrorKind::Unreadable, message))
+}
+
+/// Splits an envelope into what precedes the checksum, and the checksum.
+fn split(envelope: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = envelope.strip_suffix(CLOSE)?;
+    let (rest, found) = rest.split_at_checked(rest.len().checked_sub(SUM_LEN)?)?;
+    Some((rest.strip_suffix(OPEN)?, found))
+}
+
+/// Whether an envelope without a checksum at its end is one that an earlier version wrote.
+fn was_never_sealed(envelope: &[u8]) -> bool {
+    type Fields = serde_json::Map<String, serde_json::Value>;
+    let is_older = |name: &String| OLDER_FIELDS.contains(&name.as_str());
+    envelope.is_empty()
+        || serde_json::from_slice::<Fields>(envelope).is_ok_and(|fields| fields.keys().all(is_older))
+}
+
+fn sum(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> String {
+    let sum = Fingerprint::of("stored operation").part(fields).part(group.as_bytes()).part(kind.as_bytes());
+    let sum = match key {
+        Some(key) => sum.part(b"key").part(key.as_bytes()),
+        None => sum.part(b""),
+    };
+    hex(&sum.part(payload).short().to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::{Seq, Time};
+
+    use super::*;
+
+    fn stored(envelope: &[u8]) -> StoredOperation {
+        let (group, kind, key) = ("g", "http", Some("k"));
+        let payload = Bytes::from_static(b"{\"path\":\"/pay\"}");
+        let envelope = seal(envelope, SealedContent { group, kind, key, payload: &payload });
+        let at = Time::from_millis(5);
+        StoredOperation {
+            seq: Seq(7),
+            at,
+            group: group.into(),
+            kind: kind.into(),
+            key: Some("k".into()),
+            envelope,
+            payload,
+        }
+    }
+
+    /// OPS-8: whichever byte of a stored request was changed, it is noticed.
+    #[test]
+    fn ops_8_a_changed_byte_is_noticed() {
+        for envelope in [&b""[..], br#"{"max_attempts":3}"#] {
+            let whole = stored(envelope);
+            check(&whole).unwrap();
+            for at in 0..whole.payload.len() {
+                let mut payload = whole.payload.to_vec();
+                payload[at] ^= 1;
+                assert!(check(&StoredOperation { payload: payload.into(), ..whole.clone() }).is_err());
+            }
+            for at in 0..whole.envelope.len() {
+                let mut envelope = whole.envelope.to_vec();
+                envelope[at] ^= 1;
+                let changed = StoredOperation { envelope: envelope.into(), ..whole.clone() };
+                assert!(check(&changed).is_err(), "byte {at} of {:?}", whole.envelope);
+            }
+            assert!(check(&StoredOperation { key: None, ..whole.clone() }).is_err());
+            assert!(check(&StoredOperation { group: "h".into(), ..whole.clone() }).is_err());
+            assert!(check(&StoredOperation { kind: "h".into(), ..whole.clone() }).is_err());
+            assert!(check(&StoredOperation { payload: Bytes::new(), ..whole }).is_err());
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_version_accepted_is_taken_as_it_is() {
+        let mut older = stored(b"");
+        for envelope in [&b""[..], br#"{"max_attempts":3,"request_id":"r-1"}"#] {
+            older.envelope = Bytes::copy_from_slice(envelope);
+            check(&older).unwrap();
+        }
+        older.envelope = Bytes::from_static(b"not json");
+        assert!(check(&older).is_err());
+    }
+
+    #[test]
+    fn a_sealed_envelope_is_json_with_the_checksum_last() {
+        let text = String::from_utf8(stored(br#"{"priority":2}"#).envelope.to_vec()).unwrap();
+        assert!(text.starts_with(r#"{"priority":2,"check":""#), "{text}");
+        serde_json::from_str::<serde_json::Value>(&text).unwrap();
+        assert!(stored(b"").envelope.starts_with(b"{\"check\":\""));
+    }
+}

@@ -182,8 +182,8 @@ impl Model {
         self.keys_by_age.push_back((dedupe.expires, dedupe.key));
     }
 
-    /// Removes a few expired keys. Those that were used again meanwhile do not count: a snapshot has
-    /// forgotten their earlier use.
+    /// Removes a few expired keys. Those that were used again meanwhile do not count: a snapshot
+    /// has forgotten their earlier use.
     fn sweep_keys(&mut self, now: Time) {
         let mut removed = 0;
         while let Some((expires, key)) = self.keys_by_age.front().copied() {

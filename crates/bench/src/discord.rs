@@ -97,7 +97,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         None => {
             let sim = stage.simulator().await?;
             let run = deployer::run(&stage, scratch.url(), &sim);
-            (with_progress(&[("tidegate", &sim)], run).await?, Vec::new())
+            (Box::pin(with_progress(&[("tidegate", &sim)], run)).await?, Vec::new())
         }
         Some(peers) => Box::pin(run_all(&stage, scratch.url(), peers)).await?,
     };

@@ -96,7 +96,8 @@ async fn ops_9_groups_and_orders() {
             .contains("state\tsucceeded")
     );
     let list = world.run(&["op", "list", "--group", "a/b", "--state", "succeeded"]).await;
-    assert_eq!(list.expect_success().split('\t').take(3).collect::<Vec<_>>(), [id, "succeeded", "a/b"]);
+    let columns: Vec<_> = list.expect_success().split('\t').take(4).collect();
+    assert_eq!(columns, [id, "succeeded", "http", "a/b"]);
     let none = world.run(&["op", "list", "--state", "failed"]).await;
     assert_eq!((none.expect_success(), none.err.trim()), ("", "no operation matches"));
 }

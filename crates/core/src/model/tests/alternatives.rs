@@ -307,7 +307,7 @@ fn dsp_18_an_unknown_submit_follows_its_policy() {
                     assert_eq!(world.model.active(claim.seq).unwrap().state, State::Running);
                     world.wait_ms(1_000);
                     let poll = world.take(1).pop().unwrap();
-                    assert_eq!((poll.poll, poll.fence), (true, claim.fence));
+                    assert_eq!((poll.poll, poll.attempt_fence), (true, claim.fence));
                     assert_eq!(poll.alternative.as_deref(), Some("acme"));
                     world.settle(&poll, Verdict::Unknown(transient()));
                     world.wait_ms(60_000);

@@ -1,5 +1,5 @@
 //! The limits that a provider starts with. A figure is the provider's own or it is unknown; the
-//! source is beside it.
+//! source is next to it.
 
 use std::time::Duration;
 

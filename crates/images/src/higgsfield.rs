@@ -1,4 +1,4 @@
-//! Higgsfield: flat inputs, a status page for each request, and webhooks that nobody signs. Such a
+//! Higgsfield: flat inputs, a status page for each request, and webhooks that no one signs. Such a
 //! webhook is accepted by the token in its URL and confirmed by a poll.
 
 use std::time::Duration;

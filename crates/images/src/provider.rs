@@ -39,7 +39,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Reads the response to a poll.
     ///
     /// # Errors
-    /// When the poll found out nothing: the job goes on.
+    /// When the poll found out nothing: the job continues.
     fn read_poll(
         &self,
         job: &ProviderJob,

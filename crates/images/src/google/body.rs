@@ -8,7 +8,7 @@ use crate::request::{JobRequest, RequestError};
 
 /// What belongs to an instance; everything else is a parameter.
 const INSTANCE_FIELDS: [&str; 5] = ["prompt", "image", "lastFrame", "video", "referenceImages"];
-/// What belongs beside the contents; everything else is in `generationConfig`.
+/// What belongs next to the contents; everything else is in `generationConfig`.
 const REQUEST_FIELDS: [&str; 2] = ["safetySettings", "systemInstruction"];
 
 /// Builds the body of a submit.

@@ -1,5 +1,5 @@
-//! Alternatives: the pick is the take, a failed attempt goes on to the next one, and what is parked
-//! costs nothing.
+//! Alternatives: the pick is the take, a failed attempt moves on to the next one, and what is
+//! parked costs nothing.
 
 use super::*;
 use crate::alternatives::{Alternative, Alternatives, PickStrategy, UnknownSubmit};

@@ -14,7 +14,7 @@ use tidegate_upstream::Secret;
 use crate::defaults::{Figure, ProviderDefaults};
 use crate::fault::{CallKind, ProviderFault};
 use crate::provider::Provider;
-use crate::request::{JobRequest, ProviderRequest, RequestError, below, encode, is_path, trimmed};
+use crate::request::{JobRequest, ProviderRequest, RequestError, below, encode, is_path, trimmed, url_below};
 use crate::response::{ProviderReply, ProviderResponse};
 use crate::status::{JobProgress, JobStatus, PollStep, ProviderJob, SubmitOutcome};
 use crate::webhook::jwks::JwkSet;
@@ -87,30 +87,18 @@ impl Provider for Fal {
     }
 
     fn read_submit(&self, job: &JobRequest<'_>, reply: &ProviderReply<'_>) -> SubmitOutcome {
-        let response = match CallKind::Submit.response(reply) {
-            Ok(response) => response,
-            Err(fault) => return SubmitOutcome::Failed(fault),
-        };
-        if !response.is_success() {
-            return SubmitOutcome::Failed(fault(CallKind::Submit, &response));
-        }
-        let body = response.json();
-        // `gateway_request_id` changes when fal retries; `request_id` does not.
-        let Some(id) = body.get("request_id").and_then(Value::as_str) else {
-            return SubmitOutcome::Failed(ProviderFault::unreadable(&response));
-        };
-        let url = |name: &str| {
-            body.get(name).and_then(Value::as_str).and_then(|url| below(&self.base, url)).map(str::to_owned)
-        };
-        let mut accepted = ProviderJob::new(id, job.model);
-        accepted.status_url = url("status_url");
-        accepted.result_url = url("response_url");
-        accepted.cancel_url = url("cancel_url");
-        let queue_position = body.get("queue_position").and_then(Value::as_u64);
-        SubmitOutcome::Accepted {
-            job: accepted,
-            progress: JobProgress { queue_position, ..JobProgress::QUEUED },
-        }
+        SubmitOutcome::read(reply, fault, |body| {
+            // `gateway_request_id` changes when fal retries; `request_id` does not.
+            let mut job = ProviderJob::new(body.get("request_id")?.as_str()?, job.model);
+            job.status_url = url_below(&self.base, body, "status_url");
+            job.result_url = url_below(&self.base, body, "response_url");
+            job.cancel_url = url_below(&self.base, body, "cancel_url");
+            let queue_position = body.get("queue_position").and_then(Value::as_u64);
+            Some(SubmitOutcome::Accepted {
+                job,
+                progress: JobProgress { queue_position, ..JobProgress::QUEUED },
+            })
+        })
     }
 
     fn poll(&self, job: &ProviderJob, step: PollStep, key: &Secret) -> Result<ProviderRequest, RequestError> {

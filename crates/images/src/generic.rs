@@ -159,19 +159,14 @@ impl Provider for Generic {
     }
 
     fn read_submit(&self, job: &JobRequest<'_>, reply: &ProviderReply<'_>) -> SubmitOutcome {
-        let response = match CallKind::Submit.response(reply) {
-            Ok(response) => response,
-            Err(fault) => return SubmitOutcome::Failed(fault),
-        };
-        if !response.is_success() {
-            return SubmitOutcome::Failed(self.fault(CallKind::Submit, &response));
-        }
-        let body = response.json();
-        let Some(id) = self.job_id(&body) else {
-            return SubmitOutcome::Failed(ProviderFault::unreadable(&response));
-        };
-        let status = self.status(&body).unwrap_or(JobStatus::Running(JobProgress::QUEUED));
-        SubmitOutcome::of(ProviderJob::new(id, job.model), status)
+        SubmitOutcome::read(
+            reply,
+            |kind, response| self.fault(kind, response),
+            |body| {
+                let status = self.status(body).unwrap_or(JobStatus::Running(JobProgress::QUEUED));
+                Some(SubmitOutcome::of(ProviderJob::new(self.job_id(body)?, job.model), status))
+            },
+        )
     }
 
     fn poll(&self, job: &ProviderJob, _: PollStep, key: &Secret) -> Result<ProviderRequest, RequestError> {
@@ -184,12 +179,7 @@ impl Provider for Generic {
         _: PollStep,
         reply: &ProviderReply<'_>,
     ) -> Result<JobStatus, ProviderFault> {
-        let response = CallKind::Read.response(reply)?;
-        match response.status {
-            200..300 => self.status(&response.json()).ok_or_else(|| ProviderFault::unreadable(&response)),
-            404 => Ok(JobStatus::Missing),
-            _ => Err(self.fault(CallKind::Read, &response)),
-        }
+        JobStatus::read(reply, |kind, response| self.fault(kind, response), |body| self.status(body))
     }
 
     fn cancel(&self, job: &ProviderJob, key: &Secret) -> Result<Option<ProviderRequest>, RequestError> {

@@ -11,10 +11,10 @@ use serde_json::Value;
 use tidegate_upstream::Secret;
 
 use crate::defaults::{Figure, ProviderDefaults};
-use crate::fault::{CallKind, ProviderFault};
+use crate::fault::ProviderFault;
 use crate::provider::Provider;
 use crate::request::{JobRequest, ProviderRequest, RequestError, is_path, trimmed};
-use crate::response::ProviderReply;
+use crate::response::{ProviderReply, ProviderResponse};
 use crate::status::{JobStatus, OutputFile, PollStep, ProviderJob, SubmitOutcome};
 use crate::webhook::jwks::JwkSet;
 use crate::webhook::{
@@ -105,32 +105,27 @@ impl Provider for Google {
     }
 
     fn read_submit(&self, job: &JobRequest<'_>, reply: &ProviderReply<'_>) -> SubmitOutcome {
-        let response = match CallKind::Submit.response(reply) {
-            Ok(response) => response,
-            Err(fault) => return SubmitOutcome::Failed(fault),
-        };
         let method = GoogleMethod::of(job.model).map(|(_, method)| method);
         let is_synchronous = method != Some(GoogleMethod::PredictLongRunning);
-        if !response.is_success() {
-            return SubmitOutcome::Failed(error::fault(CallKind::Submit, is_synchronous, &response));
-        }
-        let body = response.json();
-        let status = match method {
-            Some(GoogleMethod::GenerateContent) => output::generated_content(&body),
-            Some(GoogleMethod::Predict) => output::predicted(&body),
-            Some(GoogleMethod::PredictLongRunning) | None => {
-                let name = body.get("name").and_then(Value::as_str).filter(|name| is_operation(name));
-                if let (Some(name), Some(status)) = (name, output::operation(&body)) {
-                    return SubmitOutcome::of(ProviderJob::new(name, job.model), status);
+        let fault = |kind, response: &ProviderResponse<'_>| error::fault(kind, is_synchronous, response);
+        SubmitOutcome::read(reply, fault, |body| {
+            let status = match method {
+                Some(GoogleMethod::GenerateContent) => output::generated_content(body)?,
+                Some(GoogleMethod::Predict) => output::predicted(body)?,
+                Some(GoogleMethod::PredictLongRunning) | None => {
+                    let name = body.get("name")?.as_str().filter(|name| is_operation(name))?;
+                    return Some(SubmitOutcome::of(
+                        ProviderJob::new(name, job.model),
+                        output::operation(body)?,
+                    ));
                 }
-                None
+            };
+            match status {
+                JobStatus::Succeeded(files) => Some(SubmitOutcome::Finished { job: None, files }),
+                JobStatus::Failed(fault) => Some(SubmitOutcome::Failed(fault)),
+                _ => None,
             }
-        };
-        match status {
-            Some(JobStatus::Succeeded(files)) => SubmitOutcome::Finished { job: None, files },
-            Some(JobStatus::Failed(fault)) => SubmitOutcome::Failed(fault),
-            _ => SubmitOutcome::Failed(ProviderFault::unreadable(&response)),
-        }
+        })
     }
 
     fn poll(&self, job: &ProviderJob, _: PollStep, key: &Secret) -> Result<ProviderRequest, RequestError> {
@@ -146,14 +141,8 @@ impl Provider for Google {
         _: PollStep,
         reply: &ProviderReply<'_>,
     ) -> Result<JobStatus, ProviderFault> {
-        let response = CallKind::Read.response(reply)?;
-        match response.status {
-            200..300 => {
-                output::operation(&response.json()).ok_or_else(|| ProviderFault::unreadable(&response))
-            }
-            404 => Ok(JobStatus::Missing),
-            _ => Err(error::fault(CallKind::Read, false, &response)),
-        }
+        let fault = |kind, response: &ProviderResponse<'_>| error::fault(kind, false, response);
+        JobStatus::read(reply, fault, output::operation)
     }
 
     /// Whether an operation of Veo can be canceled is not documented.

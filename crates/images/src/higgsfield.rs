@@ -11,7 +11,7 @@ use tidegate_upstream::Secret;
 use crate::defaults::{Figure, ProviderDefaults};
 use crate::fault::{CallKind, FaultCause, ProviderFault, ThrottleScope, detail_message};
 use crate::provider::Provider;
-use crate::request::{JobRequest, ProviderRequest, RequestError, below, encode, is_path, trimmed};
+use crate::request::{JobRequest, ProviderRequest, RequestError, below, encode, is_path, trimmed, url_below};
 use crate::response::{ProviderReply, ProviderResponse};
 use crate::status::{JobProgress, JobStatus, PollStep, ProviderJob, SubmitOutcome, collect_urls};
 use crate::webhook::{ReceivedWebhook, Webhook, WebhookError, WebhookKeys, check_token};
@@ -69,23 +69,13 @@ impl Provider for Higgsfield {
     }
 
     fn read_submit(&self, job: &JobRequest<'_>, reply: &ProviderReply<'_>) -> SubmitOutcome {
-        let response = match CallKind::Submit.response(reply) {
-            Ok(response) => response,
-            Err(fault) => return SubmitOutcome::Failed(fault),
-        };
-        if !response.is_success() {
-            return SubmitOutcome::Failed(fault(CallKind::Submit, &response));
-        }
-        let body = response.json();
-        let Some(id) = body.get("request_id").and_then(Value::as_str) else {
-            return SubmitOutcome::Failed(ProviderFault::unreadable(&response));
-        };
-        let url = |name: &str| {
-            body.get(name).and_then(Value::as_str).and_then(|url| below(&self.base, url)).map(str::to_owned)
-        };
-        let mut accepted = ProviderJob::new(id, job.model);
-        (accepted.status_url, accepted.cancel_url) = (url("status_url"), url("cancel_url"));
-        SubmitOutcome::of(accepted, status(&body).unwrap_or(JobStatus::Running(JobProgress::QUEUED)))
+        SubmitOutcome::read(reply, fault, |body| {
+            let mut accepted = ProviderJob::new(body.get("request_id")?.as_str()?, job.model);
+            accepted.status_url = url_below(&self.base, body, "status_url");
+            accepted.cancel_url = url_below(&self.base, body, "cancel_url");
+            let status = status(body).unwrap_or(JobStatus::Running(JobProgress::QUEUED));
+            Some(SubmitOutcome::of(accepted, status))
+        })
     }
 
     fn poll(&self, job: &ProviderJob, _: PollStep, key: &Secret) -> Result<ProviderRequest, RequestError> {
@@ -98,12 +88,7 @@ impl Provider for Higgsfield {
         _: PollStep,
         reply: &ProviderReply<'_>,
     ) -> Result<JobStatus, ProviderFault> {
-        let response = CallKind::Read.response(reply)?;
-        match response.status {
-            200..300 => status(&response.json()).ok_or_else(|| ProviderFault::unreadable(&response)),
-            404 => Ok(JobStatus::Missing),
-            _ => Err(fault(CallKind::Read, &response)),
-        }
+        JobStatus::read(reply, fault, status)
     }
 
     /// Only a queued request can be canceled; otherwise Higgsfield answers 400.

@@ -14,7 +14,7 @@ use tidegate_upstream::Secret;
 use crate::defaults::{Figure, ProviderDefaults};
 use crate::fault::{CallKind, FaultCause, ProviderFault, ThrottleScope};
 use crate::provider::Provider;
-use crate::request::{JobRequest, ProviderRequest, RequestError, below, encode, is_path, trimmed};
+use crate::request::{JobRequest, ProviderRequest, RequestError, below, encode, is_path, trimmed, url_below};
 use crate::response::{ProviderReply, ProviderResponse};
 use crate::status::{JobProgress, JobStatus, LookUpOutcome, PollStep, ProviderJob, SubmitOutcome};
 use crate::webhook::standard::{self, StandardSecret};
@@ -46,10 +46,7 @@ impl Replicate {
     }
 
     fn job(&self, prediction: &Value, model: &str) -> Option<ProviderJob> {
-        let url = |name: &str| {
-            let url = prediction.get("urls")?.get(name)?.as_str()?;
-            below(&self.base, url).map(str::to_owned)
-        };
+        let url = |name: &str| url_below(&self.base, prediction.get("urls")?, name);
         let mut job = ProviderJob::new(prediction.get("id")?.as_str()?, model);
         (job.status_url, job.cancel_url) = (url("get"), url("cancel"));
         Some(job)
@@ -107,19 +104,10 @@ impl Provider for Replicate {
     }
 
     fn read_submit(&self, job: &JobRequest<'_>, reply: &ProviderReply<'_>) -> SubmitOutcome {
-        let response = match CallKind::Submit.response(reply) {
-            Ok(response) => response,
-            Err(fault) => return SubmitOutcome::Failed(fault),
-        };
-        if !response.is_success() {
-            return SubmitOutcome::Failed(fault(CallKind::Submit, &response));
-        }
-        let prediction = response.json();
-        match (self.job(&prediction, job.model), status(&prediction)) {
-            (Some(job), Some(status)) => SubmitOutcome::of(job, status),
-            (Some(job), None) => SubmitOutcome::Accepted { job, progress: JobProgress::QUEUED },
-            (None, _) => SubmitOutcome::Failed(ProviderFault::unreadable(&response)),
-        }
+        SubmitOutcome::read(reply, fault, |prediction| {
+            let status = status(prediction).unwrap_or(JobStatus::Running(JobProgress::QUEUED));
+            Some(SubmitOutcome::of(self.job(prediction, job.model)?, status))
+        })
     }
 
     fn poll(&self, job: &ProviderJob, _: PollStep, key: &Secret) -> Result<ProviderRequest, RequestError> {
@@ -135,12 +123,7 @@ impl Provider for Replicate {
         _: PollStep,
         reply: &ProviderReply<'_>,
     ) -> Result<JobStatus, ProviderFault> {
-        let response = CallKind::Read.response(reply)?;
-        match response.status {
-            200..300 => status(&response.json()).ok_or_else(|| ProviderFault::unreadable(&response)),
-            404 => Ok(JobStatus::Missing),
-            _ => Err(fault(CallKind::Read, &response)),
-        }
+        JobStatus::read(reply, fault, status)
     }
 
     fn cancel(&self, job: &ProviderJob, key: &Secret) -> Result<Option<ProviderRequest>, RequestError> {

@@ -130,6 +130,11 @@ pub(crate) fn below<'a>(base: &str, url: &'a str) -> Option<&'a str> {
     (rest.starts_with('/') && is_plain).then_some(url)
 }
 
+/// The URL that a response names, if it is below the base.
+pub(crate) fn url_below(base: &str, body: &Value, name: &str) -> Option<String> {
+    below(base, body.get(name)?.as_str()?).map(str::to_owned)
+}
+
 /// Removes the slashes at the end of a base URL.
 pub(crate) fn trimmed(base: impl Into<String>) -> String {
     let mut base = base.into();

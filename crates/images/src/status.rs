@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fault::ProviderFault;
+use crate::fault::{CallKind, ProviderFault};
+use crate::response::{ProviderReply, ProviderResponse};
 
 /// The most files of one job.
 const FILES_MAX: usize = 64;
@@ -118,7 +119,39 @@ pub enum SubmitOutcome {
     Failed(ProviderFault),
 }
 
+impl JobStatus {
+    /// Reads the response to a poll of a provider that answers 404 for a job that it does not know.
+    /// `fault` reads any other response that is no success, `status` the body of one that is.
+    pub(crate) fn read<'a>(
+        reply: &ProviderReply<'a>,
+        fault: impl FnOnce(CallKind, &ProviderResponse<'a>) -> ProviderFault,
+        status: impl FnOnce(&Value) -> Option<Self>,
+    ) -> Result<Self, ProviderFault> {
+        let response = CallKind::Read.response(reply)?;
+        match response.status {
+            200..300 => status(&response.json()).ok_or_else(|| ProviderFault::unreadable(&response)),
+            404 => Ok(Self::Missing),
+            _ => Err(fault(CallKind::Read, &response)),
+        }
+    }
+}
+
 impl SubmitOutcome {
+    /// Reads the response to a submit. `fault` reads one that is no success, `outcome` the body of
+    /// one that is; a body without an outcome is unreadable.
+    pub(crate) fn read<'a>(
+        reply: &ProviderReply<'a>,
+        fault: impl FnOnce(CallKind, &ProviderResponse<'a>) -> ProviderFault,
+        outcome: impl FnOnce(&Value) -> Option<Self>,
+    ) -> Self {
+        match CallKind::Submit.response(reply) {
+            Err(fault) => Self::Failed(fault),
+            Ok(response) if !response.is_success() => Self::Failed(fault(CallKind::Submit, &response)),
+            Ok(response) => outcome(&response.json())
+                .unwrap_or_else(|| Self::Failed(ProviderFault::unreadable(&response))),
+        }
+    }
+
     /// Joins a job with the state that the response to its submit gave.
     pub(crate) fn of(job: ProviderJob, status: JobStatus) -> Self {
         match status {

@@ -1,11 +1,10 @@
-//! The adapters over recorded responses, signatures of other implementations, random input, and the
-//! simulated providers on loopback.
+//! The adapters over documented responses, signatures of other implementations, random input, and
+//! the simulated providers on loopback.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on stops")]
 
-mod recorded;
-
 mod client;
+mod documented;
 mod properties;
 mod requests;
 mod responses;

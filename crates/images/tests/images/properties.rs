@@ -7,7 +7,7 @@ use tidegate_images::webhook::jwks::JwkSet;
 use tidegate_images::webhook::standard::StandardSecret;
 use tidegate_images::{JobRequest, PollStep, ProviderJob, Secret, Time, Webhook, WebhookKeys};
 
-use crate::recorded::{fixture, providers, reply};
+use crate::documented::{fixture, providers, reply};
 
 const NAMES: [&str; 7] = [
     "webhook-id",

@@ -9,7 +9,7 @@ use tidegate_images::{
     google,
 };
 
-use crate::recorded::{fixture, providers, time};
+use crate::documented::{fixture, providers, time};
 
 const HOOK: &str = "https://app.test/api/webhooks/x/t0k?a=1&b";
 

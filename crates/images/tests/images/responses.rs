@@ -1,4 +1,4 @@
-//! What adapters read in recorded responses: in the shapes that the providers document, and with
+//! What adapters read in documented responses: in the shapes that the providers document, and with
 //! the errors that mislead by their status alone.
 
 use http::HeaderMap;
@@ -9,32 +9,31 @@ use tidegate_images::{
     ProviderResponse, Replicate, SubmitOutcome, fal, google, higgsfield, replicate,
 };
 
-use crate::recorded::{
-    RECEIVED_AT, Recording, bytes, fault, fixture, generic, headers, polled, providers, reply, submitted,
-    time,
+use crate::documented::{
+    Example, RECEIVED_AT, bytes, fault, fixture, generic, headers, polled, providers, reply, submitted, time,
 };
 
-/// Reads every recording of a file, and reports all that mean something else.
+/// Reads every example of a file, and reports all that mean something else.
 fn read_all(provider: &dyn Provider, model: &str, path: &str) {
-    let recordings: Vec<Recording> = fixture(path);
-    assert!(recordings.len() > 3, "{path} would prove little");
+    let examples: Vec<Example> = fixture(path);
+    assert!(examples.len() > 3, "{path} would prove little");
     let mut wrong = Vec::new();
-    for recording in recordings {
-        let model = recording.model.as_deref().unwrap_or(model);
-        let headers = headers(recording.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let body = bytes(&recording.body);
-        let reply = reply(recording.status, &headers, &body);
+    for example in examples {
+        let model = example.model.as_deref().unwrap_or(model);
+        let headers = headers(example.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let body = bytes(&example.body);
+        let reply = reply(example.status, &headers, &body);
         let job = ProviderJob::new("id", model);
         let input = json!({ "prompt": "a cat" });
         let request = JobRequest { model, input: &input, webhook: None, attempt: "1" };
-        let meaning = match recording.call.as_str() {
+        let meaning = match example.call.as_str() {
             "submit" => submitted(&provider.read_submit(&request, &reply)),
             "poll" => polled(&provider.read_poll(&job, PollStep::Status, &reply)),
             "result" => polled(&provider.read_poll(&job, PollStep::Result, &reply)),
             other => panic!("{other}"),
         };
-        if meaning != recording.expect {
-            wrong.push(format!("{}: {meaning:?} instead of {:?}", recording.name, recording.expect));
+        if meaning != example.expect {
+            wrong.push(format!("{}: {meaning:?} instead of {:?}", example.name, example.expect));
         }
     }
     assert!(wrong.is_empty(), "{path}:\n{}", wrong.join("\n"));
@@ -42,7 +41,7 @@ fn read_all(provider: &dyn Provider, model: &str, path: &str) {
 
 /// DSP-7, DSP-13: Replicate's responses and errors.
 #[test]
-fn dsp_13_replicate_is_read_as_recorded() {
+fn dsp_13_replicate_is_read_as_documented() {
     let provider = Replicate::new(replicate::BASE_URL);
     for path in ["replicate/submit.json", "replicate/errors.json", "replicate/poll.json"] {
         read_all(&provider, "black-forest-labs/flux-schnell", path);
@@ -51,7 +50,7 @@ fn dsp_13_replicate_is_read_as_recorded() {
 
 /// DSP-7, DSP-13: Google's responses and errors, of Gemini, Imagen and Veo.
 #[test]
-fn dsp_13_google_is_read_as_recorded() {
+fn dsp_13_google_is_read_as_documented() {
     let provider = Google::new(google::BASE_URL, google::JWKS_URL);
     for path in ["google/submit.json", "google/errors.json", "google/poll.json"] {
         read_all(&provider, "", path);
@@ -60,7 +59,7 @@ fn dsp_13_google_is_read_as_recorded() {
 
 /// DSP-7, DSP-13: fal's responses and errors.
 #[test]
-fn dsp_13_fal_is_read_as_recorded() {
+fn dsp_13_fal_is_read_as_documented() {
     let provider = Fal::new(fal::BASE_URL, fal::JWKS_URL);
     for path in ["fal/submit.json", "fal/poll.json"] {
         read_all(&provider, "fal-ai/flux/dev", path);
@@ -69,7 +68,7 @@ fn dsp_13_fal_is_read_as_recorded() {
 
 /// DSP-7, DSP-13: Higgsfield's responses and errors.
 #[test]
-fn dsp_13_higgsfield_is_read_as_recorded() {
+fn dsp_13_higgsfield_is_read_as_documented() {
     let provider = Higgsfield::new(higgsfield::BASE_URL);
     for path in ["higgsfield/submit.json", "higgsfield/poll.json"] {
         read_all(&provider, "higgsfield-ai/soul/standard", path);
@@ -175,8 +174,8 @@ fn dsp_13_a_lost_submit_is_found_in_the_list() {
 #[test]
 fn a_job_is_stored_and_read_back() {
     let provider = Fal::new(fal::BASE_URL, fal::JWKS_URL);
-    let recordings: Vec<Recording> = fixture("fal/submit.json");
-    let (none, body) = (HeaderMap::new(), bytes(&recordings[0].body));
+    let examples: Vec<Example> = fixture("fal/submit.json");
+    let (none, body) = (HeaderMap::new(), bytes(&examples[0].body));
     let input = json!({});
     let request = JobRequest { model: "fal-ai/flux/dev", input: &input, webhook: None, attempt: "1" };
     let SubmitOutcome::Accepted { job, .. } = provider.read_submit(&request, &reply(200, &none, &body))

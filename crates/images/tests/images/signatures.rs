@@ -8,7 +8,7 @@ use tidegate_images::{
     Fal, Google, Provider, ReceivedWebhook, Secret, Time, Webhook, WebhookError, WebhookKeys, fal, google,
 };
 
-use crate::recorded::{fixture, headers};
+use crate::documented::{fixture, headers};
 
 fn at(seconds: u64) -> Time {
     Time::from_millis(seconds * 1_000)

@@ -12,7 +12,7 @@ use tidegate_sim::providers::webhook::WebhookFaults;
 use tidegate_sim::{Provider as Simulated, ProviderSimOptions};
 
 use crate::client::{ALL, Rig, TOKEN, fast};
-use crate::recorded::{fault, polled, submitted};
+use crate::documented::{fault, polled, submitted};
 
 fn is_one_picture(files: &[OutputFile]) -> bool {
     matches!(files, [OutputFile::Url(url)] if url.ends_with(".png"))

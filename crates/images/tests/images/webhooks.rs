@@ -8,7 +8,7 @@ use tidegate_images::{
     WebhookKeys, google, higgsfield, replicate,
 };
 
-use crate::recorded::{Recording, fixture, generic, polled};
+use crate::documented::{Example, fixture, generic, polled};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NOW: Time = Time::from_millis(1_750_000_000_000);
@@ -37,11 +37,11 @@ fn said(received: Result<ReceivedWebhook, WebhookError>) -> (Option<String>, Str
 #[test]
 fn dsp_11_replicate_reports_a_prediction() {
     let provider = Replicate::new(replicate::BASE_URL);
-    let recordings: Vec<Recording> = fixture("replicate/poll.json");
+    let examples: Vec<Example> = fixture("replicate/poll.json");
     let mut count = 0;
-    for recording in recordings.iter().filter(|one| one.status == 200 && !one.expect.starts_with("poll")) {
-        let (id, said) = said(signed(&provider, &recording.body));
-        assert_eq!((id.as_deref(), said), (recording.body["id"].as_str(), recording.expect.clone()));
+    for example in examples.iter().filter(|one| one.status == 200 && !one.expect.starts_with("poll")) {
+        let (id, said) = said(signed(&provider, &example.body));
+        assert_eq!((id.as_deref(), said), (example.body["id"].as_str(), example.expect.clone()));
         count += 1;
     }
     assert!(count > 5, "it would prove little");

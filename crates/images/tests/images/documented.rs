@@ -1,4 +1,5 @@
-//! Recorded responses, and short names for what adapters read in them.
+//! Responses as the providers document them, written by hand, and short names for what adapters
+//! read in them. None was recorded from a live API.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ pub(crate) const RECEIVED_AT: &str = "2026-01-15T12:00:00Z";
 /// One response, and what it means.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Recording {
+pub(crate) struct Example {
     pub name: String,
     pub call: String,
     pub status: u16,

@@ -30,7 +30,7 @@ fn check(source: &File, pages: &[File]) -> Vec<Finding> {
         if page.text.lines().next() != Some(title.as_str()) {
             findings.push(page.at(1, format!("the first line must be {title:?}")));
         }
-        for part in ["## What happened", "## Is it tried again", "## What to do", "```json"] {
+        for part in ["## What happened", "## What Tidegate did", "## What to do", "```json"] {
             if !page.text.contains(part) {
                 findings.push(page.at(1, format!("{part:?} is missing")));
             }
@@ -51,7 +51,7 @@ fn every_code_has_its_page() {
 fn a_missing_page_a_stray_one_and_a_wrong_title_are_found() {
     let source =
         File::new(CODES, "pub const ALL: [Self; 2] = [\n    Self::One,\n    Self::Two,\n];\nSelf::Three,\n");
-    let body = "## What happened\n## Is it tried again\n## What to do\n```json\n";
+    let body = "## What happened\n## What Tidegate did\n## What to do\n```json\n";
     let page =
         |code: &str, title: &str| File::new(&format!("{PAGES}/{code}.md"), &format!("{title}\n{body}"));
     let good = [page("TG0001", "# TG0001 One"), page("TG0002", "# TG0002 Two")];

@@ -71,11 +71,16 @@ pub async fn an_unknown_node_must_register(backend: &dyn Backend) {
 }
 
 /// Sends until the hint is received: a hint may be lost, not all of them for ever.
-async fn reaches<N: Nodes + ?Sized>(nodes: &N, topic: &str, hint: &str, ear: &mut Receiver<String>) -> bool {
+async fn reaches<N: Nodes + ?Sized>(
+    nodes: &N,
+    topic: &str,
+    hint: &str,
+    listener: &mut Receiver<String>,
+) -> bool {
     for _ in 0..20 {
         nodes.notify(topic, hint).await.expect_value("notify");
-        while let Ok(Some(heard)) = timeout(PATIENCE, ear.recv()).await {
-            if heard == hint {
+        while let Ok(Some(received)) = timeout(PATIENCE, listener.recv()).await {
+            if received == hint {
                 return true;
             }
         }
@@ -86,16 +91,16 @@ async fn reaches<N: Nodes + ?Sized>(nodes: &N, topic: &str, hint: &str, ear: &mu
 /// A hint reaches the listeners of its topic, in this store and in a second one, and no one else.
 pub async fn a_hint_reaches_its_listeners(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
-    let beside = backend.open_second(&store).await.expect_value("open another store beside the first");
+    let second = backend.open_second(&store).await.expect_value("open a second store");
     let mut here = store.listen("topic").await.expect_value("listen");
-    let mut there = beside.listen("topic").await.expect_value("listen");
+    let mut there = second.listen("topic").await.expect_value("listen");
     let mut elsewhere = store.listen("topic:2").await.expect_value("listen");
-    assert!(reaches(&*store, "topic", "schön 1", &mut here).await, "not heard in the same store");
-    assert!(reaches(&*store, "topic", "2", &mut there).await, "not heard beside it");
-    assert!(reaches(&*beside, "topic", "3", &mut here).await, "not heard the other way round");
-    assert!(elsewhere.try_recv().is_err(), "heard under another topic");
+    assert!(reaches(&*store, "topic", "schön 1", &mut here).await, "not received in the same store");
+    assert!(reaches(&*store, "topic", "2", &mut there).await, "not received in the second store");
+    assert!(reaches(&*second, "topic", "3", &mut here).await, "not received the other way round");
+    assert!(elsewhere.try_recv().is_err(), "received under another topic");
     assert!(reaches(&*store, "topic:2", "4", &mut elsewhere).await);
-    store.notify("nobody listens", "5").await.expect_value("notify nobody");
+    store.notify("nobody listens", "5").await.expect_value("notify no one");
     drop((here, there));
     store.notify("topic", "6").await.expect_value("notify those who have gone");
 }
@@ -117,6 +122,6 @@ pub async fn a_slow_listener_blocks_nobody(backend: &dyn Backend) {
     while slow.try_recv().is_ok() {
         kept += 1;
     }
-    assert!(kept <= HINTS, "more was heard than was said");
-    assert!(reaches(&*store, "topic", "later", &mut slow).await, "a slow listener is never heard from again");
+    assert!(kept <= HINTS, "more was received than was said");
+    assert!(reaches(&*store, "topic", "later", &mut slow).await, "a slow listener receives nothing any more");
 }

@@ -42,10 +42,10 @@ pub async fn a_replayed_model_is_the_same_model(backend: &dyn Backend) {
 
 /// OPS-8: the same with another seed and a chosen extent.
 pub async fn replay(backend: &dyn Backend, seed: u64, effort: Effort) {
-    let mut dice = TestRng::seeded_or(seed);
+    let mut rng = TestRng::seeded_or(seed);
     let mut trial = Trial::begin(backend).await;
     for sequence in 0..effort.sequences {
-        let mut commander = CommandGenerator::new(dice.fork(), backend.clock().now());
+        let mut commander = CommandGenerator::new(rng.fork(), backend.clock().now());
         let wants_image = sequence % effort.image_every.max(1) == 0;
         trial.sequence(&mut commander, wants_image, &format!("sequence {sequence}")).await;
         backend.clock().advance(Duration::from_secs(1));
@@ -75,13 +75,13 @@ impl<'a> Trial<'a> {
         for command in commander.limits() {
             command.apply(&mut model, &mut facts);
         }
-        let batches = commander.dice.within(2..12);
+        let batches = commander.rng.within(2..12);
         for _ in 0..batches {
-            for _ in 0..commander.dice.within(1..4) {
+            for _ in 0..commander.rng.within(1..4) {
                 step(commander, &mut model, &mut facts, what);
             }
             self.append(std::mem::take(&mut facts)).await;
-            if commander.dice.percent(10) {
+            if commander.rng.percent(10) {
                 self.snapshot(&model).await;
             }
         }

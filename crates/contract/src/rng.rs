@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_rolls_and_bounds_hold() {
         let rolls = |seed| {
-            let mut dice = TestRng::new(seed);
-            (0..100).map(|_| dice.below(6)).collect::<Vec<_>>()
+            let mut rng = TestRng::new(seed);
+            (0..100).map(|_| rng.below(6)).collect::<Vec<_>>()
         };
         assert_eq!(rolls(7), rolls(7));
         assert_ne!(rolls(7), rolls(8));

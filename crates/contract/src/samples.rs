@@ -16,51 +16,51 @@ use crate::rng::TestRng;
 const NAMES: [&str; 6] = ["a", "shop:acme", "guild 7", "it's \"quoted\"", "Größe-尺寸", "%_{}"];
 
 /// A name of a group, kind or limit.
-pub fn name(dice: &mut TestRng) -> Arc<str> {
-    Arc::from(*dice.pick(&NAMES))
+pub fn name(rng: &mut TestRng) -> Arc<str> {
+    Arc::from(*rng.pick(&NAMES))
 }
 
 /// A number of any size: small ones, large ones, and both ends.
-pub fn number(dice: &mut TestRng) -> u64 {
-    match dice.below(8) {
+pub fn number(rng: &mut TestRng) -> u64 {
+    match rng.below(8) {
         0 => 0,
         1 => u64::MAX,
-        2..=5 => dice.below(1_000),
+        2..=5 => rng.below(1_000),
         _ => {
-            let shift = dice.below(64);
-            dice.roll() >> shift
+            let shift = rng.below(64);
+            rng.roll() >> shift
         }
     }
 }
 
 /// A time, rarely the first or the last one.
-pub fn time(dice: &mut TestRng) -> Time {
-    Time::from_micros(number(dice))
+pub fn time(rng: &mut TestRng) -> Time {
+    Time::from_micros(number(rng))
 }
 
 /// An end state.
-pub fn end_state(dice: &mut TestRng) -> EndState {
-    *dice.pick(&[EndState::Succeeded, EndState::Failed, EndState::Canceled])
+pub fn end_state(rng: &mut TestRng) -> EndState {
+    *rng.pick(&[EndState::Succeeded, EndState::Failed, EndState::Canceled])
 }
 
 /// A fault, or none.
-pub fn fault(dice: &mut TestRng) -> Option<Fault> {
-    if dice.percent(40) {
+pub fn fault(rng: &mut TestRng) -> Option<Fault> {
+    if rng.percent(40) {
         return None;
     }
-    let class = *dice.pick(&FaultClass::ALL);
+    let class = *rng.pick(&FaultClass::ALL);
     let message = ["", "the upstream answered 503", "naïve — ‘quoted’"];
-    let may_have_happened = dice.percent(50);
-    Some(Fault { may_have_happened, ..Fault::new(class, *dice.pick(&message)) })
+    let may_have_happened = rng.percent(50);
+    Some(Fault { may_have_happened, ..Fault::new(class, *rng.pick(&message)) })
 }
 
 /// A value or `None`, with equal chance.
-pub fn maybe<T>(dice: &mut TestRng, make: impl FnOnce(&mut TestRng) -> T) -> Option<T> {
-    if dice.percent(50) { Some(make(dice)) } else { None }
+pub fn maybe<T>(rng: &mut TestRng, make: impl FnOnce(&mut TestRng) -> T) -> Option<T> {
+    if rng.percent(50) { Some(make(rng)) } else { None }
 }
 
 /// Up to `most` values.
-pub fn some<T>(dice: &mut TestRng, most: u64, mut make: impl FnMut(&mut TestRng) -> T) -> Vec<T> {
-    let count = dice.below(most + 1);
-    (0..count).map(|_| make(dice)).collect()
+pub fn some<T>(rng: &mut TestRng, most: u64, mut make: impl FnMut(&mut TestRng) -> T) -> Vec<T> {
+    let count = rng.below(most + 1);
+    (0..count).map(|_| make(rng)).collect()
 }

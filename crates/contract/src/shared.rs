@@ -37,34 +37,34 @@ const KEYS: [&str; 4] = ["key", "key:2", "key:2:x", "schlüssel '%_{*}"];
 struct Trial<'a> {
     backend: &'a dyn Backend,
     store: Arc<dyn Store>,
-    dice: TestRng,
+    rng: TestRng,
 }
 
 impl<'a> Trial<'a> {
     async fn begin(backend: &'a dyn Backend, seed: u64) -> Self {
         let store = backend.open().await.expect_value("open the store");
-        Self { backend, store, dice: TestRng::seeded_or(seed) }
+        Self { backend, store, rng: TestRng::seeded_or(seed) }
     }
 
     /// Lets some time pass, none for a third of the steps, and restarts the store once in 70.
     async fn pass_time(self, most: Duration) -> Self {
-        let Self { backend, mut store, mut dice } = self;
+        let Self { backend, mut store, mut rng } = self;
         let clock = backend.clock();
-        match dice.below(30) {
+        match rng.below(30) {
             0..10 => {}
             10 => clock.set(clock.now().before(most / 20)),
             11 => {
                 clock.advance(most * 3);
             }
             _ => {
-                clock.advance(Duration::from_micros(dice.below(most.as_micros() as u64)));
+                clock.advance(Duration::from_micros(rng.below(most.as_micros() as u64)));
             }
         }
-        if dice.below(70) == 0 {
+        if rng.below(70) == 0 {
             drop(store);
             store = backend.open().await.expect_value("open the store again");
         }
-        Self { backend, store, dice }
+        Self { backend, store, rng }
     }
 
     fn now(&self) -> tidegate_core::Time {

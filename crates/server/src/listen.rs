@@ -35,12 +35,12 @@ pub(crate) struct AcceptOptions {
 }
 
 /// Accepts connections until the server shuts down.
-pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
+pub(crate) async fn run(listener: TcpListener, options: AcceptOptions) {
     let mut failures = FailureLog::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = door.stopping.cancelled() => return,
+            () = options.stopping.cancelled() => return,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -49,18 +49,18 @@ pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
                     tracing::warn!(%error, failures, "cannot accept connections");
                 }
                 // Perhaps no file descriptor is left: evicting an idle connection frees one.
-                door.slots.evict_one();
+                options.slots.evict_one();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         let slot = tokio::select! {
-            taken = door.slots.take(peer.ip()) => taken,
-            () = door.stopping.cancelled() => return,
+            taken = options.slots.take(peer.ip()) => taken,
+            () = options.stopping.cancelled() => return,
         };
         match slot {
             SlotOutcome::Slot(slot) => {
-                door.tasks.spawn(connection::serve(stream, peer, slot, door.clone()));
+                options.tasks.spawn(connection::serve(stream, peer, slot, options.clone()));
             }
             SlotOutcome::AddressFull => {
                 tracing::debug!(%peer, "an address has reached its maximum of connections");
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn ops_8_failed_accepts_are_logged_now_and_then() {
         let (mut log, start) = (FailureLog::default(), Instant::now());
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         for nth in 0..600_u32 {
-            said.extend(log.record(start + ACCEPT_PAUSE * nth));
+            reported.extend(log.record(start + ACCEPT_PAUSE * nth));
         }
-        assert_eq!(said, [1, 200, 200], "in 30 s");
+        assert_eq!(reported, [1, 200, 200], "in 30 s");
     }
 }

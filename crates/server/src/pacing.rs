@@ -89,7 +89,7 @@ impl PacedProxy {
             let served = self.upstream(&target.upstream)?;
             let mut request = HttpRequest::new(Method::parse(method)?, target.path.as_ref());
             request.headers =
-                content_type.map(|said| ("content-type".to_owned(), said.to_owned())).into_iter().collect();
+                content_type.map(|value| ("content-type".to_owned(), value.to_owned())).into_iter().collect();
             request.body = Body::Bytes(body.clone());
             Some(served.dialect.is_read_only(&request))
         });

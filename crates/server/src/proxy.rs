@@ -79,19 +79,19 @@ impl ProxyServer {
             tasks: tasks.clone(),
         };
         let service = GuardedRouter::without_checks(Router::new().fallback_service(routes));
-        let front = open(service, Slots::new(config.connections_max), &stopping, &clients);
+        let public = open(service, Slots::new(config.connections_max), &stopping, &clients);
         let keys = admin_addr.ip().is_loopback().then(|| gate.keys());
         let admin =
             AdminState { store: Arc::clone(&store), metrics: metrics.clone(), stopping: stopping.clone() };
-        let back = open(
+        let private = open(
             admin::router(&admin, keys.as_ref()),
             Slots::new_with_reserve(ADMINS_MAX),
             &closing,
             &admins,
         );
         let aborts = vec![
-            tokio::spawn(listen::run(listener, front)).abort_handle(),
-            tokio::spawn(listen::run(admin_listener, back)).abort_handle(),
+            tokio::spawn(listen::run(listener, public)).abort_handle(),
+            tokio::spawn(listen::run(admin_listener, private)).abort_handle(),
             tokio::spawn(sweep_periodically(store as Arc<dyn SharedState>)).abort_handle(),
             tokio::spawn(run_metrics_upkeep(metrics, closing.clone())).abort_handle(),
         ];

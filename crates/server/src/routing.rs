@@ -132,10 +132,10 @@ impl RoutedCall {
 }
 
 /// The routes of a node of a cluster.
-pub(crate) fn router(front: &Arc<RoutingState>) -> GuardedRouter {
-    let server = &front.server;
+pub(crate) fn router(routing: &Arc<RoutingState>) -> GuardedRouter {
+    let server = &routing.server;
     let callers = CallerPolicy::Configured(Arc::clone(server));
-    let builder = GuardedRouterBuilder::new(callers, Some(Arc::clone(front.peers.secret())));
+    let builder = GuardedRouterBuilder::new(callers, Some(Arc::clone(routing.peers.secret())));
     let router = routes::routes().into_iter().fold(builder, |builder, route| {
         let spec = route.spec;
         let call = match route.service {
@@ -143,11 +143,11 @@ pub(crate) fn router(front: &Arc<RoutingState>) -> GuardedRouter {
             RouteService::Store(call) => call.with_state(Arc::clone(server)),
             RouteService::Keys(call) => call.with_state(server.key_store.keys()),
             RouteService::Partition(rule, _) => {
-                let front = Arc::clone(front);
-                spec.handle(move |request: Request| route_call(front, spec, rule, request))
+                let routing = Arc::clone(routing);
+                spec.handle(move |request: Request| route_call(routing, spec, rule, request))
             }
             RouteService::EachNode { clustered: call, .. } | RouteService::Peers(call) => {
-                call.with_state(Arc::clone(front))
+                call.with_state(Arc::clone(routing))
             }
         };
         builder.add_route(spec, call)
@@ -156,33 +156,33 @@ pub(crate) fn router(front: &Arc<RoutingState>) -> GuardedRouter {
 }
 
 async fn route_call(
-    front: Arc<RoutingState>,
+    routing: Arc<RoutingState>,
     spec: RouteSpec,
     rule: RoutingRule,
     request: Request,
 ) -> Response {
     if rule.uses_local_config()
-        && let Err(failure) = require_joined(&front).await
+        && let Err(failure) = require_joined(&routing).await
     {
         return failure.into_response();
     }
     let headers = if rule == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
     let submitted = request.extensions().get::<SubmittedOperation>().copied();
-    match read_call(&front, spec, rule, request).await {
+    match read_call(&routing, spec, rule, request).await {
         Ok(call) => match rule {
-            RoutingRule::Operation | RoutingRule::Completion => relay::by_id(&front, call).await,
-            RoutingRule::Submission => submit::route_submission(&front, call, &headers, submitted).await,
-            RoutingRule::Batch => batch::route_batch(&front, call).await,
-            RoutingRule::Deployment => relay::by_guild(&front, call).await,
-            RoutingRule::Operations => operations::list(&front, call).await,
-            RoutingRule::Groups => fan_out::groups(&front, call).await,
-            RoutingRule::Group => fan_out::group(&front, call).await,
-            RoutingRule::Pause => fan_out::pause(&front, call).await,
-            RoutingRule::Limits => fan_out::limits(&front, call).await,
-            RoutingRule::Limit => relay::by_limit(&front, call).await,
-            RoutingRule::Extensions => work::route_claims(&front, call, "claims").await,
-            RoutingRule::Settlements => work::route_claims(&front, call, "settlements").await,
-            RoutingRule::Proxy => proxy_call::route_proxy_call(&front, call).await,
+            RoutingRule::Operation | RoutingRule::Completion => relay::by_id(&routing, call).await,
+            RoutingRule::Submission => submit::route_submission(&routing, call, &headers, submitted).await,
+            RoutingRule::Batch => batch::route_batch(&routing, call).await,
+            RoutingRule::Deployment => relay::by_guild(&routing, call).await,
+            RoutingRule::Operations => operations::list(&routing, call).await,
+            RoutingRule::Groups => fan_out::groups(&routing, call).await,
+            RoutingRule::Group => fan_out::group(&routing, call).await,
+            RoutingRule::Pause => fan_out::pause(&routing, call).await,
+            RoutingRule::Limits => fan_out::limits(&routing, call).await,
+            RoutingRule::Limit => relay::by_limit(&routing, call).await,
+            RoutingRule::Extensions => work::route_claims(&routing, call, "claims").await,
+            RoutingRule::Settlements => work::route_claims(&routing, call, "settlements").await,
+            RoutingRule::Proxy => proxy_call::route_proxy_call(&routing, call).await,
         },
         Err(failure) => failure.into_response(),
     }
@@ -190,11 +190,11 @@ async fn route_call(
 
 /// Fails while this node has not joined: it might place operations where the others do not look for
 /// them.
-async fn require_joined(front: &RoutingState) -> Result<(), ApiError> {
-    if front.cluster.has_joined() {
+async fn require_joined(routing: &RoutingState) -> Result<(), ApiError> {
+    if routing.cluster.has_joined() {
         return Ok(());
     }
-    let view = front.cluster.wait_until_decided(JOIN).await;
+    let view = routing.cluster.wait_until_decided(JOIN).await;
     if view.joined {
         return Ok(());
     }
@@ -204,7 +204,7 @@ async fn require_joined(front: &RoutingState) -> Result<(), ApiError> {
 }
 
 async fn read_call(
-    front: &RoutingState,
+    routing: &RoutingState,
     spec: RouteSpec,
     rule: RoutingRule,
     request: Request,
@@ -212,8 +212,8 @@ async fn read_call(
     let (parts, body) = request.into_parts();
     let (body, streamed) = match spec.body {
         BodyBound::NoBody => (Bytes::new(), None),
-        BodyBound::Proxied => read_proxied_body(&front.server, body).await?,
-        bound => (content::read(body, bound.len_max(), front.server.read_timeout).await?, None),
+        BodyBound::Proxied => read_proxied_body(&routing.server, body).await?,
+        bound => (content::read(body, bound.len_max(), routing.server.read_timeout).await?, None),
     };
     let target = match rule {
         RoutingRule::Completion => completion_token::target_with_token(&parts),
@@ -225,7 +225,7 @@ async fn read_call(
     let content_type = content_type(&parts.headers);
     let key = parts.extensions.get::<HeldKey>().cloned();
     let passing =
-        (rule == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&front.server, parts.headers));
+        (rule == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&routing.server, parts.headers));
     Ok(RoutedCall {
         method: parts.method,
         target,
@@ -242,14 +242,14 @@ async fn read_call(
 
 /// Reads the body of a proxied call, or the beginning of one that is too large to be buffered.
 async fn read_proxied_body(
-    house: &ServerState,
+    server: &ServerState,
     body: Body,
 ) -> Result<(Bytes, Option<Arc<OneShotBody>>), ApiError> {
-    let arriving = content::read_or_stream(body, BodyBound::Proxied.len_max(), house.read_timeout).await?;
+    let arriving = content::read_or_stream(body, BodyBound::Proxied.len_max(), server.read_timeout).await?;
     Ok(match arriving {
         IncomingBody::Whole(body) => (body, None),
         IncomingBody::Partial { first, rest, len } => {
-            let body = stream_body(first, Some(rest), len, house.read_timeout);
+            let body = stream_body(first, Some(rest), len, server.read_timeout);
             (Bytes::new(), Some(Arc::new(OneShotBody(Mutex::new(Some(body))))))
         }
     })

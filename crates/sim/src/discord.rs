@@ -179,12 +179,12 @@ impl Simulator for Shared {
             return SimReply::Answer(self.control(&request));
         }
         let arrival = DiscordRequest::of(&request);
-        let (fate, mut lifted) = {
+        let (outcome, mut lifted) = {
             let (mut state, now) = self.state();
             // Under the lock, so that no release is missed.
             (state.world.handle(&arrival, now), self.lifted.subscribe())
         };
-        match fate {
+        match outcome {
             DiscordSimOutcome::Hang => {
                 let _ = lifted.changed().await;
                 SimReply::Cut

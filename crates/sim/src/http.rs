@@ -145,14 +145,14 @@ impl Simulator for Shared {
         let arrival = HttpSimRequest::of(&request);
         // Also ended when the caller disconnects, for then this future is dropped.
         let _in_progress = InProgressGuard::new(self, &arrival);
-        let (ruling, fate) = {
+        let (ruling, outcome) = {
             let mut world = self.world();
             // Under the lock, so that the bucket never sees time go back.
             let now = Time::ZERO.after(self.started.elapsed());
             world.handle(&arrival, now)
         };
         tokio::time::sleep(self.latency).await;
-        let mut response = match fate {
+        let mut response = match outcome {
             HttpSimOutcome::Cut => return SimReply::Cut,
             HttpSimOutcome::Throttled => {
                 json(StatusCode::TOO_MANY_REQUESTS, &json!({ "error": "too many requests" }))

@@ -208,16 +208,16 @@ impl Shared {
         let version = address.version.unwrap_or(self.oldest).served(self.oldest);
         let call = ShopifyCall::read(&address.target, version, request);
         let base = self.base.get().map_or("", String::as_str);
-        let (fate, number) = {
+        let (outcome, number) = {
             let (mut world, now) = self.world();
-            let fate = world.handle(&address, version, &call, base, now);
-            (fate, world.calls())
+            let outcome = world.handle(&address, version, &call, base, now);
+            (outcome, world.calls())
         };
         tokio::time::sleep(self.latency).await;
-        let fill = if let ShopifySimOutcome::Rest(_, _, fill) = &fate { Some(*fill) } else { None };
+        let fill = if let ShopifySimOutcome::Rest(_, _, fill) = &outcome { Some(*fill) } else { None };
         let (status, body) = {
             let (mut world, now) = self.world();
-            world.respond(&address.shop, fate, now)?
+            world.respond(&address.shop, outcome, now)?
         };
         let mut response = answer(status, &body);
         let id = format!("{:08x}-0000-4000-8000-{number:012x}", self.seed & 0xffff_ffff);

@@ -161,13 +161,13 @@ impl FaultPlan {
         if self.only.as_ref().is_some_and(|only| !only.contains(&verb)) {
             return InjectedFault::None;
         }
-        self.chance.as_mut().map_or(InjectedFault::None, |(dice, odds)| random_fault(dice, *odds))
+        self.chance.as_mut().map_or(InjectedFault::None, |(rng, odds)| random_fault(rng, *odds))
     }
 }
 
-fn random_fault(dice: &mut TestRng, odds: FaultRates) -> InjectedFault {
-    let roll = dice.below(1_000) as u16;
-    let delay = Duration::from_micros(dice.below(odds.delay_max.as_micros() as u64 + 1));
+fn random_fault(rng: &mut TestRng, odds: FaultRates) -> InjectedFault {
+    let roll = rng.below(1_000) as u16;
+    let delay = Duration::from_micros(rng.below(odds.delay_max.as_micros() as u64 + 1));
     if roll < odds.fail {
         InjectedFault::Fail
     } else if roll < odds.fail + odds.delay {

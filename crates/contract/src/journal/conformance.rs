@@ -23,65 +23,61 @@ const KINDS: [&str; 3] = ["role", "channel", "Rolle:x"];
 const KEYS: [&str; 6] = ["desk", "Desk", "x:desk", "", "\"a\",\"b", "Büro — \u{1f980}"];
 const NOTES: [&str; 4] = ["", "it's \"full\"\n\\", "50035: Invalid Form Body", "Größe \u{1f980}\u{7f}"];
 
-fn word(dice: &mut TestRng, words: &[&str]) -> Arc<str> {
-    Arc::from(*dice.pick(words))
+fn word(rng: &mut TestRng, words: &[&str]) -> Arc<str> {
+    Arc::from(*rng.pick(words))
 }
 
-fn some_word(dice: &mut TestRng) -> Option<Arc<str>> {
-    dice.percent(60).then(|| word(dice, &NOTES))
+fn some_word(rng: &mut TestRng) -> Option<Arc<str>> {
+    rng.percent(60).then(|| word(rng, &NOTES))
 }
 
-fn time(dice: &mut TestRng) -> Time {
-    if dice.percent(5) { Time::MAX } else { Time::from_micros(dice.below(1 << 60)) }
+fn time(rng: &mut TestRng) -> Time {
+    if rng.percent(5) { Time::MAX } else { Time::from_micros(rng.below(1 << 60)) }
 }
 
-fn any_deployment(dice: &mut TestRng, id: Arc<str>) -> Deployment {
-    let len = dice.below(40) as usize;
+fn any_deployment(rng: &mut TestRng, id: Arc<str>) -> Deployment {
+    let len = rng.below(40) as usize;
     Deployment {
         id,
-        scope: word(dice, &SCOPES),
-        fence: fence(dice),
-        round: dice.below(1 << 32) as u32,
-        stage: *dice.pick(&[DeploymentStage::Running, DeploymentStage::Done, DeploymentStage::Failed]),
-        request: dice.bytes(len).into(),
-        note: some_word(dice),
-        started_at: time(dice),
-        updated_at: time(dice),
+        scope: word(rng, &SCOPES),
+        fence: fence(rng),
+        round: rng.below(1 << 32) as u32,
+        stage: *rng.pick(&[DeploymentStage::Running, DeploymentStage::Done, DeploymentStage::Failed]),
+        request: rng.bytes(len).into(),
+        note: some_word(rng),
+        started_at: time(rng),
+        updated_at: time(rng),
     }
 }
 
 /// A small set of fences, so that most recur; some exceed the precision of a float.
-fn fence(dice: &mut TestRng) -> u64 {
-    if dice.percent(10) {
-        tidegate_core::bounds::JOURNAL_FENCE_MAX - dice.below(3)
-    } else {
-        8 + dice.below(5)
-    }
+fn fence(rng: &mut TestRng) -> u64 {
+    if rng.percent(10) { tidegate_core::bounds::JOURNAL_FENCE_MAX - rng.below(3) } else { 8 + rng.below(5) }
 }
 
-fn any_lines(dice: &mut TestRng) -> JournalLines {
+fn any_lines(rng: &mut TestRng) -> JournalLines {
     let mut lines = JournalLines::default();
-    for _ in 0..dice.below(12) {
+    for _ in 0..rng.below(12) {
         lines.steps.push(DeploymentStep {
-            kind: word(dice, &KINDS),
-            key: word(dice, &KEYS),
-            nth: if dice.percent(5) { u32::MAX } else { dice.below(6) as u32 },
-            action: word(dice, &["create", "update", ""]),
-            fingerprint: word(dice, &["", "f0", "f1"]),
-            state: *dice.pick(&[StepState::Planned, StepState::Applied, StepState::Failed]),
-            operation: some_word(dice),
-            foreign_id: some_word(dice),
-            note: some_word(dice),
-            at: time(dice),
+            kind: word(rng, &KINDS),
+            key: word(rng, &KEYS),
+            nth: if rng.percent(5) { u32::MAX } else { rng.below(6) as u32 },
+            action: word(rng, &["create", "update", ""]),
+            fingerprint: word(rng, &["", "f0", "f1"]),
+            state: *rng.pick(&[StepState::Planned, StepState::Applied, StepState::Failed]),
+            operation: some_word(rng),
+            foreign_id: some_word(rng),
+            note: some_word(rng),
+            at: time(rng),
         });
     }
-    for _ in 0..dice.below(12) {
-        let object = dice.percent(70).then(|| ForeignObject {
-            id: word(dice, &NOTES),
-            place: some_word(dice),
-            fingerprint: word(dice, &["", "f0", "f1"]),
+    for _ in 0..rng.below(12) {
+        let object = rng.percent(70).then(|| ForeignObject {
+            id: word(rng, &NOTES),
+            place: some_word(rng),
+            fingerprint: word(rng, &["", "f0", "f1"]),
         });
-        lines.mapped.push(ObjectMapping { kind: word(dice, &KINDS), key: word(dice, &KEYS), object });
+        lines.mapped.push(ObjectMapping { kind: word(rng, &KINDS), key: word(rng, &KEYS), object });
     }
     lines
 }
@@ -90,23 +86,23 @@ fn any_lines(dice: &mut TestRng) -> JournalLines {
 /// also with a line twice in one write, a store returns what the in-memory journal does; also after
 /// a restart.
 pub async fn the_journal_answers_as_its_book(backend: &dyn Backend) {
-    let (mut dice, mut book) = (TestRng::seeded_or(171), MemoryJournal::default());
+    let (mut rng, mut book) = (TestRng::seeded_or(171), MemoryJournal::default());
     let mut store = backend.open().await.expect_value("open the store");
     for command in 0..COMMANDS {
-        let id = word(&mut dice, &IDS);
-        if dice.percent(40) {
-            let kept = any_deployment(&mut dice, Arc::clone(&id));
+        let id = word(&mut rng, &IDS);
+        if rng.percent(40) {
+            let kept = any_deployment(&mut rng, Arc::clone(&id));
             let done = store.save_deployment(kept.clone()).await.expect_value("keep a deployment");
             assert_eq!(done, book.save_deployment(kept), "command {command}: keep {id:?}");
         } else {
-            let (fence, lines) = (fence(&mut dice), any_lines(&mut dice));
+            let (fence, lines) = (fence(&mut rng), any_lines(&mut rng));
             let done = store.write_journal(&id, fence, lines.clone()).await.expect_value("write lines");
             assert_eq!(done, book.write_lines(&id, fence, lines), "command {command}: write to {id:?}");
         }
         if command % 20 == 0 {
             check(&*store, &book, &IDS, &SCOPES, &format!("after command {command}")).await;
         }
-        if dice.below(70) == 0 {
+        if rng.below(70) == 0 {
             drop(store);
             store = backend.open().await.expect_value("open the store again");
         }
@@ -118,7 +114,7 @@ pub async fn the_journal_answers_as_its_book(backend: &dyn Backend) {
     book.save_deployment(running);
     for n in 0..DEPLOYMENTS_KEPT + 7 {
         let id = format!("-{n:04}");
-        let kept = deployment(&id, SCOPE, 1, *dice.pick(&[DeploymentStage::Done, DeploymentStage::Failed]));
+        let kept = deployment(&id, SCOPE, 1, *rng.pick(&[DeploymentStage::Done, DeploymentStage::Failed]));
         assert!(store.save_deployment(kept.clone()).await.expect_value("keep one more"));
         book.save_deployment(kept);
         assert!(store.write_journal(&id, 1, marked(2, "m")).await.expect_value("write lines"));
@@ -131,16 +127,16 @@ pub async fn the_journal_answers_as_its_book(backend: &dyn Backend) {
 
 /// OPS-17: a completed write is durable, at whatever moment everything stops.
 pub async fn what_was_journaled_is_durable(backend: &dyn Backend) {
-    let (mut dice, mut book) = (TestRng::seeded_or(172), MemoryJournal::default());
+    let (mut rng, mut book) = (TestRng::seeded_or(172), MemoryJournal::default());
     let store = backend.open().await.expect_value("open the store");
     for round in 0..12 {
-        let kept = Deployment { fence: 8, ..any_deployment(&mut dice, "a".into()) };
+        let kept = Deployment { fence: 8, ..any_deployment(&mut rng, "a".into()) };
         assert!(store.save_deployment(kept.clone()).await.expect_value("keep a deployment"));
         book.save_deployment(kept);
         let image = backend.crash_image().await.expect_value("take a crash image");
         check(&*image, &book, &["a"], &SCOPES, &format!("in the image after deployment {round}")).await;
         drop(image);
-        let lines = any_lines(&mut dice);
+        let lines = any_lines(&mut rng);
         assert!(store.write_journal("a", 8, lines.clone()).await.expect_value("write lines"));
         book.write_lines("a", 8, lines);
         let image = backend.crash_image().await.expect_value("take a crash image");

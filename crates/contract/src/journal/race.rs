@@ -119,9 +119,9 @@ pub async fn the_newer_fence_wins_the_journal(backend: &dyn Backend) {
         );
         assert!(new.write_journal("a", after, marked(20, "new")).await.expect_value("write"));
         let done = late.await.expect_value("join the old writer");
-        let told = done.iter().position(|done| !done).unwrap_or(done.len());
+        let refused = done.iter().position(|done| !done).unwrap_or(done.len());
         assert!(
-            done[told..].iter().all(|done| !done),
+            done[refused..].iter().all(|done| !done),
             "round {round}: after a refusal nothing is taken: {done:?}"
         );
         let later = old.write_journal("a", before, marked(20, "old")).await.expect_value("write too late");

@@ -98,11 +98,11 @@ pub async fn owners_are_listed_while_they_own(backend: &dyn Backend) {
 pub async fn epochs_grow_over_restarts(backend: &dyn Backend) {
     let mut last = None;
     for round in 0..4 {
-        let office = OwnedPartition::open(backend, PARTITION).await;
-        assert!(Some(office.owner.epoch) > last, "restart {round}: the epoch did not grow");
-        last = Some(office.owner.epoch);
+        let owned = OwnedPartition::open(backend, PARTITION).await;
+        assert!(Some(owned.owner.epoch) > last, "restart {round}: the epoch did not grow");
+        last = Some(owned.owner.epoch);
         if round % 2 == 0 {
-            office.store.release(office.owner).await.expect_value("release");
+            owned.store.release(owned.owner).await.expect_value("release");
         }
     }
 }

@@ -16,14 +16,14 @@ const PAGES_MAX: usize = 2_000;
 async fn filled(backend: &dyn Backend, seed: u64) -> (OwnedPartition, Mirror, TestRng) {
     let mut author = BatchWriter::new(TestRng::seeded_or(seed));
     let mut mirror = Mirror::default();
-    let office = OwnedPartition::open(backend, PARTITION).await;
+    let owned = OwnedPartition::open(backend, PARTITION).await;
     while mirror.stored.len() < 150 {
         let batch = author.batch(backend.clock().now());
         mirror.note(&batch);
-        office.append(batch).await;
+        owned.append(batch).await;
     }
-    let dice = author.dice.fork();
-    (office, mirror, dice)
+    let rng = author.rng.fork();
+    (owned, mirror, rng)
 }
 
 /// Collects every page of a query, one after the other.
@@ -54,29 +54,29 @@ fn same(found: &[StoredEntry], wanted: &[StoredEntry], query: &StoredQuery) {
 
 /// Pages of every size together are the whole list, newest first, each operation once.
 pub async fn pages_cover_everything_once(backend: &dyn Backend) {
-    let (office, mirror, _) = filled(backend, 41).await;
+    let (owned, mirror, _) = filled(backend, 41).await;
     for limit in [1, 2, 7, 50, 149, 150, 151, 10_000] {
         let query = StoredQuery { limit, ..StoredQuery::default() };
-        same(&every_page(&*office.store, query.clone()).await, &mirror.listed(&query), &query);
+        same(&every_page(&*owned.store, query.clone()).await, &mirror.listed(&query), &query);
     }
 }
 
 /// Filters by group, kind and end, alone and together; a reopened operation has not ended.
 pub async fn a_list_filters(backend: &dyn Backend) {
-    let (office, mirror, mut dice) = filled(backend, 42).await;
-    let dice = &mut dice;
+    let (owned, mirror, mut rng) = filled(backend, 42).await;
+    let rng = &mut rng;
     for _ in 0..80 {
         let query = StoredQuery {
-            group: samples::maybe(dice, samples::name),
-            kind: samples::maybe(dice, samples::name),
-            ended: samples::maybe(dice, samples::end_state),
-            before: samples::maybe(dice, |dice| Seq(dice.within(1..200))),
-            limit: dice.within(1..40) as usize,
+            group: samples::maybe(rng, samples::name),
+            kind: samples::maybe(rng, samples::name),
+            ended: samples::maybe(rng, samples::end_state),
+            before: samples::maybe(rng, |rng| Seq(rng.within(1..200))),
+            limit: rng.within(1..40) as usize,
         };
-        same(&every_page(&*office.store, query.clone()).await, &mirror.listed(&query), &query);
+        same(&every_page(&*owned.store, query.clone()).await, &mirror.listed(&query), &query);
     }
     let nobody = StoredQuery { group: Some("nobody".into()), limit: 10, ..StoredQuery::default() };
-    assert!(every_page(&*office.store, nobody).await.is_empty());
+    assert!(every_page(&*owned.store, nobody).await.is_empty());
     for ended in [EndState::Succeeded, EndState::Failed, EndState::Canceled] {
         let query = StoredQuery { ended: Some(ended), limit: 1_000, ..StoredQuery::default() };
         assert!(!mirror.listed(&query).is_empty(), "the suite has nothing to find");
@@ -85,17 +85,17 @@ pub async fn a_list_filters(backend: &dyn Backend) {
 
 /// A cursor before the first or after the last operation is no error.
 pub async fn a_list_survives_odd_cursors(backend: &dyn Backend) {
-    let (office, mirror, _) = filled(backend, 43).await;
+    let (owned, mirror, _) = filled(backend, 43).await;
     for before in [0, 1] {
         let query = StoredQuery { before: Some(Seq(before)), limit: 5, ..StoredQuery::default() };
-        let page = office.store.list(PARTITION, query).await.expect_value("list before the first");
+        let page = owned.store.list(PARTITION, query).await.expect_value("list before the first");
         assert!(page.items.is_empty() && page.next.is_none(), "there is nothing before the first");
     }
     for before in [10_000, i64::MAX as u64, u64::MAX] {
         let query = StoredQuery { before: Some(Seq(before)), limit: 30, ..StoredQuery::default() };
-        same(&every_page(&*office.store, query.clone()).await, &mirror.listed(&query), &query);
+        same(&every_page(&*owned.store, query.clone()).await, &mirror.listed(&query), &query);
     }
     let query = StoredQuery { limit: 5, ..StoredQuery::default() };
-    let page = office.store.list(PARTITION + 1, query).await.expect_value("list an empty partition");
+    let page = owned.store.list(PARTITION + 1, query).await.expect_value("list an empty partition");
     assert!(page.items.is_empty() && page.next.is_none(), "an empty partition has an empty list");
 }

@@ -13,9 +13,9 @@ use crate::rng::TestRng;
 use crate::samples::BatchWriter;
 
 /// Replaces everything up to `upto` in log and mirror, in parts of two facts.
-pub(super) async fn replace(office: &OwnedPartition, mirror: &mut Mirror, upto: Lsn, facts: Vec<Fact>) {
+pub(super) async fn replace(owned: &OwnedPartition, mirror: &mut Mirror, upto: Lsn, facts: Vec<Fact>) {
     let parts = facts.chunks(2).map(codec::encode).collect();
-    office.store.snapshot(office.owner, upto, parts).await.expect_value("replace what came before");
+    owned.store.snapshot(owned.owner, upto, parts).await.expect_value("replace what came before");
     mirror.snapshot(upto, facts);
 }
 
@@ -24,25 +24,25 @@ pub(super) async fn replace(office: &OwnedPartition, mirror: &mut Mirror, upto: 
 pub async fn a_snapshot_replaces_what_came_before(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(51));
     let mut mirror = Mirror::default();
-    let mut office = OwnedPartition::open(backend, PARTITION).await;
+    let mut owned = OwnedPartition::open(backend, PARTITION).await;
     for behind in [0, 3, 1, 0] {
         for _ in 0..6 {
             let batch = author.sized_batch(2, backend.clock().now());
             mirror.note(&batch);
-            office.append(batch).await;
+            owned.append(batch).await;
         }
         let upto = Lsn(mirror.last.0 - behind);
-        replace(&office, &mut mirror, upto, author.facts()).await;
-        mirror.check(&*office.store, PARTITION, "after a snapshot").await;
+        replace(&owned, &mut mirror, upto, author.facts()).await;
+        mirror.check(&*owned.store, PARTITION, "after a snapshot").await;
         let image = backend.crash_image().await.expect_value("take a crash image");
         mirror.check(&*image, PARTITION, "in the image after a snapshot").await;
         let batch = author.sized_batch(2, backend.clock().now());
         mirror.note(&batch);
-        office.append(batch).await;
-        mirror.check(&*office.store, PARTITION, "after a snapshot and an append").await;
-        drop(office);
-        office = OwnedPartition::open(backend, PARTITION).await;
-        mirror.check(&*office.store, PARTITION, "after a snapshot and a restart").await;
+        owned.append(batch).await;
+        mirror.check(&*owned.store, PARTITION, "after a snapshot and an append").await;
+        drop(owned);
+        owned = OwnedPartition::open(backend, PARTITION).await;
+        mirror.check(&*owned.store, PARTITION, "after a snapshot and a restart").await;
     }
 }
 
@@ -50,19 +50,19 @@ pub async fn a_snapshot_replaces_what_came_before(backend: &dyn Backend) {
 pub async fn a_snapshot_is_all_or_nothing(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(52));
     let mut mirror = Mirror::default();
-    let office = OwnedPartition::open(backend, PARTITION).await;
+    let owned = OwnedPartition::open(backend, PARTITION).await;
     for _ in 0..6 {
         for _ in 0..10 {
             let batch = author.batch(backend.clock().now());
             mirror.note(&batch);
-            office.append(batch).await;
+            owned.append(batch).await;
         }
         let facts: Vec<Fact> = (0..400).flat_map(|_| author.facts()).collect();
         let parts = facts.chunks(50).map(codec::encode).collect();
         let upto = Lsn(mirror.last.0 - 2);
         let old = mirror.expected_load();
         mirror.snapshot(upto, facts);
-        let (store, owner) = (Arc::clone(&office.store), office.owner);
+        let (store, owner) = (Arc::clone(&owned.store), owned.owner);
         let snapshot = tokio::spawn(async move { store.snapshot(owner, upto, parts).await });
         loop {
             let is_over = snapshot.is_finished();
@@ -77,7 +77,7 @@ pub async fn a_snapshot_is_all_or_nothing(backend: &dyn Backend) {
             tokio::task::yield_now().await;
         }
         snapshot.await.expect_value("join the snapshot").expect_value("make a snapshot");
-        mirror.check(&*office.store, PARTITION, "after the snapshot").await;
+        mirror.check(&*owned.store, PARTITION, "after the snapshot").await;
     }
 }
 
@@ -85,19 +85,19 @@ pub async fn a_snapshot_is_all_or_nothing(backend: &dyn Backend) {
 pub async fn numbers_go_on_after_a_snapshot(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(53));
     let mut mirror = Mirror::default();
-    let mut office = OwnedPartition::open(backend, PARTITION).await;
+    let mut owned = OwnedPartition::open(backend, PARTITION).await;
     for _ in 0..4 {
         let batch = author.batch(backend.clock().now());
         mirror.note(&batch);
-        office.append(batch).await;
+        owned.append(batch).await;
     }
-    replace(&office, &mut mirror, Lsn(4), author.facts()).await;
-    mirror.check(&*office.store, PARTITION, "when everything is in the snapshot").await;
-    drop(office);
-    office = OwnedPartition::open(backend, PARTITION).await;
-    mirror.check(&*office.store, PARTITION, "after a restart on a snapshot alone").await;
+    replace(&owned, &mut mirror, Lsn(4), author.facts()).await;
+    mirror.check(&*owned.store, PARTITION, "when everything is in the snapshot").await;
+    drop(owned);
+    owned = OwnedPartition::open(backend, PARTITION).await;
+    mirror.check(&*owned.store, PARTITION, "after a restart on a snapshot alone").await;
     let batch = author.batch(backend.clock().now());
     mirror.note(&batch);
-    assert_eq!(office.append(batch).await, Lsn(5));
-    mirror.check(&*office.store, PARTITION, "after the append that follows").await;
+    assert_eq!(owned.append(batch).await, Lsn(5));
+    mirror.check(&*owned.store, PARTITION, "after the append that follows").await;
 }

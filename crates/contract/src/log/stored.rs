@@ -15,27 +15,27 @@ use crate::samples::BatchWriter;
 pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(31));
     let mut mirror = Mirror::default();
-    let office = OwnedPartition::open(backend, PARTITION).await;
+    let owned = OwnedPartition::open(backend, PARTITION).await;
     let mut batch = author.sized_batch(9, backend.clock().now());
     let every_byte: Vec<u8> = (0..=255).collect();
     batch.operations[0].payload = Bytes::new();
     batch.operations[1].payload = Bytes::from(every_byte.repeat(2_048));
     batch.operations[2].envelope = Bytes::from(every_byte);
     batch.operations[3].key = Some("O'Brien; — \u{1f980}".into());
-    batch.results[0].body = Bytes::from(author.dice.bytes(1_000_000));
+    batch.results[0].body = Bytes::from(author.rng.bytes(1_000_000));
     batch.results[1].body = Bytes::new();
     mirror.note(&batch);
-    office.append(batch).await;
-    mirror.check(&*office.store, PARTITION, "at once").await;
+    owned.append(batch).await;
+    mirror.check(&*owned.store, PARTITION, "at once").await;
     let asked = vec![Seq(5), Seq(u64::MAX), Seq(1), Seq(0), Seq(10), Seq(5)];
-    let found = office.store.read(PARTITION, asked.clone()).await.expect_value("read");
+    let found = owned.store.read(PARTITION, asked.clone()).await.expect_value("read");
     let wanted: Vec<_> = asked.iter().map(|seq| mirror.stored.get(seq).cloned()).collect();
     assert!(found == wanted, "operations come in the order asked, `None` for what is not kept");
-    let found = office.store.load_operations(PARTITION, asked).await.expect_value("read operations");
+    let found = owned.store.load_operations(PARTITION, asked).await.expect_value("read operations");
     let wanted: Vec<_> = wanted.into_iter().map(|stored| Some(stored?.operation)).collect();
     assert!(found == wanted, "without results they come in the order asked too");
     assert!(
-        office
+        owned
             .store
             .load_operations(PARTITION, Vec::new())
             .await
@@ -43,14 +43,14 @@ pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
             .is_empty()
     );
     assert_eq!(
-        office.store.load_operations(PARTITION + 1, vec![Seq(1)]).await.expect_value("read elsewhere"),
+        owned.store.load_operations(PARTITION + 1, vec![Seq(1)]).await.expect_value("read elsewhere"),
         [None]
     );
-    assert!(office.store.read(PARTITION, Vec::new()).await.expect_value("read nothing").is_empty());
-    assert_eq!(office.store.read(PARTITION + 1, vec![Seq(1)]).await.expect_value("read elsewhere"), [None]);
-    drop(office);
-    let office = OwnedPartition::open(backend, PARTITION).await;
-    mirror.check(&*office.store, PARTITION, "after a restart").await;
+    assert!(owned.store.read(PARTITION, Vec::new()).await.expect_value("read nothing").is_empty());
+    assert_eq!(owned.store.read(PARTITION + 1, vec![Seq(1)]).await.expect_value("read elsewhere"), [None]);
+    drop(owned);
+    let owned = OwnedPartition::open(backend, PARTITION).await;
+    mirror.check(&*owned.store, PARTITION, "after a restart").await;
 }
 
 /// OPS-9: a rerun operation has no result until it has ended again; then it has the new one.
@@ -92,15 +92,15 @@ fn succeeded(seq: Seq, at: Time) -> StoredResult {
 /// restart.
 async fn written_step_by_step(backend: &dyn Backend, steps: [(Batch, &str); 4]) {
     let mut mirror = Mirror::default();
-    let mut office = OwnedPartition::open(backend, PARTITION).await;
+    let mut owned = OwnedPartition::open(backend, PARTITION).await;
     for (batch, when) in steps {
         mirror.note(&batch);
-        office.append(batch).await;
-        mirror.check(&*office.store, PARTITION, when).await;
+        owned.append(batch).await;
+        mirror.check(&*owned.store, PARTITION, when).await;
         let image = backend.crash_image().await.expect_value("take a crash image");
         mirror.check(&*image, PARTITION, &format!("in the image, {when}")).await;
-        drop(office);
-        office = OwnedPartition::open(backend, PARTITION).await;
-        mirror.check(&*office.store, PARTITION, &format!("after a restart, {when}")).await;
+        drop(owned);
+        owned = OwnedPartition::open(backend, PARTITION).await;
+        mirror.check(&*owned.store, PARTITION, &format!("after a restart, {when}")).await;
     }
 }

@@ -16,25 +16,25 @@ const GROUPS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Generates commands, and remembers their results.
 pub(super) struct CommandGenerator {
-    pub(super) dice: TestRng,
+    pub(super) rng: TestRng,
     now: Time,
     last_seq: Seq,
     claims: Vec<(Seq, Fence)>,
     ended: Vec<(Seq, EndState)>,
     answer: Option<CommandOutcome>,
-    story: Vec<Command>,
+    history: Vec<Command>,
 }
 
 impl CommandGenerator {
-    pub(super) const fn new(dice: TestRng, now: Time) -> Self {
+    pub(super) const fn new(rng: TestRng, now: Time) -> Self {
         Self {
-            dice,
+            rng,
             now,
             last_seq: Seq(0),
             claims: Vec::new(),
             ended: Vec::new(),
             answer: None,
-            story: Vec::new(),
+            history: Vec::new(),
         }
     }
 
@@ -42,12 +42,12 @@ impl CommandGenerator {
     pub(super) fn limits(&mut self) -> Vec<Command> {
         let mut commands = Vec::new();
         for limit in LIMITS {
-            if self.dice.percent(75) {
-                let order = CommandKind::Configure(limit.into(), shape(&mut self.dice, limit));
+            if self.rng.percent(75) {
+                let order = CommandKind::Configure(limit.into(), shape(&mut self.rng, limit));
                 commands.push(Command { now: self.now, order });
             }
         }
-        self.story.clone_from(&commands);
+        self.history.clone_from(&commands);
         commands
     }
 
@@ -59,9 +59,9 @@ impl CommandGenerator {
     /// The next command, at some later time.
     pub(super) fn next(&mut self, model: &Model) -> Command {
         self.pass_time(model);
-        let back = if self.dice.percent(3) { Duration::from_secs(2) } else { Duration::ZERO };
+        let back = if self.rng.percent(3) { Duration::from_secs(2) } else { Duration::ZERO };
         let command = Command { now: self.now.before(back), order: self.common_command() };
-        self.story.push(command.clone());
+        self.history.push(command.clone());
         command
     }
 
@@ -89,17 +89,17 @@ impl CommandGenerator {
     }
 
     fn pass_time(&mut self, model: &Model) {
-        let by = match self.dice.below(10) {
+        let by = match self.rng.below(10) {
             0..4 => Duration::ZERO,
-            4..7 => Duration::from_micros(self.dice.below(2_000_000)),
+            4..7 => Duration::from_micros(self.rng.below(2_000_000)),
             7 | 8 => model.next_change(true).map_or(Duration::ZERO, |at| at.since(self.now)),
-            _ => Duration::from_secs(self.dice.below(90)),
+            _ => Duration::from_secs(self.rng.below(90)),
         };
         self.now = self.now.after(by.min(Duration::from_secs(3_600)));
     }
 
     fn common_command(&mut self) -> CommandKind {
-        match self.dice.below(24) {
+        match self.rng.below(24) {
             0..7 => CommandKind::Accept(self.draft_of_any_group()),
             7..13 => self.take(),
             13..18 => self.settle(),
@@ -107,85 +107,85 @@ impl CommandGenerator {
             19 => CommandKind::Cancel(self.seq()),
             20 => {
                 let says = [Resolution::Succeeded, Resolution::Failed, Resolution::Repeat];
-                CommandKind::Resolve(self.seq(), *self.dice.pick(&says))
+                CommandKind::Resolve(self.seq(), *self.rng.pick(&says))
             }
-            21 if self.dice.percent(50) => CommandKind::Pause(self.group()),
+            21 if self.rng.percent(50) => CommandKind::Pause(self.group()),
             21 | 22 => CommandKind::Resume(self.group()),
             _ => self.rare(),
         }
     }
 
     fn rare(&mut self) -> CommandKind {
-        let limit = *self.dice.pick(&LIMITS);
-        match self.dice.below(4) {
-            0 => CommandKind::SetLimit(limit.into(), shape(&mut self.dice, limit)),
-            1 => CommandKind::Configure(limit.into(), shape(&mut self.dice, limit)),
+        let limit = *self.rng.pick(&LIMITS);
+        match self.rng.below(4) {
+            0 => CommandKind::SetLimit(limit.into(), shape(&mut self.rng, limit)),
+            1 => CommandKind::Configure(limit.into(), shape(&mut self.rng, limit)),
             2 => CommandKind::Thaw(limit.into()),
             _ if self.ended.is_empty() => self.take(),
             _ => {
-                let accepted_at = self.now.before(Duration::from_secs(self.dice.below(60)));
-                let (seq, ended) = *self.dice.pick(&self.ended);
+                let accepted_at = self.now.before(Duration::from_secs(self.rng.below(60)));
+                let (seq, ended) = *self.rng.pick(&self.ended);
                 CommandKind::Reopen(seq, accepted_at, ended, self.draft_of_any_group())
             }
         }
     }
 
     fn group(&mut self) -> Arc<str> {
-        (*self.dice.pick(&GROUPS)).into()
+        (*self.rng.pick(&GROUPS)).into()
     }
 
     fn draft_of_any_group(&mut self) -> Draft {
         let group = self.group();
-        draft(&mut self.dice, group, self.now)
+        draft(&mut self.rng, group, self.now)
     }
 
     fn seq(&mut self) -> Seq {
-        Seq(self.dice.below(self.last_seq.0 + 2))
+        Seq(self.rng.below(self.last_seq.0 + 2))
     }
 
     fn chance(&mut self) -> u32 {
-        self.dice.roll() as u32
+        self.rng.roll() as u32
     }
 
     fn take(&mut self) -> CommandKind {
-        let n = self.dice.within(1..6) as usize;
-        let (lease, chance) = (Duration::from_secs(self.dice.within(1..40)), self.chance());
-        if self.dice.percent(50) {
+        let n = self.rng.within(1..6) as usize;
+        let (lease, chance) = (Duration::from_secs(self.rng.within(1..40)), self.chance());
+        if self.rng.percent(50) {
             return CommandKind::Take { n, lease, chance };
         }
-        let remote = (0..self.dice.within(1..4)).map(|_| self.remote_slots()).collect();
-        let n = if self.dice.percent(30) { 0 } else { n };
+        let remote = (0..self.rng.within(1..4)).map(|_| self.remote_slots()).collect();
+        let n = if self.rng.percent(30) { 0 } else { n };
         CommandKind::TakeFor { n, remote, lease, chance }
     }
 
     /// The kinds and the free slots of a remote worker.
     fn remote_slots(&mut self) -> (Vec<Arc<str>>, usize) {
-        let mut kinds = vec![Arc::from(*self.dice.pick(&REMOTE_KINDS))];
-        if self.dice.percent(30) {
+        let mut kinds = vec![Arc::from(*self.rng.pick(&REMOTE_KINDS))];
+        if self.rng.percent(30) {
             kinds = REMOTE_KINDS.map(Arc::from).into();
         }
-        (kinds, self.dice.within(0..4) as usize)
+        (kinds, self.rng.within(0..4) as usize)
     }
 
     /// A claim that is or was in flight: reports come late and twice.
     fn claim(&mut self) -> (Seq, Fence) {
         if self.claims.is_empty() {
-            return (self.seq(), Fence(self.dice.below(5)));
+            return (self.seq(), Fence(self.rng.below(5)));
         }
-        let place = self.dice.index(self.claims.len());
-        if self.dice.percent(85) { self.claims.swap_remove(place) } else { self.claims[place] }
+        let place = self.rng.index(self.claims.len());
+        if self.rng.percent(85) { self.claims.swap_remove(place) } else { self.claims[place] }
     }
 
     fn settle(&mut self) -> CommandKind {
         let (seq, fence) = self.claim();
-        let verdict = verdict(&mut self.dice);
-        let hints = some(&mut self.dice, 1, hint);
+        let verdict = verdict(&mut self.rng);
+        let hints = some(&mut self.rng, 1, hint);
         CommandKind::Settle { seq, fence, verdict, hints, chance: self.chance() }
     }
 
     fn renew(&mut self) -> CommandKind {
         let (seq, fence) = self.claims.last().copied().unwrap_or((Seq(1), Fence(1)));
-        let span = Duration::from_secs(self.dice.below(60));
+        let span = Duration::from_secs(self.rng.below(60));
         if self.now.as_micros().is_multiple_of(2) {
             return CommandKind::Send { seq, fence };
         }
@@ -197,7 +197,7 @@ impl Drop for CommandGenerator {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the commands of the sequence that failed:");
-            for (place, Command { now, order }) in self.story.iter().enumerate() {
+            for (place, Command { now, order }) in self.history.iter().enumerate() {
                 eprintln!("{place:4} at {} µs: {order:?}", now.as_micros());
             }
         }

@@ -19,62 +19,62 @@ use crate::samples::maybe;
 pub(super) const LIMITS: [&str; 5] = ["drip", "window", "gate", "cap", "breaker"];
 
 /// The verdict on an attempt: mostly success.
-pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
-    let fault = Fault::new(*dice.pick(&FaultClass::ALL), "it went wrong");
-    let after = maybe(dice, |dice| Duration::from_millis(dice.below(5_000)));
-    match dice.below(17) {
+pub(super) fn verdict(rng: &mut TestRng) -> Verdict {
+    let fault = Fault::new(*rng.pick(&FaultClass::ALL), "it went wrong");
+    let after = maybe(rng, |rng| Duration::from_millis(rng.below(5_000)));
+    match rng.below(17) {
         0..5 => Verdict::Done,
         12..16 => {
-            let poll_after = maybe(dice, |dice| Duration::from_millis(dice.below(10_000)));
-            Verdict::Accepted { poll_after, timeout: Duration::from_secs(dice.below(60)) }
+            let poll_after = maybe(rng, |rng| Duration::from_millis(rng.below(10_000)));
+            Verdict::Accepted { poll_after, timeout: Duration::from_secs(rng.below(60)) }
         }
         5 | 6 => {
-            let scope = maybe(dice, |dice| Arc::from(*dice.pick(&LIMITS)));
+            let scope = maybe(rng, |rng| Arc::from(*rng.pick(&LIMITS)));
             Verdict::Throttled { after, scope, fault }
         }
         7 | 8 => Verdict::Retry { after, fault },
         9 => Verdict::Rejected(fault),
         10 => Verdict::Unknown(fault),
         16 => Verdict::Lost(fault),
-        _ if dice.percent(50) => Verdict::Returned,
-        _ => Verdict::Canceled { may_have_happened: dice.percent(50) },
+        _ if rng.percent(50) => Verdict::Returned,
+        _ => Verdict::Canceled { may_have_happened: rng.percent(50) },
     }
 }
 
 /// An operation that charges up to two limits, some of which may not exist.
-pub(super) fn draft(dice: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
-    let soon = |dice: &mut TestRng| now.after(Duration::from_millis(dice.below(20_000)));
-    let charges = charges(dice);
-    let alternatives = if dice.percent(40) { Some(alternatives(dice)) } else { None };
+pub(super) fn draft(rng: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
+    let soon = |rng: &mut TestRng| now.after(Duration::from_millis(rng.below(20_000)));
+    let charges = charges(rng);
+    let alternatives = if rng.percent(40) { Some(alternatives(rng)) } else { None };
     // What an alternative charges may not be charged apart from it.
     let charges = if alternatives.is_some() { Vec::new() } else { charges };
     Draft {
         charges,
         alternatives,
-        deadline: if dice.percent(20) { Some(soon(dice)) } else { None },
-        not_before: if dice.percent(15) { Some(soon(dice)) } else { None },
-        max_attempts: dice.within(1..4) as u16,
-        priority: if dice.percent(20) { dice.below(5) as u8 } else { 0 },
-        on_unknown: *dice.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
-        on_failure: *dice.pick(&[OnFailure::Skip, OnFailure::Hold]),
-        dedupe: if dice.percent(30) { Some(dedupe(dice, now)) } else { None },
-        ..Draft::new(group, *dice.pick(&["kind", "kind", REMOTE_KINDS[0], REMOTE_KINDS[1]]))
+        deadline: if rng.percent(20) { Some(soon(rng)) } else { None },
+        not_before: if rng.percent(15) { Some(soon(rng)) } else { None },
+        max_attempts: rng.within(1..4) as u16,
+        priority: if rng.percent(20) { rng.below(5) as u8 } else { 0 },
+        on_unknown: *rng.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
+        on_failure: *rng.pick(&[OnFailure::Skip, OnFailure::Hold]),
+        dedupe: if rng.percent(30) { Some(dedupe(rng, now)) } else { None },
+        ..Draft::new(group, *rng.pick(&["kind", "kind", REMOTE_KINDS[0], REMOTE_KINDS[1]]))
     }
 }
 
 /// Charges of up to two limits.
-fn charges(dice: &mut TestRng) -> Vec<Charge> {
-    let (first, count) = (dice.index(LIMITS.len()), dice.index(3));
+fn charges(rng: &mut TestRng) -> Vec<Charge> {
+    let (first, count) = (rng.index(LIMITS.len()), rng.index(3));
     let charge = |place: usize| {
-        let (limit, cost) = (LIMITS[(first + place) % LIMITS.len()].into(), dice.below(4 * MICRO));
+        let (limit, cost) = (LIMITS[(first + place) % LIMITS.len()].into(), rng.below(4 * MICRO));
         Charge { limit, cost, estimated: cost % 3 == 0 }
     };
     (0..count).map(charge).collect()
 }
 
 /// Up to three alternatives, with a few lists that return often, so that groups share them.
-fn alternatives(dice: &mut TestRng) -> Alternatives {
-    let wait = UnknownSubmit::Wait { timeout: Duration::from_secs(dice.below(60)) };
+fn alternatives(rng: &mut TestRng) -> Alternatives {
+    let wait = UnknownSubmit::Wait { timeout: Duration::from_secs(rng.below(60)) };
     let strategies = [
         PickStrategy::Chain,
         PickStrategy::Weighted,
@@ -84,63 +84,63 @@ fn alternatives(dice: &mut TestRng) -> Alternatives {
     ];
     let known: [&[&str]; 3] = [&["cap", "breaker"], &["drip", "window", "gate"], &["breaker", "gate", "cap"]];
     let simple = |limit: &&str| Alternative::new(*limit, vec![Charge::tokens(*limit, 1)]);
-    let list = if dice.percent(60) {
-        known[dice.index(known.len())].iter().map(simple).collect()
+    let list = if rng.percent(60) {
+        known[rng.index(known.len())].iter().map(simple).collect()
     } else {
-        let count = dice.within(1..4) as usize;
+        let count = rng.within(1..4) as usize;
         let alternative = |name: &str| Alternative {
-            weight: dice.below(3) as u32,
-            price: dice.below(3),
-            ..Alternative::new(name, charges(dice))
+            weight: rng.below(3) as u32,
+            price: rng.below(3),
+            ..Alternative::new(name, charges(rng))
         };
         ["a", "b", "c"].into_iter().take(count).map(alternative).collect()
     };
-    let strategy = *dice.pick(&strategies);
+    let strategy = *rng.pick(&strategies);
     Alternatives {
         list,
         strategy,
-        on_unknown: *dice.pick(&[wait, UnknownSubmit::Failover, UnknownSubmit::Fail]),
+        on_unknown: *rng.pick(&[wait, UnknownSubmit::Failover, UnknownSubmit::Fail]),
     }
 }
 
 /// Figures for a limit, which always keeps its kind.
-pub(super) fn shape(dice: &mut TestRng, limit: &str) -> LimitShape {
+pub(super) fn shape(rng: &mut TestRng, limit: &str) -> LimitShape {
     match limit {
         "drip" => LimitShape::Drip {
-            capacity: dice.within(2..9) * MICRO,
-            refill_per_s: dice.within(1..3_000_000),
-            margin: dice.below(MICRO),
+            capacity: rng.within(2..9) * MICRO,
+            refill_per_s: rng.within(1..3_000_000),
+            margin: rng.below(MICRO),
         },
-        "window" if dice.percent(30) => LimitShape::Window { limit: 0, period: Duration::ZERO },
+        "window" if rng.percent(30) => LimitShape::Window { limit: 0, period: Duration::ZERO },
         "window" => {
-            let period = Duration::from_millis(dice.within(1..9_000));
-            LimitShape::Window { limit: dice.within(1..7) * MICRO, period }
+            let period = Duration::from_millis(rng.within(1..9_000));
+            LimitShape::Window { limit: rng.within(1..7) * MICRO, period }
         }
         "gate" => LimitShape::Gate,
         "breaker" => {
-            let step = |_| Duration::from_millis(dice.within(1..9_000));
+            let step = |_| Duration::from_millis(rng.within(1..9_000));
             LimitShape::Breaker { ladder: CooldownLadder([0; 4].map(step)) }
         }
-        _ => LimitShape::Cap { at_once: dice.within(1..4) as u32 },
+        _ => LimitShape::Cap { at_once: rng.within(1..4) as u32 },
     }
 }
 
-fn dedupe(dice: &mut TestRng, now: Time) -> DedupeEntry {
+fn dedupe(rng: &mut TestRng, now: Time) -> DedupeEntry {
     DedupeEntry {
-        key: u128::from(dice.below(4)),
-        fingerprint: u128::from(dice.below(2)),
-        expires: now.after(Duration::from_millis(dice.below(30_000))),
+        key: u128::from(rng.below(4)),
+        fingerprint: u128::from(rng.below(2)),
+        expires: now.after(Duration::from_millis(rng.below(30_000))),
     }
 }
 
 /// A hint about one limit.
-pub(super) fn hint(dice: &mut TestRng) -> Hint {
+pub(super) fn hint(rng: &mut TestRng) -> Hint {
     Hint {
-        limit: (*dice.pick(&LIMITS)).into(),
-        remaining: maybe(dice, |dice| dice.below(5 * MICRO)),
-        capacity: if dice.percent(20) { Some(dice.within(1..9) * MICRO) } else { None },
-        refill_per_s: if dice.percent(20) { Some(dice.within(1..4) * MICRO) } else { None },
-        reset_at: maybe(dice, |dice| Time::from_millis(1_780_000_000_000 + dice.below(60_000))),
-        spent: maybe(dice, |dice| dice.below(3 * MICRO)),
+        limit: (*rng.pick(&LIMITS)).into(),
+        remaining: maybe(rng, |rng| rng.below(5 * MICRO)),
+        capacity: if rng.percent(20) { Some(rng.within(1..9) * MICRO) } else { None },
+        refill_per_s: if rng.percent(20) { Some(rng.within(1..4) * MICRO) } else { None },
+        reset_at: maybe(rng, |rng| Time::from_millis(1_780_000_000_000 + rng.below(60_000))),
+        spent: maybe(rng, |rng| rng.below(3 * MICRO)),
     }
 }

@@ -12,7 +12,7 @@ use crate::rng::TestRng;
 #[derive(Debug)]
 pub struct BatchWriter {
     /// Its source of randomness.
-    pub dice: TestRng,
+    pub rng: TestRng,
     next: Seq,
     pending: Vec<Seq>,
     ended: Vec<Seq>,
@@ -21,15 +21,15 @@ pub struct BatchWriter {
 impl BatchWriter {
     /// Creates a writer that has written nothing.
     #[must_use]
-    pub const fn new(dice: TestRng) -> Self {
-        Self { dice, next: Seq(1), pending: Vec::new(), ended: Vec::new() }
+    pub const fn new(rng: TestRng) -> Self {
+        Self { rng, next: Seq(1), pending: Vec::new(), ended: Vec::new() }
     }
 
     /// Creates a batch: a few facts, operations, results, and some reruns.
     pub fn batch(&mut self, at: Time) -> Batch {
-        let facts = some(&mut self.dice, 5, fact);
+        let facts = some(&mut self.rng, 5, fact);
         let reopened = self.reopen();
-        let accepted = self.dice.below(4);
+        let accepted = self.rng.below(4);
         let operations: Vec<_> = (0..accepted).map(|_| self.operation(at)).collect();
         let results = self.results(at, &reopened);
         Batch { facts, operations, results, reopened, ..Batch::default() }
@@ -38,8 +38,8 @@ impl BatchWriter {
     /// Creates a batch with at least one fact and exactly this many operations, of which every
     /// third has ended.
     pub fn sized_batch(&mut self, operations: usize, at: Time) -> Batch {
-        let mut facts = some(&mut self.dice, 3, fact);
-        facts.push(fact(&mut self.dice));
+        let mut facts = some(&mut self.rng, 3, fact);
+        facts.push(fact(&mut self.rng));
         let operations: Vec<_> = (0..operations).map(|_| self.operation(at)).collect();
         let ended: Vec<Seq> = operations.iter().step_by(3).map(|operation| operation.seq).collect();
         let results = ended.into_iter().map(|seq| self.result(seq, at)).collect();
@@ -48,8 +48,8 @@ impl BatchWriter {
 
     /// Creates some facts, at least one.
     pub fn facts(&mut self) -> Vec<tidegate_core::Fact> {
-        let mut facts = some(&mut self.dice, 5, fact);
-        facts.push(fact(&mut self.dice));
+        let mut facts = some(&mut self.rng, 5, fact);
+        facts.push(fact(&mut self.rng));
         facts
     }
 
@@ -63,15 +63,15 @@ impl BatchWriter {
         let seq = self.next;
         self.next = Seq(seq.0 + 1);
         self.pending.push(seq);
-        let dice = &mut self.dice;
+        let rng = &mut self.rng;
         StoredOperation {
             seq,
             at,
-            group: name(dice),
-            kind: name(dice),
-            key: maybe(dice, name),
-            envelope: bytes(dice),
-            payload: bytes(dice),
+            group: name(rng),
+            kind: name(rng),
+            key: maybe(rng, name),
+            envelope: bytes(rng),
+            payload: bytes(rng),
         }
     }
 
@@ -79,22 +79,22 @@ impl BatchWriter {
     pub fn result(&mut self, seq: Seq, at: Time) -> StoredResult {
         self.pending.retain(|other| *other != seq);
         self.ended.push(seq);
-        let dice = &mut self.dice;
+        let rng = &mut self.rng;
         StoredResult {
             seq,
             at,
-            state: end_state(dice),
-            attempt: dice.below(1_001) as u16,
-            fault: fault(dice),
-            body: bytes(dice),
+            state: end_state(rng),
+            attempt: rng.below(1_001) as u16,
+            fault: fault(rng),
+            body: bytes(rng),
         }
     }
 
     fn results(&mut self, at: Time, except: &[Seq]) -> Vec<StoredResult> {
-        let count = self.dice.below(4).min(self.pending.len() as u64);
+        let count = self.rng.below(4).min(self.pending.len() as u64);
         let mut results = Vec::new();
         for _ in 0..count {
-            let seq = *self.dice.pick(&self.pending);
+            let seq = *self.rng.pick(&self.pending);
             if !except.contains(&seq) {
                 results.push(self.result(seq, at));
             }
@@ -103,10 +103,10 @@ impl BatchWriter {
     }
 
     fn reopen(&mut self) -> Vec<Seq> {
-        if self.ended.is_empty() || !self.dice.percent(25) {
+        if self.ended.is_empty() || !self.rng.percent(25) {
             return Vec::new();
         }
-        let seq = *self.dice.pick(&self.ended);
+        let seq = *self.rng.pick(&self.ended);
         self.ended.retain(|other| *other != seq);
         self.pending.push(seq);
         vec![seq]
@@ -114,11 +114,11 @@ impl BatchWriter {
 }
 
 /// Random bytes: none, a few, or more than a page of a file.
-fn bytes(dice: &mut TestRng) -> Bytes {
-    let len = match dice.below(20) {
+fn bytes(rng: &mut TestRng) -> Bytes {
+    let len = match rng.below(20) {
         0..=4 => 0,
-        5..=18 => dice.below(600),
-        _ => dice.within(60_000..80_000),
+        5..=18 => rng.below(600),
+        _ => rng.within(60_000..80_000),
     };
-    Bytes::from(dice.bytes(len as usize))
+    Bytes::from(rng.bytes(len as usize))
 }

@@ -17,225 +17,225 @@ use super::{end_state, fault, maybe, name, number, some, time};
 use crate::rng::TestRng;
 
 /// A fact of any kind.
-pub fn fact(dice: &mut TestRng) -> Fact {
-    match dice.below(23) {
-        0 => Fact::Accepted(Box::new(accepted(dice))),
-        1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
-        2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
-        3 => Fact::Settled(Box::new(settled(dice))),
-        4 => Fact::Ended { seq: seq(dice), at: time(dice), state: end_state(dice), hold: dice.percent(50) },
-        5 => Fact::CancelRequested { seq: seq(dice) },
-        6 => Fact::Repeated { seq: seq(dice), at: time(dice) },
-        7 => Fact::Paused { group: name(dice), at: time(dice), by: name(dice), reason: name(dice) },
-        8 => Fact::Resumed { group: name(dice), at: time(dice) },
-        9 => Fact::LimitSet { limit: name(dice), shape: shape(dice), source: source(dice), at: time(dice) },
-        10 => Fact::Thawed { limit: name(dice), at: time(dice) },
-        11 => Fact::Counters(counters(dice)),
-        12 => Fact::LimitImage(Box::new(limit_image(dice))),
-        13 => Fact::GroupImage(Box::new(group_image(dice))),
-        14 => Fact::OperationImage(Box::new(operation_image(dice))),
-        15 => Fact::Polled { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
-        16 => Fact::AwaitingImage(awaiting_image(dice)),
+pub fn fact(rng: &mut TestRng) -> Fact {
+    match rng.below(23) {
+        0 => Fact::Accepted(Box::new(accepted(rng))),
+        1 => Fact::Claimed { seq: seq(rng), fence: fence(rng), at: time(rng), until: time(rng) },
+        2 => Fact::Renewed { seq: seq(rng), fence: fence(rng), until: time(rng) },
+        3 => Fact::Settled(Box::new(settled(rng))),
+        4 => Fact::Ended { seq: seq(rng), at: time(rng), state: end_state(rng), hold: rng.percent(50) },
+        5 => Fact::CancelRequested { seq: seq(rng) },
+        6 => Fact::Repeated { seq: seq(rng), at: time(rng) },
+        7 => Fact::Paused { group: name(rng), at: time(rng), by: name(rng), reason: name(rng) },
+        8 => Fact::Resumed { group: name(rng), at: time(rng) },
+        9 => Fact::LimitSet { limit: name(rng), shape: shape(rng), source: source(rng), at: time(rng) },
+        10 => Fact::Thawed { limit: name(rng), at: time(rng) },
+        11 => Fact::Counters(counters(rng)),
+        12 => Fact::LimitImage(Box::new(limit_image(rng))),
+        13 => Fact::GroupImage(Box::new(group_image(rng))),
+        14 => Fact::OperationImage(Box::new(operation_image(rng))),
+        15 => Fact::Polled { seq: seq(rng), fence: fence(rng), at: time(rng), until: time(rng) },
+        16 => Fact::AwaitingImage(awaiting_image(rng)),
         17 => Fact::Reported {
-            seq: seq(dice),
-            fence: fence(dice),
-            at: time(dice),
-            limit: name(dice),
-            report: report(dice),
+            seq: seq(rng),
+            fence: fence(rng),
+            at: time(rng),
+            limit: name(rng),
+            report: report(rng),
         },
-        18 => Fact::Chained { seq: seq(dice), alternatives: Box::new(alternatives(dice)) },
-        19 => Fact::Picked { seq: seq(dice), alternative: name(dice), at: time(dice) },
-        20 => Fact::ChainImage(Box::new(chain_image(dice))),
-        21 => Fact::PollImage { fence: fence(dice) },
-        _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
+        18 => Fact::Chained { seq: seq(rng), alternatives: Box::new(alternatives(rng)) },
+        19 => Fact::Picked { seq: seq(rng), alternative: name(rng), at: time(rng) },
+        20 => Fact::ChainImage(Box::new(chain_image(rng))),
+        21 => Fact::PollImage { fence: fence(rng) },
+        _ => Fact::KeyImage { seq: seq(rng), dedupe: dedupe(rng) },
     }
 }
 
-fn seq(dice: &mut TestRng) -> Seq {
-    Seq(number(dice))
+fn seq(rng: &mut TestRng) -> Seq {
+    Seq(number(rng))
 }
 
-fn fence(dice: &mut TestRng) -> Fence {
-    Fence(number(dice))
+fn fence(rng: &mut TestRng) -> Fence {
+    Fence(number(rng))
 }
 
-fn accepted(dice: &mut TestRng) -> AcceptedOperation {
+fn accepted(rng: &mut TestRng) -> AcceptedOperation {
     AcceptedOperation {
-        seq: seq(dice),
-        at: time(dice),
-        group: name(dice),
-        kind: name(dice),
-        charges: some(dice, 3, charge),
-        deadline: maybe(dice, time),
-        not_before: maybe(dice, time),
-        max_attempts: number(dice) as u16,
-        priority: dice.below(5) as u8,
-        on_unknown: *dice.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
-        on_failure: *dice.pick(&[OnFailure::Skip, OnFailure::Hold]),
-        dedupe: maybe(dice, dedupe),
-        is_rerun: dice.percent(20),
+        seq: seq(rng),
+        at: time(rng),
+        group: name(rng),
+        kind: name(rng),
+        charges: some(rng, 3, charge),
+        deadline: maybe(rng, time),
+        not_before: maybe(rng, time),
+        max_attempts: number(rng) as u16,
+        priority: rng.below(5) as u8,
+        on_unknown: *rng.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
+        on_failure: *rng.pick(&[OnFailure::Skip, OnFailure::Hold]),
+        dedupe: maybe(rng, dedupe),
+        is_rerun: rng.percent(20),
     }
 }
 
-fn charge(dice: &mut TestRng) -> Charge {
-    Charge { limit: name(dice), cost: number(dice) / 2, estimated: dice.index(2) == 0 }
+fn charge(rng: &mut TestRng) -> Charge {
+    Charge { limit: name(rng), cost: number(rng) / 2, estimated: rng.index(2) == 0 }
 }
 
-fn alternatives(dice: &mut TestRng) -> Alternatives {
-    let alternative = |dice: &mut TestRng| Alternative {
-        name: name(dice),
-        charges: some(dice, 2, charge),
-        weight: number(dice) as u32,
-        price: number(dice),
+fn alternatives(rng: &mut TestRng) -> Alternatives {
+    let alternative = |rng: &mut TestRng| Alternative {
+        name: name(rng),
+        charges: some(rng, 2, charge),
+        weight: number(rng) as u32,
+        price: number(rng),
     };
-    let timeout = Duration::from_micros(number(dice));
+    let timeout = Duration::from_micros(number(rng));
     let wait = UnknownSubmit::Wait { timeout };
     Alternatives {
-        list: some(dice, 3, alternative),
-        strategy: *dice.pick(&[
+        list: some(rng, 3, alternative),
+        strategy: *rng.pick(&[
             PickStrategy::Chain,
             PickStrategy::Weighted,
             PickStrategy::LeastBusy,
             PickStrategy::Fastest,
             PickStrategy::Cheapest,
         ]),
-        on_unknown: *dice.pick(&[wait, UnknownSubmit::Failover, UnknownSubmit::Fail]),
+        on_unknown: *rng.pick(&[wait, UnknownSubmit::Failover, UnknownSubmit::Fail]),
     }
 }
 
-fn chain_image(dice: &mut TestRng) -> ChainImage {
+fn chain_image(rng: &mut TestRng) -> ChainImage {
     ChainImage {
-        seq: seq(dice),
-        alternatives: alternatives(dice),
-        picked: maybe(dice, |dice| (name(dice), time(dice))),
-        failed: some(dice, 2, |dice| (name(dice), Fault::new(FaultClass::Transient, "it failed"))),
+        seq: seq(rng),
+        alternatives: alternatives(rng),
+        picked: maybe(rng, |rng| (name(rng), time(rng))),
+        failed: some(rng, 2, |rng| (name(rng), Fault::new(FaultClass::Transient, "it failed"))),
     }
 }
 
-fn dedupe(dice: &mut TestRng) -> DedupeEntry {
-    let wide = |dice: &mut TestRng| (u128::from(dice.roll()) << 64) | u128::from(dice.roll());
-    DedupeEntry { key: wide(dice), fingerprint: wide(dice), expires: time(dice) }
+fn dedupe(rng: &mut TestRng) -> DedupeEntry {
+    let wide = |rng: &mut TestRng| (u128::from(rng.roll()) << 64) | u128::from(rng.roll());
+    DedupeEntry { key: wide(rng), fingerprint: wide(rng), expires: time(rng) }
 }
 
-fn settled(dice: &mut TestRng) -> SettledClaim {
-    let after = match dice.below(7) {
-        0 => SettleEffect::Ended { state: end_state(dice), hold: dice.percent(50) },
-        1 => SettleEffect::Retry { at: time(dice), reconcile_first: dice.percent(50) },
-        2 => SettleEffect::Throttled { closed: some(dice, 2, name), until: time(dice) },
+fn settled(rng: &mut TestRng) -> SettledClaim {
+    let after = match rng.below(7) {
+        0 => SettleEffect::Ended { state: end_state(rng), hold: rng.percent(50) },
+        1 => SettleEffect::Retry { at: time(rng), reconcile_first: rng.percent(50) },
+        2 => SettleEffect::Throttled { closed: some(rng, 2, name), until: time(rng) },
         3 => SettleEffect::Held,
-        4 => SettleEffect::Awaiting { poll_at: maybe(dice, time), until: time(dice) },
+        4 => SettleEffect::Awaiting { poll_at: maybe(rng, time), until: time(rng) },
         5 => SettleEffect::NextAlternative,
         _ => SettleEffect::Returned,
     };
     SettledClaim {
-        seq: seq(dice),
-        fence: fence(dice),
-        at: time(dice),
+        seq: seq(rng),
+        fence: fence(rng),
+        at: time(rng),
         effect: after,
-        fault: fault(dice),
-        hints: some(dice, 2, hint),
+        fault: fault(rng),
+        hints: some(rng, 2, hint),
     }
 }
 
-fn awaiting_image(dice: &mut TestRng) -> AwaitingImage {
+fn awaiting_image(rng: &mut TestRng) -> AwaitingImage {
     AwaitingImage {
-        since: time(dice),
-        until: time(dice),
-        poll_at: maybe(dice, time),
-        failed_polls: number(dice) as u16,
-        polling: dice.percent(50),
-        cancel_sent: dice.percent(50),
+        since: time(rng),
+        until: time(rng),
+        poll_at: maybe(rng, time),
+        failed_polls: number(rng) as u16,
+        polling: rng.percent(50),
+        cancel_sent: rng.percent(50),
     }
 }
 
-fn hint(dice: &mut TestRng) -> Hint {
+fn hint(rng: &mut TestRng) -> Hint {
     Hint {
-        limit: name(dice),
-        remaining: maybe(dice, number),
-        capacity: maybe(dice, number),
-        refill_per_s: maybe(dice, number),
-        reset_at: maybe(dice, time),
-        spent: maybe(dice, number),
+        limit: name(rng),
+        remaining: maybe(rng, number),
+        capacity: maybe(rng, number),
+        refill_per_s: maybe(rng, number),
+        reset_at: maybe(rng, time),
+        spent: maybe(rng, number),
     }
 }
 
-fn shape(dice: &mut TestRng) -> LimitShape {
-    match dice.below(5) {
-        0 => LimitShape::Drip { capacity: number(dice), refill_per_s: number(dice), margin: number(dice) },
-        1 => LimitShape::Window { limit: number(dice), period: Duration::from_micros(number(dice)) },
+fn shape(rng: &mut TestRng) -> LimitShape {
+    match rng.below(5) {
+        0 => LimitShape::Drip { capacity: number(rng), refill_per_s: number(rng), margin: number(rng) },
+        1 => LimitShape::Window { limit: number(rng), period: Duration::from_micros(number(rng)) },
         2 => LimitShape::Gate,
         3 => {
-            let step = |_| Duration::from_micros(number(dice));
+            let step = |_| Duration::from_micros(number(rng));
             LimitShape::Breaker { ladder: CooldownLadder([0; 4].map(step)) }
         }
-        _ => LimitShape::Cap { at_once: number(dice) as u32 },
+        _ => LimitShape::Cap { at_once: number(rng) as u32 },
     }
 }
 
-fn report(dice: &mut TestRng) -> BreakerReport {
-    match dice.below(4) {
+fn report(rng: &mut TestRng) -> BreakerReport {
+    match rng.below(4) {
         0 => BreakerReport::Accepted,
         1 => BreakerReport::Succeeded,
         2 => BreakerReport::Failed,
-        _ => BreakerReport::Throttled { until: time(dice) },
+        _ => BreakerReport::Throttled { until: time(rng) },
     }
 }
 
-fn source(dice: &mut TestRng) -> LimitSource {
-    *dice.pick(&[LimitSource::Config, LimitSource::Operator, LimitSource::Learned])
+fn source(rng: &mut TestRng) -> LimitSource {
+    *rng.pick(&[LimitSource::Config, LimitSource::Operator, LimitSource::Learned])
 }
 
-fn counters(dice: &mut TestRng) -> Counters {
+fn counters(rng: &mut TestRng) -> Counters {
     Counters {
-        next_seq: seq(dice),
-        next_fence: fence(dice),
-        next_turn: Turn(number(dice)),
-        clock: time(dice),
-        ended: [number(dice), number(dice), number(dice)],
+        next_seq: seq(rng),
+        next_fence: fence(rng),
+        next_turn: Turn(number(rng)),
+        clock: time(rng),
+        ended: [number(rng), number(rng), number(rng)],
     }
 }
 
-fn limit_image(dice: &mut TestRng) -> LimitImage {
+fn limit_image(rng: &mut TestRng) -> LimitImage {
     LimitImage {
-        limit: name(dice),
-        shape: shape(dice),
-        configured: maybe(dice, shape),
-        source: source(dice),
-        level: number(dice),
-        at: time(dice),
-        carry: number(dice),
-        reset_at: time(dice),
-        known: dice.percent(50),
-        frozen_until: time(dice),
-        granted: number(dice),
-        throttles: number(dice) as u32,
-        transit: vec![(time(dice), number(dice), number(dice)); dice.below(3) as usize],
+        limit: name(rng),
+        shape: shape(rng),
+        configured: maybe(rng, shape),
+        source: source(rng),
+        level: number(rng),
+        at: time(rng),
+        carry: number(rng),
+        reset_at: time(rng),
+        known: rng.percent(50),
+        frozen_until: time(rng),
+        granted: number(rng),
+        throttles: number(rng) as u32,
+        transit: vec![(time(rng), number(rng), number(rng)); rng.below(3) as usize],
     }
 }
 
-fn group_image(dice: &mut TestRng) -> GroupImage {
-    let held = |dice: &mut TestRng| GroupHold {
-        seq: seq(dice),
-        since: time(dice),
-        unknown: dice.percent(50),
-        fault: fault(dice),
+fn group_image(rng: &mut TestRng) -> GroupImage {
+    let held = |rng: &mut TestRng| GroupHold {
+        seq: seq(rng),
+        since: time(rng),
+        unknown: rng.percent(50),
+        fault: fault(rng),
     };
     GroupImage {
-        group: name(dice),
-        turn: Turn(number(dice)),
-        not_before: time(dice),
-        paused: maybe(dice, |dice| (name(dice), time(dice), name(dice))),
-        held: maybe(dice, held),
-        running: maybe(dice, |dice| (fence(dice), time(dice), some(dice, 3, number))),
+        group: name(rng),
+        turn: Turn(number(rng)),
+        not_before: time(rng),
+        paused: maybe(rng, |rng| (name(rng), time(rng), name(rng))),
+        held: maybe(rng, held),
+        running: maybe(rng, |rng| (fence(rng), time(rng), some(rng, 3, number))),
     }
 }
 
-fn operation_image(dice: &mut TestRng) -> OperationImage {
+fn operation_image(rng: &mut TestRng) -> OperationImage {
     OperationImage {
-        accepted: AcceptedOperation { dedupe: None, ..accepted(dice) },
-        attempt: number(dice) as u16,
-        reconcile_first: dice.percent(50),
-        cancel_requested: dice.percent(50),
-        fault: fault(dice),
+        accepted: AcceptedOperation { dedupe: None, ..accepted(rng) },
+        attempt: number(rng) as u16,
+        reconcile_first: rng.percent(50),
+        cancel_requested: rng.percent(50),
+        fault: fault(rng),
     }
 }

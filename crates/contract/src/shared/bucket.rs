@@ -26,19 +26,19 @@ impl Figures {
 }
 
 /// Requests for one to three different buckets, rarely more than they can hold.
-fn any_wants(dice: &mut TestRng, most: Figures) -> Vec<ReservationRequest> {
-    let first = dice.index(KEYS.len());
-    let count = 1 + dice.index(3);
-    let want = |dice: &mut TestRng, place: usize| {
-        let capacity = dice.within(1..most.capacity);
+fn any_wants(rng: &mut TestRng, most: Figures) -> Vec<ReservationRequest> {
+    let first = rng.index(KEYS.len());
+    let count = 1 + rng.index(3);
+    let want = |rng: &mut TestRng, place: usize| {
+        let capacity = rng.within(1..most.capacity);
         ReservationRequest {
             name: most.name(KEYS[(first + place) % KEYS.len()]),
-            cost: if dice.percent(96) { dice.below(capacity + 1) } else { capacity + 1 },
+            cost: if rng.percent(96) { rng.below(capacity + 1) } else { capacity + 1 },
             capacity,
-            refill_per_s: dice.below(most.refill_per_s),
+            refill_per_s: rng.below(most.refill_per_s),
         }
     };
-    (0..count).map(|place| want(dice, place)).collect()
+    (0..count).map(|place| want(rng, place)).collect()
 }
 
 /// LIM-5, LIM-7, LIM-9, LIM-23: reserve from one or several, settle, observe and forget, with
@@ -62,16 +62,16 @@ async fn compare(backend: &dyn Backend, seed: u64, figures: Figures, time: Durat
     for step in 0..STEPS {
         trial = trial.pass_time(time).await;
         let now = trial.now();
-        let (store, dice) = (&trial.store, &mut trial.dice);
-        let name = figures.name(KEYS[dice.index(KEYS.len())]);
-        match dice.below(31) {
+        let (store, rng) = (&trial.store, &mut trial.rng);
+        let name = figures.name(KEYS[rng.index(KEYS.len())]);
+        match rng.below(31) {
             30 => {
                 let wanted = states.remove(&name).is_some();
                 let found = store.forget_bucket(&name).await.expect_value("forget");
                 assert_eq!(found, wanted, "step {step}: forget of {name} at {now:?}");
             }
             0..18 => {
-                let wants = any_wants(dice, figures);
+                let wants = any_wants(rng, figures);
                 let before: Vec<_> = wants.iter().map(|want| states.get(&want.name).copied()).collect();
                 let (after, wanted) = bucket::reserve(&before, &wants, now);
                 let found = store.reserve(wants.clone()).await.expect_value("reserve");
@@ -79,8 +79,8 @@ async fn compare(backend: &dyn Backend, seed: u64, figures: Figures, time: Durat
                 states.extend(wants.into_iter().map(|want| want.name).zip(after));
             }
             18..24 => {
-                let reserved = dice.below(figures.capacity);
-                let settlement = Settlement { reserved, actual: dice.below(reserved.saturating_mul(2) + 1) };
+                let reserved = rng.below(figures.capacity);
+                let settlement = Settlement { reserved, actual: rng.below(reserved.saturating_mul(2) + 1) };
                 let wanted = states.get(&name).map(|state| bucket::settle(*state, settlement, now));
                 let found = store.settle_bucket(&name, settlement).await.expect_value("settle");
                 assert_eq!(found, wanted, "step {step}: settle of {name} by {settlement:?} at {now:?}");

@@ -16,15 +16,15 @@ pub async fn leases_answer_as_the_pure_functions(backend: &dyn Backend) {
     for step in 0..STEPS {
         trial = trial.pass_time(Duration::from_millis(800)).await;
         let now = trial.now();
-        let name = *trial.dice.pick(&KEYS);
+        let name = *trial.rng.pick(&KEYS);
         let state = states.entry(name).or_default();
-        let (store, dice) = (&trial.store, &mut trial.dice);
-        let ttl = Duration::from_millis(dice.within(0..4_000));
-        let fence = if dice.percent(75) { state.fence } else { dice.below(state.fence + 3) };
+        let (store, rng) = (&trial.store, &mut trial.rng);
+        let ttl = Duration::from_millis(rng.within(0..4_000));
+        let fence = if rng.percent(75) { state.fence } else { rng.below(state.fence + 3) };
         let holder = Lease { fence, until: state.until };
         let found = store.lease_status(name).await.expect_value("look");
         assert_eq!(found, lease::status(*state, now), "step {step}: look at {name}");
-        *state = match dice.below(3) {
+        *state = match rng.below(3) {
             0 => {
                 let (next, wanted) = lease::acquire(*state, now, ttl);
                 let found = store.acquire_lease(name, ttl).await.expect_value("acquire");

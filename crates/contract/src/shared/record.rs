@@ -15,25 +15,25 @@ use crate::rng::TestRng;
 type State = Option<Record<Bytes>>;
 
 /// A token from a small set: a claim is often repeated by its own caller.
-fn any_token(dice: &mut TestRng) -> HolderToken {
-    HolderToken([dice.below(5) as u8 * 0x33; 16])
+fn any_token(rng: &mut TestRng) -> HolderToken {
+    HolderToken([rng.below(5) as u8 * 0x33; 16])
 }
 
-fn any_claim(dice: &mut TestRng) -> RecordClaim {
+fn any_claim(rng: &mut TestRng) -> RecordClaim {
     RecordClaim {
-        fingerprint: if dice.percent(80) { [7; 32] } else { [0xff; 32] },
-        token: any_token(dice),
-        lease: Duration::from_millis(dice.within(1..3_000)),
-        ttl: Duration::from_millis(dice.within(1..20_000)),
-        on_lapse: if dice.percent(70) { OnLapse::TakeOver } else { OnLapse::Hold },
+        fingerprint: if rng.percent(80) { [7; 32] } else { [0xff; 32] },
+        token: any_token(rng),
+        lease: Duration::from_millis(rng.within(1..3_000)),
+        ttl: Duration::from_millis(rng.within(1..20_000)),
+        on_lapse: if rng.percent(70) { OnLapse::TakeOver } else { OnLapse::Hold },
     }
 }
 
 /// A holder that may have lost the key: the last one, or another.
-fn any_holder(dice: &mut TestRng, state: &State) -> HolderToken {
+fn any_holder(rng: &mut TestRng, state: &State) -> HolderToken {
     match state {
-        Some(record) if dice.percent(75) => record.token,
-        _ => any_token(dice),
+        Some(record) if rng.percent(75) => record.token,
+        _ => any_token(rng),
     }
 }
 
@@ -45,9 +45,9 @@ pub async fn records_answer_as_the_pure_functions(backend: &dyn Backend) {
     for step in 0..STEPS {
         trial = trial.pass_time(Duration::from_millis(1_500)).await;
         let now = trial.now();
-        let key = *trial.dice.pick(&KEYS);
+        let key = *trial.rng.pick(&KEYS);
         let state = states.remove(key).flatten();
-        let next = one_step(&*trial.store, &mut trial.dice, (step, key), state, now).await;
+        let next = one_step(&*trial.store, &mut trial.rng, (step, key), state, now).await;
         states.insert(key, next);
         if step % 7 == 0 {
             let mut wanted: Vec<_> =
@@ -64,23 +64,23 @@ pub async fn records_answer_as_the_pure_functions(backend: &dyn Backend) {
 
 async fn one_step<S: SharedState + ?Sized>(
     store: &S,
-    dice: &mut TestRng,
+    rng: &mut TestRng,
     (step, key): (usize, &str),
     state: State,
     now: Time,
 ) -> State {
-    let holder = any_holder(dice, &state);
-    match dice.below(13) {
+    let holder = any_holder(rng, &state);
+    match rng.below(13) {
         0..4 => {
-            let claim = any_claim(dice);
+            let claim = any_claim(rng);
             let (next, wanted) = record::claim(state, claim, now);
             let found = store.claim_record(key, claim).await.expect_value("claim");
             assert_eq!(found, wanted, "step {step}: claim of {key}");
             next
         }
         4..6 => {
-            let len = dice.below(300) as usize;
-            let answer = Bytes::from(dice.bytes(len));
+            let len = rng.below(300) as usize;
+            let answer = Bytes::from(rng.bytes(len));
             let (next, wanted) = record::complete(state, holder, answer.clone());
             let found = store.complete_record(key, holder, answer).await.expect_value("complete");
             assert_eq!(found, wanted, "step {step}: complete of {key}");
@@ -93,7 +93,7 @@ async fn one_step<S: SharedState + ?Sized>(
             next
         }
         7 | 8 => {
-            let ttl = Duration::from_millis(dice.below(3_000));
+            let ttl = Duration::from_millis(rng.below(3_000));
             let (next, wanted) = record::renew(state, holder, now, ttl);
             let found = store.renew_record(key, holder, ttl).await.expect_value("renew");
             assert_eq!(found, wanted, "step {step}: renew of {key}");
@@ -106,7 +106,7 @@ async fn one_step<S: SharedState + ?Sized>(
             state
         }
         11 => {
-            let what = if dice.percent(50) { ForgetTarget::Claim } else { ForgetTarget::Answer };
+            let what = if rng.percent(50) { ForgetTarget::Claim } else { ForgetTarget::Answer };
             let (next, wanted) = record::forget(state, what, now);
             let found = store.forget_record(key, what).await.expect_value("forget");
             assert_eq!(found, wanted, "step {step}: forget {what:?} of {key}");
@@ -183,8 +183,8 @@ pub async fn sweeping_records_is_bounded(backend: &dyn Backend) {
     assert_eq!(swept, [8, 8, 4, 0], "20 completed records go, eight at a time; 10 in work stay");
     for index in (0..30).step_by(3) {
         let key = format!("key-{index}");
-        let stands = store.renew_record(&key, IN_WORK.token, IN_WORK.lease).await.expect_value("renew");
-        assert!(stands, "record {index} was in work and was swept");
+        let renewed = store.renew_record(&key, IN_WORK.token, IN_WORK.lease).await.expect_value("renew");
+        assert!(renewed, "record {index} was in work and was swept");
     }
     clock.advance(record::ABANDONED_RETENTION - Duration::from_micros(2));
     assert_eq!(

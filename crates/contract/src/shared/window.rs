@@ -15,11 +15,11 @@ pub async fn windows_answer_as_the_pure_functions(backend: &dyn Backend) {
     for step in 0..STEPS {
         trial = trial.pass_time(Duration::from_millis(600)).await;
         let now = trial.now();
-        let key = *trial.dice.pick(&KEYS);
+        let key = *trial.rng.pick(&KEYS);
         let state = states.get(key).copied();
-        let (store, dice) = (&trial.store, &mut trial.dice);
-        let ttl = Duration::from_millis(dice.below(4_000));
-        let level = *dice.pick(&[0, 1, 2, u8::MAX]);
+        let (store, rng) = (&trial.store, &mut trial.rng);
+        let ttl = Duration::from_millis(rng.below(4_000));
+        let level = *rng.pick(&[0, 1, 2, u8::MAX]);
         let (next, wanted) = window::open(state, level, now, ttl);
         let found = store.open_window(key, level, ttl).await.expect_value("open a window");
         assert_eq!(found, wanted, "step {step}: open of {key} at level {level}");

@@ -48,19 +48,19 @@ pub(crate) fn admit_local(peer: Option<PeerAddr>) -> Result<Caller> {
 }
 
 pub(crate) fn admit(
-    house: &ServerState,
+    server: &ServerState,
     scope: TokenScope,
     peer: Option<PeerAddr>,
     path: &str,
     headers: &HeaderMap,
 ) -> Result<Caller> {
-    if house.tokens.is_empty() {
+    if server.tokens.is_empty() {
         return admit_local(peer);
     }
     let credential = credential(headers)
-        .or_else(|| house.pacing.credential(path, headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
+        .or_else(|| server.pacing.credential(path, headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
         .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "Send a token: Authorization: Bearer …"))?;
-    let token = find(&house.tokens, &credential)
+    let token = find(&server.tokens, &credential)
         .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "This token is unknown."))?;
     if token.scopes.contains(&scope) {
         return Ok(Caller::named(&token.name));

@@ -25,11 +25,11 @@ pub(crate) fn find(head: &Parts) -> Option<String> {
 
 /// Admits a caller whose token is one of the operation in the path, before a byte of the body is
 /// read: whoever made the token up gets nothing of this server, not even its memory.
-pub(crate) fn admit(house: &ServerState, head: &Parts) -> Result<Caller> {
+pub(crate) fn admit(server: &ServerState, head: &Parts) -> Result<Caller> {
     let id = head.uri.path().split('/').find_map(|segment| segment.parse::<OperationId>().ok());
     let is_valid = find(head)
         .zip(id)
-        .zip(house.completion_key.get())
+        .zip(server.completion_key.get())
         .is_some_and(|((token, id), key)| key.is_valid(id, &token));
     let refuse = || Error::new(ErrorCode::Unauthorized, "The completion token is not valid.");
     is_valid.then(|| Caller::named(CALLER)).ok_or_else(refuse)

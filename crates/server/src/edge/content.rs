@@ -191,12 +191,12 @@ pub(crate) fn explain_format(mut error: Error, headers: &HeaderMap) -> Error {
         return error;
     }
     let value = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let said = match (value(CONTENT_ENCODING), value(CONTENT_TYPE)) {
+    let format = match (value(CONTENT_ENCODING), value(CONTENT_TYPE)) {
         (Some(coding), _) => format!("Content-Encoding {}, which is not read here", truncate_name(coding)),
         (None, Some(kind)) if !kind.contains("json") => format!("Content-Type {}", truncate_name(kind)),
         _ => return error,
     };
-    error.message = format!("{} It has {said}; send JSON as it is.", error.message);
+    error.message = format!("{} It has {format}; send JSON as it is.", error.message);
     error
 }
 

@@ -52,7 +52,7 @@ impl AccessRules {
     /// Whether only this machine may call.
     fn is_local(&self) -> bool {
         match &self.callers {
-            CallerPolicy::Configured(house) => house.tokens.is_empty(),
+            CallerPolicy::Configured(server) => server.tokens.is_empty(),
             CallerPolicy::ThisMachine => true,
             CallerPolicy::Everybody => false,
         }
@@ -106,8 +106,8 @@ impl GuardedRouterBuilder {
     /// Finishes the router. Only admitted callers learn that a path does not exist.
     pub(crate) fn build(self) -> GuardedRouter {
         let Self { rules, router } = self;
-        let house = match &rules.callers {
-            CallerPolicy::Configured(house) => Some(Arc::clone(house)),
+        let server = match &rules.callers {
+            CallerPolicy::Configured(server) => Some(Arc::clone(server)),
             CallerPolicy::ThisMachine | CallerPolicy::Everybody => None,
         };
         let check = RouteCheck {
@@ -121,10 +121,10 @@ impl GuardedRouterBuilder {
         let router = router
             .fallback(no_route.layer(layer.clone()))
             .method_not_allowed_fallback(no_method.layer(layer));
-        let router = match house {
-            Some(house) => router
-                .layer(from_fn_with_state(Arc::clone(&house), links::layer))
-                .layer(from_fn_with_state(house, request_id::layer)),
+        let router = match server {
+            Some(server) => router
+                .layer(from_fn_with_state(Arc::clone(&server), links::layer))
+                .layer(from_fn_with_state(server, request_id::layer)),
             None => router,
         };
         GuardedRouter(router.layer(from_fn(page::headers)))
@@ -158,8 +158,8 @@ async fn check_request(State(check): State<RouteCheck>, request: Request, next: 
     }
     let request = Request::from_parts(head, body);
     match (&check.rules.callers, check.keyed_max) {
-        (CallerPolicy::Configured(house), Some(most)) if request.headers().contains_key(HEADER) => {
-            idempotency::run(house, most, request, next).await
+        (CallerPolicy::Configured(server), Some(most)) if request.headers().contains_key(HEADER) => {
+            idempotency::run(server, most, request, next).await
         }
         _ => next.run(request).await,
     }
@@ -198,11 +198,11 @@ impl RouteCheck {
                 Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
                 _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),
             },
-            (Access::Completion(_), CallerPolicy::Configured(house)) if is_callback => {
-                completion_token::admit(house, head)
+            (Access::Completion(_), CallerPolicy::Configured(server)) if is_callback => {
+                completion_token::admit(server, head)
             }
-            (Access::Scoped(scope) | Access::Completion(scope), CallerPolicy::Configured(house)) => {
-                auth::admit(house, scope, peer, head.uri.path(), &head.headers)
+            (Access::Scoped(scope) | Access::Completion(scope), CallerPolicy::Configured(server)) => {
+                auth::admit(server, scope, peer, head.uri.path(), &head.headers)
             }
             (Access::Scoped(_) | Access::Completion(_), CallerPolicy::ThisMachine) => auth::admit_local(peer),
             (Access::Scoped(_) | Access::Completion(_), CallerPolicy::Everybody) => {

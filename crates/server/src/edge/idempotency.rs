@@ -46,13 +46,13 @@ pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<Idempot
 }
 
 /// Runs a request with a key once. Its caller was admitted before.
-pub(crate) async fn run(house: &ServerState, body_max: usize, request: Request, next: Next) -> Response {
+pub(crate) async fn run(server: &ServerState, body_max: usize, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let body = match content::read(body, body_max, house.read_timeout).await {
+    let body = match content::read(body, body_max, server.read_timeout).await {
         Ok(body) => body,
         Err(error) => return ApiError(error).into_response(),
     };
-    let once = house.idempotency.get(parts.uri.path());
+    let once = server.idempotency.get(parts.uri.path());
     let waiting = match WaitingSubmission::split(&mut parts) {
         Ok(waiting) => waiting,
         Err(error) => return ApiError(error).into_response(),

@@ -38,13 +38,13 @@ impl RequestIds {
 pub(crate) struct RequestId(pub Arc<str>);
 
 pub(crate) async fn layer(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
     let fit = given.filter(|id| !id.is_empty() && id.len() <= TRACE_LEN_MAX);
-    let id: Arc<str> = fit.map_or_else(|| house.request_ids.make().into(), Arc::from);
+    let id: Arc<str> = fit.map_or_else(|| server.request_ids.make().into(), Arc::from);
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let mut response = next.run(request).await;
     if let Ok(value) = HeaderValue::from_str(&id)

@@ -27,8 +27,8 @@ use crate::wire::error::ApiError;
 
 /// The maximum number of headers of a request.
 const HEADERS_MAX: usize = 128;
-/// The number of headers that are read, so that a request with too many of them is told so. With
-/// more, the connection ends with an empty 431.
+/// The number of headers that are read, so that a request with too many of them gets a proper error.
+/// With more, the connection ends with an empty 431.
 const HEADERS_READ_MAX: usize = 1_024;
 /// The largest head of a request, in bytes.
 const HEAD_LEN_MAX: usize = 64 * 1024;
@@ -55,11 +55,11 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct ReservedConnection;
 
 /// Serves one connection. Its slot is held until the connection and all its requests have ended.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door: AcceptOptions) {
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, options: AcceptOptions) {
     // Responses are small, and a client waits for each.
     let _ = stream.set_nodelay(true);
     let slot = Arc::new(slot);
-    let (router, held) = (door.router.into_router(), Arc::clone(&slot));
+    let (router, held) = (options.router.into_router(), Arc::clone(&slot));
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let under_way = held.begin();
         let mut request = request.map(Body::new);
@@ -85,7 +85,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(door.read_timeout)
+        .header_read_timeout(options.read_timeout)
         .keep_alive(!slot.is_reserved())
         .max_headers(HEADERS_READ_MAX)
         .max_buf_size(HEAD_LEN_MAX);
@@ -98,12 +98,12 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
         .max_concurrent_streams(STREAMS_MAX);
     let stream = TokioIo::new(WriteTimeoutStream::new(stream));
     let mut connection = std::pin::pin!(builder.serve_connection_with_upgrades(stream, service));
-    let first_request = door.read_timeout.min(FIRST_REQUEST_MAX);
+    let first_request = options.read_timeout.min(FIRST_REQUEST_MAX);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         // Requests in flight still get their responses: the server itself decides when that takes
         // too long.
-        () = door.stopping.cancelled() => {
+        () = options.stopping.cancelled() => {
             connection.as_mut().graceful_shutdown();
             Some(connection.as_mut().await)
         }

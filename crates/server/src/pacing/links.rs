@@ -18,16 +18,16 @@ use crate::state::ServerState;
 /// Set by the proxy that terminates TLS before this server.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-pub(crate) async fn layer(State(house): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(server): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let target = request.uri().path_and_query().map_or("", |target| target.as_str());
-    if !target.starts_with(PREFIX) || !house.pacing.config.rewrite_links {
+    if !target.starts_with(PREFIX) || !server.pacing.config.rewrite_links {
         return next.run(request).await;
     }
     let (target, origin) = (target.to_owned(), origin(&request));
     let mut response = next.run(request).await;
     if is_from_upstream(&response)
         && let Some(target) = ProxyTarget::read(&target)
-        && let Some(base) = house.pacing.upstream(&target.upstream).and_then(|served| served.base.as_ref())
+        && let Some(base) = server.pacing.upstream(&target.upstream).and_then(|served| served.base.as_ref())
     {
         let proxy = format!("{}{PREFIX}{}", origin.unwrap_or_default(), target.upstream);
         LinkRewriter { base, request_path: &target.path, proxy: &proxy }.rewrite(response.headers_mut());

@@ -285,12 +285,12 @@ mod tests {
             error.unsure = true;
             error
         };
-        let told = |method: &Method, error| {
+        let answer = |method: &Method, error| {
             let response = submit_error_response(method, error);
             (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER))
         };
-        assert_eq!(told(&Method::POST, away()), (503, true));
-        assert_eq!(told(&Method::GET, unsure()), (503, true));
-        assert_eq!(told(&Method::POST, unsure()), (502, false));
+        assert_eq!(answer(&Method::POST, away()), (503, true));
+        assert_eq!(answer(&Method::GET, unsure()), (503, true));
+        assert_eq!(answer(&Method::POST, unsure()), (502, false));
     }
 }

@@ -34,20 +34,20 @@ struct PartitionBatch {
     may_be_repeated: bool,
 }
 
-pub(super) async fn route_batch(front: &RoutingState, call: RoutedCall) -> Response {
+pub(super) async fn route_batch(routing: &RoutingState, call: RoutedCall) -> Response {
     let body = call.body.clone();
     let members = match serde_json::from_slice::<BatchBody<'_>>(&body) {
         Ok(read) if !read.operations.is_empty() && read.operations.len() <= BATCH_ACCEPT_MAX => {
             read.operations
         }
         // That partition reports what is wrong with it.
-        _ => return relay::forward_to_partition(front, 0, &call, ForwardRetry::Allowed).await,
+        _ => return relay::forward_to_partition(routing, 0, &call, ForwardRetry::Allowed).await,
     };
     let mut parts: BTreeMap<Partition, PartitionBatch> = BTreeMap::new();
     for (place, member) in members.iter().enumerate() {
         let head = PlacementKey::read(member.get().as_bytes());
         let part = parts
-            .entry(head.partition(front))
+            .entry(head.partition(routing))
             .or_insert_with(|| PartitionBatch { may_be_repeated: true, ..PartitionBatch::default() });
         part.body.extend_from_slice(if part.places.is_empty() { br#"{"operations":["# } else { b"," });
         part.body.extend_from_slice(member.get().as_bytes());
@@ -57,7 +57,7 @@ pub(super) async fn route_batch(front: &RoutingState, call: RoutedCall) -> Respo
     if parts.len() == 1
         && let Some((partition, part)) = parts.iter().next()
     {
-        return relay::forward_to_partition(front, *partition, &call, call.retry(|| part.may_be_repeated))
+        return relay::forward_to_partition(routing, *partition, &call, call.retry(|| part.may_be_repeated))
             .await;
     }
     let count = members.len();
@@ -66,7 +66,7 @@ pub(super) async fn route_batch(front: &RoutingState, call: RoutedCall) -> Respo
         async move {
             let PartitionBatch { places, may_be_repeated, .. } = part;
             let again = call.retry(|| may_be_repeated);
-            (places, relay::forward_to_partition(front, partition, &call, again).await)
+            (places, relay::forward_to_partition(routing, partition, &call, again).await)
         }
     });
     merge(count, join_all(answers).await).await

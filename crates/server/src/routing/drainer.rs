@@ -128,14 +128,14 @@ fn parse_row(row: &OutboxRow, kinds: &RemoteKinds) -> Result<Submission> {
 
 /// Wakes the drainers of this node when rows were submitted for them. Notifications may be lost:
 /// the drainers poll as well.
-pub(crate) async fn wake_drainers(rooms: Arc<LocalPartitions>) {
-    let house = Arc::clone(rooms.house());
+pub(crate) async fn wake_drainers(partitions: Arc<LocalPartitions>) {
+    let server = Arc::clone(partitions.server());
     let hearing = async {
         loop {
-            if let Ok(mut hints) = house.store.listen(TOPIC).await {
+            if let Ok(mut hints) = server.store.listen(TOPIC).await {
                 while let Some(hint) = hints.recv().await {
                     if let Ok(partition) = hint.parse() {
-                        rooms.wake(partition);
+                        partitions.wake(partition);
                     }
                 }
             }
@@ -143,7 +143,7 @@ pub(crate) async fn wake_drainers(rooms: Arc<LocalPartitions>) {
         }
     };
     tokio::select! {
-        () = house.stopping.cancelled() => {}
+        () = server.stopping.cancelled() => {}
         () = hearing => {}
     }
 }

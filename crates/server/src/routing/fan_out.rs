@@ -26,13 +26,13 @@ pub(super) struct PartitionAnswer {
 
 /// Sends a request to each partition, at its own target. The first error is the response for all.
 pub(super) async fn ask_partitions(
-    front: &RoutingState,
+    routing: &RoutingState,
     call: &RoutedCall,
     targets: Vec<(Partition, String)>,
 ) -> Result<Vec<PartitionAnswer>, Response> {
     let asked = targets.into_iter().map(|(partition, target)| async move {
         let response =
-            relay::forward_to_partition(front, partition, &call.with_target(target), call.retry(|| false))
+            relay::forward_to_partition(routing, partition, &call.with_target(target), call.retry(|| false))
                 .await;
         if response.status() != StatusCode::OK {
             return Err(response);
@@ -45,12 +45,12 @@ pub(super) async fn ask_partitions(
     join_all(asked).await.into_iter().collect()
 }
 
-fn all_targets(front: &RoutingState, target: &str) -> Vec<(Partition, String)> {
-    (0..front.cluster.partitions()).map(|partition| (partition, target.to_owned())).collect()
+fn all_targets(routing: &RoutingState, target: &str) -> Vec<(Partition, String)> {
+    (0..routing.cluster.partitions()).map(|partition| (partition, target.to_owned())).collect()
 }
 
-pub(super) async fn groups(front: &RoutingState, call: RoutedCall) -> Response {
-    let parts = match ask_partitions(front, &call, all_targets(front, &call.target)).await {
+pub(super) async fn groups(routing: &RoutingState, call: RoutedCall) -> Response {
+    let parts = match ask_partitions(routing, &call, all_targets(routing, &call.target)).await {
         Ok(parts) => parts,
         Err(refused) => return refused,
     };
@@ -78,8 +78,8 @@ pub(super) async fn groups(front: &RoutingState, call: RoutedCall) -> Response {
 
 /// Pauses a group in all partitions if any of them knows an operation of it: the next operation may
 /// be accepted in another one.
-pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
-    let response = group(front, call.clone()).await;
+pub(super) async fn pause(routing: &RoutingState, call: RoutedCall) -> Response {
+    let response = group(routing, call.clone()).await;
     if response.status() != StatusCode::OK {
         return response;
     }
@@ -88,15 +88,15 @@ pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
     if body.insert("create".to_owned(), true.into()) == Some(true.into()) {
         return response;
     }
-    group(front, RoutedCall { body: Value::Object(body).to_string().into(), ..call }).await
+    group(routing, RoutedCall { body: Value::Object(body).to_string().into(), ..call }).await
 }
 
 /// One group: shown from the partition where its queue is longest; paused and resumed wherever it
 /// may have operations.
-pub(super) async fn group(front: &RoutingState, call: RoutedCall) -> Response {
+pub(super) async fn group(routing: &RoutingState, call: RoutedCall) -> Response {
     let changes = call.method != Method::GET;
-    let asked = (0..front.cluster.partitions())
-        .map(|partition| relay::forward_to_partition(front, partition, &call, call.retry(|| false)));
+    let asked = (0..routing.cluster.partitions())
+        .map(|partition| relay::forward_to_partition(routing, partition, &call, call.retry(|| false)));
     let (mut best, mut refused, mut unknown) = (None::<(u64, Response)>, None, None);
     for response in join_all(asked).await {
         // A partition that does not know the group has nothing to do; any other error counts.
@@ -129,13 +129,13 @@ pub(super) async fn group(front: &RoutingState, call: RoutedCall) -> Response {
     }
 }
 
-pub(super) async fn limits(front: &RoutingState, call: RoutedCall) -> Response {
+pub(super) async fn limits(routing: &RoutingState, call: RoutedCall) -> Response {
     let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
     let page = api::limits::read_list(&mut query);
     if let Err(error) = query.finish() {
         return ApiError(error).into_response();
     }
-    let parts = match ask_partitions(front, &call, all_targets(front, "/v1/limits")).await {
+    let parts = match ask_partitions(routing, &call, all_targets(routing, "/v1/limits")).await {
         Ok(parts) => parts,
         Err(refused) => return refused,
     };

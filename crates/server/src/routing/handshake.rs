@@ -93,8 +93,8 @@ fn limits_hash(upstream: &UpstreamConfig) -> String {
 }
 
 /// Responds to the handshake of another node.
-pub(crate) async fn answer(State(front): State<Arc<RoutingState>>) -> Response {
-    Json(&*front.handshake).into_response()
+pub(crate) async fn answer(State(routing): State<Arc<RoutingState>>) -> Response {
+    Json(&*routing.handshake).into_response()
 }
 
 /// Makes handshakes with other nodes.
@@ -106,8 +106,8 @@ pub(crate) struct HandshakeClient {
 }
 
 impl HandshakeClient {
-    pub(crate) fn new(courier: PeerClient, hello: Arc<NodeHandshake>) -> Self {
-        Self { peers: courier, handshake: hello, reported: Mutex::default() }
+    pub(crate) fn new(client: PeerClient, hello: Arc<NodeHandshake>) -> Self {
+        Self { peers: client, handshake: hello, reported: Mutex::default() }
     }
 
     /// Finds out which node responds at an address.
@@ -138,10 +138,10 @@ impl HandshakeClient {
     /// Warns of limits that differ. They do no harm, because each partition uses those of its
     /// owner, but they are hardly intended.
     fn warn_of_limit_drift(&self, other: &NodeHandshake) {
-        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         for (upstream, mine) in &self.handshake.limits {
             let differs = other.limits.get(upstream).is_some_and(|theirs| theirs != mine);
-            if differs && told.insert((other.node.clone(), upstream.clone())) {
+            if differs && reported.insert((other.node.clone(), upstream.clone())) {
                 tracing::warn!(
                     upstream,
                     node = other.node,

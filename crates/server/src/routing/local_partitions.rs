@@ -75,7 +75,7 @@ impl LocalPartitions {
         open.values().map(|room| room.engine.clone()).collect()
     }
 
-    pub(super) fn house(&self) -> &Arc<ServerState> {
+    pub(super) fn server(&self) -> &Arc<ServerState> {
         &self.setup.server
     }
 
@@ -122,11 +122,11 @@ impl LocalPartitions {
 
     /// Resumes the deployments that belong to a partition.
     fn resume_deployments(&self, deploying: &DeploymentRunner, partition: Partition) {
-        let PartitionSetup { server: house, spread, partitions, .. } = &self.setup;
-        if house.discord_upstreams.is_empty() {
+        let PartitionSetup { server, spread, partitions, .. } = &self.setup;
+        if server.discord_upstreams.is_empty() {
             return;
         }
-        let (bots, spread, partitions) = (house.discord_upstreams.clone(), spread.clone(), *partitions);
+        let (bots, spread, partitions) = (server.discord_upstreams.clone(), spread.clone(), *partitions);
         deploying.resume_interrupted(move |wanted| {
             let head = PlacementKey::new(wanted.upstream.as_str().into(), wanted.group().into());
             bots.contains(&wanted.upstream) && head.partition_among(&spread, partitions) == partition
@@ -175,13 +175,13 @@ impl PartitionHost for LocalPartitionHost {
         &self,
         partition: Partition,
     ) -> BoxFuture<'_, Result<Arc<dyn PartitionHandle>, AcquireError>> {
-        let rooms = Arc::clone(&self.partitions);
+        let partitions = Arc::clone(&self.partitions);
         Box::pin(async move {
-            let PartitionSetup { server: house, options, executors, remote_kinds, .. } = &rooms.setup;
-            let in_flight = rooms.in_flight(partition);
+            let PartitionSetup { server, options, executors, remote_kinds, .. } = &partitions.setup;
+            let in_flight = partitions.in_flight(partition);
             let options = options.clone().with_partition(partition).with_in_flight(in_flight);
-            let limits = rooms.limits_of(partition);
-            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
+            let limits = partitions.limits_of(partition);
+            let (store, archiving) = (Arc::clone(&server.store), server.archiving.clone());
             let engine = Engine::builder(store)
                 .options(options)
                 .executors(executors.clone())
@@ -193,24 +193,24 @@ impl PartitionHost for LocalPartitionHost {
             let declined =
                 |error: tidegate::Error| AcquireError { why: error.message, unreadable: error.unreadable };
             let engine = engine.map_err(declined)?;
-            rooms.forward_events(&engine);
-            work::attach(&house.work, &engine);
-            let app = Arc::new(PartitionState::new(engine.clone(), Arc::clone(house)));
+            partitions.forward_events(&engine);
+            work::attach(&server.work, &engine);
+            let app = Arc::new(PartitionState::new(engine.clone(), Arc::clone(server)));
             let deploying = app.deployments.clone();
-            rooms.resume_deployments(&deploying, partition);
+            partitions.resume_deployments(&deploying, partition);
             let wake = Arc::new(Notify::new());
-            if house.store.outbox().is_some() {
+            if server.store.outbox().is_some() {
                 let drainer = Drainer {
                     engine: engine.clone(),
                     wake: Arc::clone(&wake),
-                    kinds: house.remote_kinds.clone(),
+                    kinds: server.remote_kinds.clone(),
                 };
                 tokio::spawn(drainer.run());
             }
             let room = LocalPartition { engine: engine.clone(), router: api::partition_router(app), wake };
-            rooms.open.write().unwrap_or_else(PoisonError::into_inner).insert(partition, room);
+            partitions.open.write().unwrap_or_else(PoisonError::into_inner).insert(partition, room);
             Ok(Arc::new(LocalPartitionHandle {
-                partitions: Arc::clone(&rooms),
+                partitions: Arc::clone(&partitions),
                 engine,
                 deployments: deploying,
                 partition,

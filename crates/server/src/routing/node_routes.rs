@@ -21,21 +21,21 @@ use crate::telemetry;
 use crate::wire::error::ApiError;
 use crate::wire::time::Timestamp;
 
-pub(crate) async fn metrics(State(front): State<Arc<RoutingState>>) -> Response {
-    telemetry::refresh(&front.server, &front.partitions.engines()).await;
-    let text = front.server.metrics.render();
+pub(crate) async fn metrics(State(routing): State<Arc<RoutingState>>) -> Response {
+    telemetry::refresh(&routing.server, &routing.partitions.engines()).await;
+    let text = routing.server.metrics.render();
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 /// Ready means that the store is writable, this node has joined, and the others can reach it.
-pub(crate) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
-    if front.server.stopping.is_cancelled() {
+pub(crate) async fn ready(State(routing): State<Arc<RoutingState>>) -> Response {
+    if routing.server.stopping.is_cancelled() {
         return ApiError(Error::new(ErrorCode::Stopping, "The server is shutting down.")).into_response();
     }
-    if let Err(error) = front.server.store.health().await {
+    if let Err(error) = routing.server.store.health().await {
         return ApiError(error.into()).into_response();
     }
-    let view = front.cluster.view();
+    let view = routing.cluster.view();
     let is_known = view.joined && view.nodes.iter().any(|node| node.name == view.this_node);
     let trouble = match view.problem {
         Some(why) if is_known => Some(format!("Something is wrong with this node's part: {why}.")),
@@ -51,7 +51,7 @@ pub(crate) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
 /// Streams the events of this node's partitions from now on. A client that reconnects is told to
 /// reload.
 pub(crate) async fn events(
-    State(front): State<Arc<RoutingState>>,
+    State(routing): State<Arc<RoutingState>>,
     headers: HeaderMap,
     mut query: Query,
 ) -> Response {
@@ -60,15 +60,16 @@ pub(crate) async fn events(
         Ok(wanted) => wanted,
         Err(error) => return ApiError(error).into_response(),
     };
-    let from = Subscription { missed: Vec::new(), gap: came_back, live: front.partitions.events() };
-    let rooms = Arc::clone(&front.partitions);
-    let find: EngineLookup =
-        Arc::new(move |id| rooms.engines().into_iter().find(|engine| engine.partition() == id.partition()));
-    events::respond(from, wanted, find, &front.server)
+    let from = Subscription { missed: Vec::new(), gap: came_back, live: routing.partitions.events() };
+    let partitions = Arc::clone(&routing.partitions);
+    let find: EngineLookup = Arc::new(move |id| {
+        partitions.engines().into_iter().find(|engine| engine.partition() == id.partition())
+    });
+    events::respond(from, wanted, find, &routing.server)
 }
 
-pub(crate) async fn cluster(State(front): State<Arc<RoutingState>>) -> Json<Value> {
-    Json(cluster_view_json(&front.cluster.view()))
+pub(crate) async fn cluster(State(routing): State<Arc<RoutingState>>) -> Json<Value> {
+    Json(cluster_view_json(&routing.cluster.view()))
 }
 
 /// Nodes and partitions as JSON.

@@ -22,8 +22,8 @@ use crate::wire::cursor as cursor_of_one;
 use crate::wire::error::ApiError;
 use crate::wire::time::Timestamp;
 
-pub(super) async fn list(front: &RoutingState, call: RoutedCall) -> Response {
-    match page(front, &call).await {
+pub(super) async fn list(routing: &RoutingState, call: RoutedCall) -> Response {
+    match page(routing, &call).await {
         Ok(response) => response,
         Err(error) => ApiError(error).into_response(),
     }
@@ -31,7 +31,7 @@ pub(super) async fn list(front: &RoutingState, call: RoutedCall) -> Response {
 
 /// The operations of all nodes whose outcome an operator has to decide, newest first, and whether
 /// there are more; `None` while a partition cannot be asked.
-pub(crate) async fn undecided(front: &RoutingState, limit: usize) -> Option<(Vec<Value>, bool)> {
+pub(crate) async fn undecided(routing: &RoutingState, limit: usize) -> Option<(Vec<Value>, bool)> {
     let call = RoutedCall {
         method: Method::GET,
         target: format!("/v1/operations?state=unknown&limit={limit}"),
@@ -44,7 +44,7 @@ pub(crate) async fn undecided(front: &RoutingState, limit: usize) -> Option<(Vec
         proxy: None,
         streamed: None,
     };
-    let response = list(front, call).await;
+    let response = list(routing, call).await;
     if response.status() != StatusCode::OK {
         return None;
     }
@@ -54,14 +54,14 @@ pub(crate) async fn undecided(front: &RoutingState, limit: usize) -> Option<(Vec
     Some((operations, page["next_cursor"].is_string()))
 }
 
-async fn page(front: &RoutingState, call: &RoutedCall) -> Result<Response> {
+async fn page(routing: &RoutingState, call: &RoutedCall) -> Result<Response> {
     let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
     let filter = api_operations::read_filter(&mut query);
     let limit = filter.limit;
     let given = query.take("cursor");
     query.finish()?;
     let words = filter_query(&filter);
-    let count = front.cluster.partitions();
+    let count = routing.cluster.partitions();
     let mut places = match given {
         Some(text) => cursor::read(&text, &words, count)?,
         None => vec![PartitionCursor::Start; usize::from(count)],
@@ -77,7 +77,7 @@ async fn page(front: &RoutingState, call: &RoutedCall) -> Result<Response> {
         };
         Some((partition, format!("/v1/operations?limit={limit}{words}{cursor}")))
     });
-    let parts = match fan_out::ask_partitions(front, call, targets.collect()).await {
+    let parts = match fan_out::ask_partitions(routing, call, targets.collect()).await {
         Ok(parts) => parts,
         Err(refused) => return Ok(refused),
     };

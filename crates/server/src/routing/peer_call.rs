@@ -16,7 +16,7 @@ use crate::edge::content::{self, BodyBound};
 use crate::edge::request_id::RequestId;
 use crate::wire::error::ApiError;
 
-pub(crate) async fn handle_peer_call(State(front): State<Arc<RoutingState>>, request: Request) -> Response {
+pub(crate) async fn handle_peer_call(State(routing): State<Arc<RoutingState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     // Not an extractor: the rest of the path may belong to an upstream, and need not be text.
     let Some(partition) = partition_in(parts.uri.path()) else {
@@ -29,11 +29,11 @@ pub(crate) async fn handle_peer_call(State(front): State<Arc<RoutingState>>, req
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
     let key = parts.headers.get(&held_key::HEADER).and_then(held_key::read);
-    let passing = ProxyContext::unpack_headers(&front.server, &target, &parts.headers);
+    let passing = ProxyContext::unpack_headers(&routing.server, &target, &parts.headers);
     let read = match &passing {
-        Some(_) => read_proxied_body(&front.server, body).await,
+        Some(_) => read_proxied_body(&routing.server, body).await,
         None => {
-            let read = content::read(body, BodyBound::Batch.len_max(), front.server.read_timeout).await;
+            let read = content::read(body, BodyBound::Batch.len_max(), routing.server.read_timeout).await;
             read.map(|body| (body, None)).map_err(ApiError)
         }
     };
@@ -53,7 +53,7 @@ pub(crate) async fn handle_peer_call(State(front): State<Arc<RoutingState>>, req
         proxy: passing,
         streamed,
     };
-    match relay::call_local(&front, partition, &call).await {
+    match relay::call_local(&routing, partition, &call).await {
         ForwardOutcome::Answered(response) if !relay::has_moved(&response) => response,
         _ => StatusCode::MISDIRECTED_REQUEST.into_response(),
     }

@@ -97,11 +97,11 @@ impl<'a> PlacementKey<'a> {
         self.dedupe_key.is_some()
     }
 
-    pub(super) fn partition(&self, front: &RoutingState) -> Partition {
-        let partitions = front.cluster.partitions();
-        match self.limited_kind(&front.server.remote_kinds) {
+    pub(super) fn partition(&self, routing: &RoutingState) -> Partition {
+        let partitions = routing.cluster.partitions();
+        match self.limited_kind(&routing.server.remote_kinds) {
             Some(kind) => Placement::Upstream(kind).partition(partitions),
-            None => self.partition_among(&front.spread, partitions),
+            None => self.partition_among(&routing.spread, partitions),
         }
     }
 

@@ -42,9 +42,9 @@ pub(crate) struct ProxyContext {
 
 impl ProxyContext {
     /// Builds the context from a client's headers.
-    pub(super) fn from_headers(house: &ServerState, headers: HeaderMap) -> Arc<Self> {
-        let headers = end_to_end_headers(headers, !house.tokens.is_empty());
-        Arc::new(Self { headers, within: house.pacing.answer_timeout() })
+    pub(super) fn from_headers(server: &ServerState, headers: HeaderMap) -> Arc<Self> {
+        let headers = end_to_end_headers(headers, !server.tokens.is_empty());
+        Arc::new(Self { headers, within: server.pacing.answer_timeout() })
     }
 
     /// Adds the client's headers to those of the node.
@@ -57,7 +57,7 @@ impl ProxyContext {
     }
 
     /// Extracts the client's headers again.
-    pub(super) fn unpack_headers(house: &ServerState, target: &str, from: &HeaderMap) -> Option<Arc<Self>> {
+    pub(super) fn unpack_headers(server: &ServerState, target: &str, from: &HeaderMap) -> Option<Arc<Self>> {
         if !target.starts_with(PREFIX) {
             return None;
         }
@@ -68,7 +68,7 @@ impl ProxyContext {
                 headers.append(name, value.clone());
             }
         }
-        Some(Arc::new(Self { headers, within: house.pacing.answer_timeout() }))
+        Some(Arc::new(Self { headers, within: server.pacing.answer_timeout() }))
     }
 
     fn group(&self) -> Option<Cow<'_, str>> {
@@ -76,12 +76,13 @@ impl ProxyContext {
     }
 }
 
-pub(super) async fn route_proxy_call(front: &RoutingState, call: RoutedCall) -> Response {
+pub(super) async fn route_proxy_call(routing: &RoutingState, call: RoutedCall) -> Response {
     let begun = Instant::now();
     let response =
-        relay::forward_to_partition(front, partition_of(front, &call), &call, retry_for(front, &call)).await;
+        relay::forward_to_partition(routing, partition_of(routing, &call), &call, retry_for(routing, &call))
+            .await;
     let response = match response::moved_operation(&response) {
-        Some(id) => follow_operation(front, &call, id, begun + front.server.pacing.config.wait).await,
+        Some(id) => follow_operation(routing, &call, id, begun + routing.server.pacing.config.wait).await,
         None if response.extensions().get::<OutcomeClass>() == Some(&OutcomeClass::Unknown) => {
             response::unknown_outcome_response(response)
         }
@@ -91,20 +92,20 @@ pub(super) async fn route_proxy_call(front: &RoutingState, call: RoutedCall) -> 
 }
 
 /// The partition of a call; one whose upstream is unknown has a partition too, which reports that.
-fn partition_of(front: &RoutingState, call: &RoutedCall) -> tidegate_core::id::Partition {
+fn partition_of(routing: &RoutingState, call: &RoutedCall) -> tidegate_core::id::Partition {
     let Some(ProxyTarget { upstream, .. }) = ProxyTarget::read(&call.target) else { return 0 };
     let group = call.proxy.as_ref().and_then(|passing| passing.group());
     // A call without a group waits for no other: if calls are spread, it may go to any partition.
     let group = group.unwrap_or_else(|| Cow::Borrowed(&*call.request_id));
-    PlacementKey::new(upstream.clone(), group).partition(front)
+    PlacementKey::new(upstream.clone(), group).partition(routing)
 }
 
 /// Only a call that changes nothing is sent again when it may have arrived: by its method, or
 /// according to its dialect.
-fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
+fn retry_for(routing: &RoutingState, call: &RoutedCall) -> ForwardRetry {
     let headers = call.proxy.as_ref().map(|passing| &passing.headers);
     let content_type = headers.and_then(|headers| headers.get(CONTENT_TYPE)?.to_str().ok());
-    let (method, pacing) = (&call.method, &front.server.pacing);
+    let (method, pacing) = (&call.method, &routing.server.pacing);
     let reads = || pacing.only_reads(method.as_str(), &call.target, content_type, &call.body);
     call.retry(|| call.streamed.is_none() && (method.is_safe() || reads()))
 }
@@ -112,7 +113,7 @@ fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
 /// Waits for an operation whose partition moved to another node. It ends there by its deadline at
 /// the latest.
 async fn follow_operation(
-    front: &RoutingState,
+    routing: &RoutingState,
     call: &RoutedCall,
     id: OperationId,
     end: Instant,
@@ -129,14 +130,15 @@ async fn follow_operation(
             streamed: None,
             ..call.clone()
         };
-        let told = relay::forward_to_partition(front, id.partition(), &look, look.retry(|| false)).await;
-        if let Ok(told) = Limited::new(told.into_body(), PARTITION_RESPONSE_LEN_MAX).collect().await
-            && let Some(response) = stored::stored_response(&call.method, id, &told.to_bytes())
+        let response =
+            relay::forward_to_partition(routing, id.partition(), &look, look.retry(|| false)).await;
+        if let Ok(body) = Limited::new(response.into_body(), PARTITION_RESPONSE_LEN_MAX).collect().await
+            && let Some(response) = stored::stored_response(&call.method, id, &body.to_bytes())
         {
             return response;
         }
         if left == 0 {
-            return response::timeout_response(id, false, front.server.pacing.config.wait.as_secs());
+            return response::timeout_response(id, false, routing.server.pacing.config.wait.as_secs());
         }
         tokio::time::sleep(RETRY_PAUSE).await;
     }

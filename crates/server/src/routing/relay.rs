@@ -40,65 +40,65 @@ pub(super) enum ForwardRetry {
     Forbidden,
 }
 
-pub(super) async fn by_id(front: &RoutingState, call: RoutedCall) -> Response {
+pub(super) async fn by_id(routing: &RoutingState, call: RoutedCall) -> Response {
     match placement::id_in(&call.target) {
-        Some(id) if id.partition() < front.cluster.partitions() => {
-            forward_to_partition(front, id.partition(), &call, call.retry(|| false)).await
+        Some(id) if id.partition() < routing.cluster.partitions() => {
+            forward_to_partition(routing, id.partition(), &call, call.retry(|| false)).await
         }
         // That partition reports that there is no such operation.
-        _ => forward_to_partition(front, 0, &call, ForwardRetry::Allowed).await,
+        _ => forward_to_partition(routing, 0, &call, ForwardRetry::Allowed).await,
     }
 }
 
-pub(super) async fn by_placement(front: &RoutingState, call: RoutedCall) -> Response {
+pub(super) async fn by_placement(routing: &RoutingState, call: RoutedCall) -> Response {
     let head = PlacementKey::read(&call.body);
-    let (partition, again) = (head.partition(front), call.retry(|| head.may_be_repeated()));
-    forward_to_partition(front, partition, &call, again).await
+    let (partition, again) = (head.partition(routing), call.retry(|| head.may_be_repeated()));
+    forward_to_partition(routing, partition, &call, again).await
 }
 
-pub(super) async fn by_guild(front: &RoutingState, call: RoutedCall) -> Response {
-    let partition = PlacementKey::from_deployment(&call.body).partition(front);
-    forward_to_partition(front, partition, &call, call.retry(|| false)).await
+pub(super) async fn by_guild(routing: &RoutingState, call: RoutedCall) -> Response {
+    let partition = PlacementKey::from_deployment(&call.body).partition(routing);
+    forward_to_partition(routing, partition, &call, call.retry(|| false)).await
 }
 
-pub(super) async fn by_limit(front: &RoutingState, call: RoutedCall) -> Response {
+pub(super) async fn by_limit(routing: &RoutingState, call: RoutedCall) -> Response {
     let upstream = placement::upstream_in(&call.target);
-    if front.spread.contains(&upstream) {
+    if routing.spread.contains(&upstream) {
         let message =
             format!("The upstream {upstream} is spread by group; its limits are not in one partition.");
         return ApiError(Error::new(ErrorCode::NotNow, message)).into_response();
     }
-    let partition = Placement::Upstream(&upstream).partition(front.cluster.partitions());
-    forward_to_partition(front, partition, &call, call.retry(|| false)).await
+    let partition = Placement::Upstream(&upstream).partition(routing.cluster.partitions());
+    forward_to_partition(routing, partition, &call, call.retry(|| false)).await
 }
 
 /// Sends a request to the partition, wherever it is.
 pub(super) async fn forward_to_partition(
-    front: &RoutingState,
+    routing: &RoutingState,
     partition: Partition,
     call: &RoutedCall,
     again: ForwardRetry,
 ) -> Response {
     let begun = Instant::now();
     let mut end = begun + FORWARD_TIMEOUT;
-    let mut story = ForwardTrace::default();
+    let mut trace = ForwardTrace::default();
     loop {
-        let route = front.cluster.route(partition);
+        let route = routing.cluster.route(partition);
         let passed = match &route {
-            PartitionRoute::ThisNode => call_local(front, partition, call).await,
+            PartitionRoute::ThisNode => call_local(routing, partition, call).await,
             PartitionRoute::OtherNode(node) => tokio::select! {
-                passed = front.peers.send(node, partition, call) => passed,
-                () = wait_until_gone(front, node) => ForwardOutcome::Lost,
+                passed = routing.peers.send(node, partition, call) => passed,
+                () = wait_until_gone(routing, node) => ForwardOutcome::Lost,
             },
             PartitionRoute::Unowned => ForwardOutcome::NotSent,
         };
-        story.record(&route, &passed);
+        trace.record(&route, &passed);
         match passed {
             ForwardOutcome::Answered(response) if !has_moved(&response) => return response,
             // It was sent with a body that was not buffered.
-            _ if call.is_spent() => return story.failure_response(partition, call, ForwardRetry::Forbidden),
+            _ if call.is_spent() => return trace.failure_response(partition, call, ForwardRetry::Forbidden),
             ForwardOutcome::Lost if again == ForwardRetry::Forbidden => {
-                return story.failure_response(partition, call, again);
+                return trace.failure_response(partition, call, again);
             }
             // It may have waited there for long, and still has time.
             ForwardOutcome::Answered(_) | ForwardOutcome::Lost => {
@@ -107,9 +107,9 @@ pub(super) async fn forward_to_partition(
             ForwardOutcome::NotSent | ForwardOutcome::Refused => {}
         }
         if Instant::now() >= end {
-            return story.failure_response(partition, call, again);
+            return trace.failure_response(partition, call, again);
         }
-        front.cluster.route_after(partition, &route, LOOKUP_TIMEOUT).await;
+        routing.cluster.route_after(partition, &route, LOOKUP_TIMEOUT).await;
     }
 }
 
@@ -120,11 +120,11 @@ fn extended_deadline(call: &RoutedCall, begun: Instant) -> Option<Instant> {
 
 /// Serves the request locally, if this node has the partition.
 pub(super) async fn call_local(
-    front: &RoutingState,
+    routing: &RoutingState,
     partition: Partition,
     call: &RoutedCall,
 ) -> ForwardOutcome {
-    let Some(router) = front.partitions.router(partition) else { return ForwardOutcome::NotSent };
+    let Some(router) = routing.partitions.router(partition) else { return ForwardOutcome::NotSent };
     let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
     if let Some(kind) = &call.content_type {
         request = request.header(axum::http::header::CONTENT_TYPE, kind.clone());
@@ -150,8 +150,8 @@ pub(super) async fn call_local(
 
 /// Resolves when a node is dead and has not responded for a moment after that. A node that has only
 /// handed off the partition still responds.
-async fn wait_until_gone(front: &RoutingState, node: &tidegate_store::nodes::Node) {
-    let mut cluster = front.cluster.clone();
+async fn wait_until_gone(routing: &RoutingState, node: &tidegate_store::nodes::Node) {
+    let mut cluster = routing.cluster.clone();
     while cluster.view().nodes.iter().any(|there| there.name == node.name) {
         cluster.changed().await;
     }

@@ -20,7 +20,7 @@ use crate::edge::repeated_submission::SubmittedOperation;
 use crate::wire::error::ApiError;
 
 pub(super) async fn route_submission(
-    front: &RoutingState,
+    routing: &RoutingState,
     call: RoutedCall,
     headers: &axum::http::HeaderMap,
     submitted: Option<SubmittedOperation>,
@@ -29,20 +29,20 @@ pub(super) async fn route_submission(
     let mut query = Query::parse(query);
     let wait = WaitPreference::read(&mut query, headers);
     match query.finish().map(|()| wait) {
-        Ok(None) => relay::by_placement(front, call).await,
+        Ok(None) => relay::by_placement(routing, call).await,
         Ok(Some(wait)) => {
             let call = call.with_target(path.to_owned());
             match submitted {
-                Some(accepted) => wait_for_outcome(front, call, accepted, wait).await.unwrap_or_else(lost),
-                None => submit_and_wait(front, call, wait).await,
+                Some(accepted) => wait_for_outcome(routing, call, accepted, wait).await.unwrap_or_else(lost),
+                None => submit_and_wait(routing, call, wait).await,
             }
         }
         Err(error) => ApiError(error).into_response(),
     }
 }
 
-async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPreference) -> Response {
-    let accepted = relay::by_placement(front, call.clone()).await;
+async fn submit_and_wait(routing: &RoutingState, call: RoutedCall, wait: WaitPreference) -> Response {
+    let accepted = relay::by_placement(routing, call.clone()).await;
     if !matches!(accepted.status(), StatusCode::OK | StatusCode::ACCEPTED) {
         return accepted;
     }
@@ -51,12 +51,12 @@ async fn submit_and_wait(front: &RoutingState, call: RoutedCall, wait: WaitPrefe
     let accepted = || Response::from_parts(head.clone(), body.clone().into());
     let Some(operation) = SubmittedOperation::parse(&body) else { return accepted() };
     // It was accepted, whatever became of the poll.
-    wait_for_outcome(front, call, operation, wait).await.unwrap_or_else(accepted)
+    wait_for_outcome(routing, call, operation, wait).await.unwrap_or_else(accepted)
 }
 
 /// Polls an accepted operation, wherever it is; `None` when that fails.
 async fn wait_for_outcome(
-    front: &RoutingState,
+    routing: &RoutingState,
     call: RoutedCall,
     SubmittedOperation { id, deduplicated }: SubmittedOperation,
     wait: WaitPreference,
@@ -70,7 +70,7 @@ async fn wait_for_outcome(
         idempotence: Idempotence::Always,
         ..call
     };
-    let ended = relay::by_id(front, look).await;
+    let ended = relay::by_id(routing, look).await;
     if ended.status() != StatusCode::OK {
         return None;
     }

@@ -65,7 +65,7 @@ struct ClaimKey {
 
 /// Routes a batch of claims to their partitions, and merges the answers in the order of the
 /// members.
-pub(super) async fn route_claims(front: &RoutingState, call: RoutedCall, list: &'static str) -> Response {
+pub(super) async fn route_claims(routing: &RoutingState, call: RoutedCall, list: &'static str) -> Response {
     let body = call.body.clone();
     let members = match serde_json::from_slice::<BTreeMap<String, Vec<&RawValue>>>(&body) {
         Ok(mut read) if read.len() == 1 => read.remove(list).unwrap_or_default(),
@@ -73,25 +73,24 @@ pub(super) async fn route_claims(front: &RoutingState, call: RoutedCall, list: &
     };
     if members.is_empty() || members.len() > WORK_BATCH_MAX {
         // That partition reports what is wrong with it.
-        return relay::forward_to_partition(front, 0, &call, ForwardRetry::Allowed).await;
+        return relay::forward_to_partition(routing, 0, &call, ForwardRetry::Allowed).await;
     }
     let mut parts: BTreeMap<Partition, Vec<usize>> = BTreeMap::new();
     for (place, member) in members.iter().enumerate() {
-        parts.entry(partition_of_claim(front, member)).or_default().push(place);
+        parts.entry(partition_of_claim(routing, member)).or_default().push(place);
     }
     if let (1, Some(partition)) = (parts.len(), parts.keys().next()) {
-        return relay::forward_to_partition(front, *partition, &call, ForwardRetry::Allowed).await;
+        return relay::forward_to_partition(routing, *partition, &call, ForwardRetry::Allowed).await;
     }
     let members = &members;
-    let answers =
-        parts.into_iter().map(|(partition, places)| {
-            let texts: Vec<&str> = places.iter().map(|place| members[*place].get()).collect();
-            let body = Bytes::from(format!("{{\"{list}\":[{}]}}", texts.join(",")));
-            let call = RoutedCall { body, ..call.clone() };
-            async move {
-                (places, relay::forward_to_partition(front, partition, &call, ForwardRetry::Allowed).await)
-            }
-        });
+    let answers = parts.into_iter().map(|(partition, places)| {
+        let texts: Vec<&str> = places.iter().map(|place| members[*place].get()).collect();
+        let body = Bytes::from(format!("{{\"{list}\":[{}]}}", texts.join(",")));
+        let call = RoutedCall { body, ..call.clone() };
+        async move {
+            (places, relay::forward_to_partition(routing, partition, &call, ForwardRetry::Allowed).await)
+        }
+    });
     let mut merged = vec![Value::Null; members.len()];
     for (places, response) in join_all(answers).await {
         let is_good = response.status() == StatusCode::OK;
@@ -123,35 +122,35 @@ fn named_error(member: &RawValue, error: &Value) -> Value {
 }
 
 /// The partition of a claim; one that cannot be read has a partition too, which reports that.
-fn partition_of_claim(front: &RoutingState, member: &RawValue) -> Partition {
+fn partition_of_claim(routing: &RoutingState, member: &RawValue) -> Partition {
     let id = serde_json::from_str::<ClaimKey>(member.get()).ok().and_then(|key| key.id.parse().ok());
     let partition = id.map_or(0, OperationId::partition);
-    if partition < front.cluster.partitions() { partition } else { 0 }
+    if partition < routing.cluster.partitions() { partition } else { 0 }
 }
 
 /// Tells another node which kinds may be claimed here, after a while at the latest.
 pub(crate) async fn ready(
-    State(front): State<Arc<RoutingState>>,
+    State(routing): State<Arc<RoutingState>>,
     request: axum::extract::Request,
 ) -> Response {
-    let question = match read_json::<ReadyQuestion>(&front, request).await {
+    let question = match read_json::<ReadyQuestion>(&routing, request).await {
         Ok(question) => question,
         Err(refused) => return refused,
     };
     let wait = Duration::from_millis(question.wait_ms).min(READY_WAIT);
     let kinds = tokio::select! {
-        kinds = front.server.work.ready_among(&question.kinds, wait) => kinds,
-        () = front.server.stopping.cancelled() => Vec::new(),
+        kinds = routing.server.work.ready_among(&question.kinds, wait) => kinds,
+        () = routing.server.stopping.cancelled() => Vec::new(),
     };
     Json(kinds).into_response()
 }
 
 /// Claims operations of this node's partitions for the callers of another node.
 pub(crate) async fn take(
-    State(front): State<Arc<RoutingState>>,
+    State(routing): State<Arc<RoutingState>>,
     request: axum::extract::Request,
 ) -> Response {
-    let asked = match read_json::<Vec<PeerRequest>>(&front, request).await {
+    let asked = match read_json::<Vec<PeerRequest>>(&routing, request).await {
         Ok(asked) => asked,
         Err(refused) => return refused,
     };
@@ -161,7 +160,7 @@ pub(crate) async fn take(
         .collect();
     // The other node may hang up meanwhile.
     let (reply, claims) = oneshot::channel();
-    tokio::spawn(claim_for_peer(front, wanted, reply));
+    tokio::spawn(claim_for_peer(routing, wanted, reply));
     let claims = claims.await.unwrap_or_default().into_iter();
     let json = |claims: Vec<HandedClaim>| claims.into_iter().map(|claim| claim.json).collect::<Vec<_>>();
     let claims: Vec<Vec<Box<RawValue>>> = claims.map(json).collect();
@@ -170,12 +169,12 @@ pub(crate) async fn take(
 
 /// Claims operations of this node's partitions, and returns them if no one waits for them any more.
 async fn claim_for_peer(
-    front: Arc<RoutingState>,
+    routing: Arc<RoutingState>,
     mut wanted: Vec<WorkRequest>,
     reply: oneshot::Sender<Vec<Vec<HandedClaim>>>,
 ) {
     let mut claims: Vec<Vec<HandedClaim>> = wanted.iter().map(|_| Vec::new()).collect();
-    for engine in front.partitions.engines() {
+    for engine in routing.partitions.engines() {
         let len: usize = claims.iter().flatten().map(|claim| claim.json.get().len()).sum();
         if len > WORK_PAYLOADS_LEN_MAX {
             break;
@@ -192,23 +191,23 @@ async fn claim_for_peer(
         }
     }
     if let Err(claims) = reply.send(claims) {
-        return_claims(&front, claims.into_iter().flatten().collect()).await;
+        return_claims(&routing, claims.into_iter().flatten().collect()).await;
     }
 }
 
 async fn read_json<T: for<'a> Deserialize<'a>>(
-    front: &RoutingState,
+    routing: &RoutingState,
     request: axum::extract::Request,
 ) -> Result<T, Response> {
     let bound = BodyBound::Operation.len_max();
-    let body = read(request.into_body(), bound, front.server.read_timeout).await;
+    let body = read(request.into_body(), bound, routing.server.read_timeout).await;
     let body = body.map_err(|error| ApiError(error).into_response())?;
     serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST.into_response())
 }
 
 /// Serves the callers of this node from the others, each by a task of its own.
-pub(crate) async fn pull_from_peers(front: Arc<RoutingState>) {
-    let mut cluster = front.cluster.clone();
+pub(crate) async fn pull_from_peers(routing: Arc<RoutingState>) {
+    let mut cluster = routing.cluster.clone();
     let mut tasks: BTreeMap<String, (String, CancellationToken)> = BTreeMap::new();
     loop {
         let view = cluster.view();
@@ -228,13 +227,13 @@ pub(crate) async fn pull_from_peers(front: Arc<RoutingState>) {
         for (name, node) in others {
             let address = node.record.address.clone();
             tasks.entry(name).or_insert_with(|| {
-                let stop = front.server.stopping.child_token();
-                tokio::spawn(pull(Arc::clone(&front), node, stop.clone()));
+                let stop = routing.server.stopping.child_token();
+                tokio::spawn(pull(Arc::clone(&routing), node, stop.clone()));
                 (address, stop)
             });
         }
         tokio::select! {
-            () = front.server.stopping.cancelled() => return,
+            () = routing.server.stopping.cancelled() => return,
             () = cluster.changed() => {}
         }
     }
@@ -242,8 +241,8 @@ pub(crate) async fn pull_from_peers(front: Arc<RoutingState>) {
 
 /// Serves the callers of this node from another one until it is told to stop; never between a take
 /// and its delivery, because the claims would be no one's.
-async fn pull(front: Arc<RoutingState>, node: Node, stop: CancellationToken) {
-    let hub = Arc::clone(&front.server.work);
+async fn pull(routing: Arc<RoutingState>, node: Node, stop: CancellationToken) {
+    let hub = Arc::clone(&routing.server.work);
     let mut calls = hub.calls();
     let mut most = 1;
     while !stop.is_cancelled() {
@@ -258,7 +257,7 @@ async fn pull(front: Arc<RoutingState>, node: Node, stop: CancellationToken) {
         let wait_ms = u64::try_from(READY_WAIT.as_millis()).unwrap_or(0);
         let question = ReadyQuestion { kinds: kinds.clone(), wait_ms };
         let answer = tokio::select! {
-            answer = ask::<_, Vec<Arc<str>>>(&front, &node, READY_PATH, &question) => answer,
+            answer = ask::<_, Vec<Arc<str>>>(&routing, &node, READY_PATH, &question) => answer,
             () = wants_more(&hub, &kinds) => continue,
             () = stop.cancelled() => return,
         };
@@ -277,13 +276,14 @@ async fn pull(front: Arc<RoutingState>, node: Node, stop: CancellationToken) {
             lease_ms: u64::try_from(one.lease.as_millis()).unwrap_or(u64::MAX),
         });
         let asked: Vec<PeerRequest> = asked.collect();
-        let claims: Vec<Vec<Box<RawValue>>> = ask(&front, &node, TAKE_PATH, &asked).await.unwrap_or_default();
+        let claims: Vec<Vec<Box<RawValue>>> =
+            ask(&routing, &node, TAKE_PATH, &asked).await.unwrap_or_default();
         let is_full = claims.iter().zip(&requests).all(|(claims, one)| claims.len() >= one.max);
         let is_empty = claims.iter().all(Vec::is_empty);
         most = if is_full && !is_empty { (most * 2).min(WORK_CALLERS_MAX) } else { 1 };
         let handed = claims.into_iter().map(|claims| claims.into_iter().filter_map(from_peer).collect());
         let undelivered = hub.deliver(reserved, handed.collect());
-        return_claims(&front, undelivered).await;
+        return_claims(&routing, undelivered).await;
         if is_empty {
             tokio::time::sleep(PAUSE).await;
         }
@@ -307,19 +307,19 @@ fn from_peer(json: Box<RawValue>) -> Option<HandedClaim> {
 }
 
 /// Returns the claims of callers that hung up before they saw them, until the server stops.
-pub(crate) async fn return_undelivered(front: Arc<RoutingState>) {
-    let mut undelivered = front.server.work.undelivered();
-    let stopping = front.server.stopping.clone();
+pub(crate) async fn return_undelivered(routing: Arc<RoutingState>) {
+    let mut undelivered = routing.server.work.undelivered();
+    let stopping = routing.server.stopping.clone();
     while let Some(Some(claim)) = stopping.run_until_cancelled(undelivered.recv()).await {
-        return_claims(&front, vec![claim]).await;
+        return_claims(&routing, vec![claim]).await;
     }
     while let Ok(claim) = undelivered.try_recv() {
-        return_claims(&front, vec![claim]).await;
+        return_claims(&routing, vec![claim]).await;
     }
 }
 
 /// Returns claims that no worker got to their queues.
-async fn return_claims(front: &RoutingState, claims: Vec<HandedClaim>) {
+async fn return_claims(routing: &RoutingState, claims: Vec<HandedClaim>) {
     for claim in claims {
         let ClaimId { id, fence } = claim.claim;
         let settlement = json!({ "id": id.to_string(), "fence": fence.0, "outcome": "returned" });
@@ -335,19 +335,19 @@ async fn return_claims(front: &RoutingState, claims: Vec<HandedClaim>) {
             proxy: None,
             streamed: None,
         };
-        relay::forward_to_partition(front, id.partition(), &call, ForwardRetry::Allowed).await;
+        relay::forward_to_partition(routing, id.partition(), &call, ForwardRetry::Allowed).await;
     }
 }
 
 /// Asks another node; `None` when no answer came.
 async fn ask<Q: Serialize + Sync, A: for<'a> Deserialize<'a>>(
-    front: &RoutingState,
+    routing: &RoutingState,
     node: &Node,
     path: &str,
     question: &Q,
 ) -> Option<A> {
     let body = Bytes::from(serde_json::to_vec(question).ok()?);
-    let (status, answer) = front.peers.post(node, path, body).await?;
+    let (status, answer) = routing.peers.post(node, path, body).await?;
     if status != StatusCode::OK {
         return None;
     }

@@ -193,8 +193,8 @@ impl Guild {
         }
         let others = self.channels.values().filter(|channel| Some(channel.id) != moved);
         if others.filter(|channel| channel.parent == Some(parent)).count() >= limits.category_max {
-            let told = format!("Maximum number of channels in category reached ({})", limits.category_max);
-            return wrong("CHANNEL_PARENT_MAX_CHANNELS", &told);
+            let message = format!("Maximum number of channels in category reached ({})", limits.category_max);
+            return wrong("CHANNEL_PARENT_MAX_CHANNELS", &message);
         }
         Ok(())
     }

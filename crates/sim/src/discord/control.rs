@@ -61,17 +61,17 @@ pub fn control(
 ) -> (Response<Bytes>, ControlEffect) {
     let path = request.uri().path().strip_prefix("/_sim/").unwrap_or_default();
     if let Some(path) = path.strip_prefix("hand/") {
-        let told = world.handle_as_operator(&DiscordRequest::of(request), &format!("/{path}"), now);
-        return (told.to_response(), ControlEffect::Nothing);
+        let reply = world.handle_as_operator(&DiscordRequest::of(request), &format!("/{path}"), now);
+        return (reply.to_response(), ControlEffect::Nothing);
     }
     match handle(world, request, path, now) {
-        Ok((told, after)) => (answer(StatusCode::OK, &told), after),
+        Ok((reply, after)) => (answer(StatusCode::OK, &reply), after),
         Err((status, error)) => (answer(status, &json!({ "error": error })), ControlEffect::Nothing),
     }
 }
 
 fn handle(world: &mut DiscordSimState, request: &Request<Bytes>, path: &str, now: Time) -> ControlResult {
-    let quiet = |told: Value| Ok((told, ControlEffect::Nothing));
+    let quiet = |reply: Value| Ok((reply, ControlEffect::Nothing));
     match (request.method(), path) {
         (&Method::GET, "stats") => quiet(json!(world.stats())),
         (&Method::GET, "limits") => quiet(json!(world.limits)),

@@ -30,8 +30,8 @@ impl<'a> Form<'a> {
     fn at(path: Vec<String>, body: &'a Value) -> Self {
         let mut form = Self { fields: body.as_object(), path, errors: Vec::new() };
         if form.fields.is_none() {
-            let told = "Only dictionaries may be used in a DictType".to_owned();
-            form.errors.push((form.path.clone(), "DICT_TYPE_CONVERT", told));
+            let message = "Only dictionaries may be used in a DictType".to_owned();
+            form.errors.push((form.path.clone(), "DICT_TYPE_CONVERT", message));
         }
         form
     }
@@ -102,11 +102,11 @@ impl<'a> Form<'a> {
             return None;
         };
         if number > *range.end() {
-            let told = format!("int value should be less than or equal to {}.", range.end());
-            self.add_error(field, "NUMBER_TYPE_MAX", told);
+            let message = format!("int value should be less than or equal to {}.", range.end());
+            self.add_error(field, "NUMBER_TYPE_MAX", message);
         } else if number < *range.start() {
-            let told = format!("int value should be greater than or equal to {}.", range.start());
-            self.add_error(field, "NUMBER_TYPE_MIN", told);
+            let message = format!("int value should be greater than or equal to {}.", range.start());
+            self.add_error(field, "NUMBER_TYPE_MIN", message);
         }
         Some(number)
     }
@@ -191,8 +191,8 @@ pub fn list<'a, T>(
     mut read: impl FnMut(&mut Form<'a>) -> Option<T>,
 ) -> Result<Vec<T>, DiscordRefusal> {
     let Some(items) = body.as_array() else {
-        let told = "Only iterables may be used in a ListType".to_owned();
-        return Err(refusal(vec![(Vec::new(), "LIST_TYPE_CONVERT", told)]));
+        let message = "Only iterables may be used in a ListType".to_owned();
+        return Err(refusal(vec![(Vec::new(), "LIST_TYPE_CONVERT", message)]));
     };
     let (all, wrongs) = read_items(&[], items, &mut read);
     if wrongs.is_empty() { Ok(all) } else { Err(refusal(wrongs)) }
@@ -221,10 +221,10 @@ fn refusal(wrongs: Vec<FieldError>) -> DiscordRefusal {
         for part in path {
             place = &mut place[part];
         }
-        let told = json!({ "code": code, "message": message });
+        let error = json!({ "code": code, "message": message });
         match &mut place["_errors"] {
-            Value::Array(all) => all.push(told),
-            none => *none = json!([told]),
+            Value::Array(all) => all.push(error),
+            none => *none = json!([error]),
         }
     }
     let body = json!({ "message": "Invalid Form Body", "code": 50_035, "errors": errors });
@@ -251,7 +251,7 @@ mod tests {
         read(&mut form);
         match form.finish() {
             Ok(()) => String::new(),
-            Err(DiscordRefusal::Plain(_, told)) => told["errors"].to_string(),
+            Err(DiscordRefusal::Plain(_, body)) => body["errors"].to_string(),
             Err(DiscordRefusal::Hidden(_)) => panic!("hidden"),
         }
     }
@@ -259,30 +259,30 @@ mod tests {
     /// The exact nested JSON.
     #[test]
     fn what_is_wrong_is_nested_by_field() {
-        let told = errors(&json!({"name": "", "list": [{}, {"allow": "x"}]}), |form| {
+        let found = errors(&json!({"name": "", "list": [{}, {"allow": "x"}]}), |form| {
             form.name("name", trimmed);
             form.list("list", 100, |item| item.bits("allow"));
         });
         assert_eq!(
-            told,
+            found,
             concat!(
                 r#"{"list":{"1":{"allow":{"_errors":[{"code":"NUMBER_TYPE_COERCE","message":"Value \"x\" is not int."}]}}},"#,
                 r#""name":{"_errors":[{"code":"BASE_TYPE_BAD_LENGTH","message":"Must be between 1 and 100 in length."}]}}"#
             )
         );
-        let told = errors(&json!([]), |form| form.require("name"));
-        assert!(told.contains("DICT_TYPE_CONVERT") && told.contains("BASE_TYPE_REQUIRED"), "{told}");
+        let found = errors(&json!([]), |form| form.require("name"));
+        assert!(found.contains("DICT_TYPE_CONVERT") && found.contains("BASE_TYPE_REQUIRED"), "{found}");
     }
 
     #[test]
     fn what_is_right_or_null_passes() {
         let body = json!({"name": " ж ", "n": 5, "flag": true, "id": "7", "bits": "0", "none": null});
-        let told = errors(&body, |form| {
+        let found = errors(&body, |form| {
             assert_eq!(form.name("name", trimmed).as_deref(), Some("ж"));
             assert_eq!((form.number("n", 0..=5), form.flag("flag")), (Some(5), Some(true)));
             assert_eq!((form.id("id"), form.bits("bits"), form.id("none")), (Some(7), Some(0), None));
             assert!(form.is_null("none") && form.has("none") && !form.has("other"));
         });
-        assert_eq!(told, "");
+        assert_eq!(found, "");
     }
 }

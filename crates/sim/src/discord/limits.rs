@@ -129,10 +129,10 @@ impl DiscordLimits {
                 "a limit is 1 to {CALLS_MAX} calls in 1 to {TIME_MAX_MS} ms, and {name} is not"
             ));
         }
-        let told = |known: &str| ![GLOBAL, RENAMES, ROLE_CREATES, INVALID].contains(&known);
+        let is_route = |known: &str| ![GLOBAL, RENAMES, ROLE_CREATES, INVALID].contains(&known);
         let mut found = false;
         for (known, figure) in &mut self.figures {
-            if *known == name || name == "routes" && told(known) {
+            if *known == name || name == "routes" && is_route(known) {
                 *figure = WindowLimit::new(calls, window_ms);
                 found = true;
             }
@@ -166,8 +166,8 @@ impl DiscordLimits {
         let mut changed = self.clone();
         // `routes` first, so that one of them can still be set differently.
         for every in [true, false] {
-            for (name, told) in change.figures.iter().filter(|(name, _)| (*name == "routes") == every) {
-                changed.set(name, told.calls, told.window_ms)?;
+            for (name, figure) in change.figures.iter().filter(|(name, _)| (*name == "routes") == every) {
+                changed.set(name, figure.calls, figure.window_ms)?;
             }
         }
         for (ours, theirs) in [(&mut changed.ban_ms, change.ban_ms), (&mut changed.nonce_ms, change.nonce_ms)]

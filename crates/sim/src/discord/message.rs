@@ -55,8 +55,8 @@ impl MessageDraft {
             None => true,
         };
         if !fits {
-            let told = format!("Must be {NONCE_LEN_MAX} or fewer in length.");
-            form.add_error("nonce", "BASE_TYPE_MAX_LENGTH", told);
+            let message = format!("Must be {NONCE_LEN_MAX} or fewer in length.");
+            form.add_error("nonce", "BASE_TYPE_MAX_LENGTH", message);
         }
         form.list("embeds", 10, |_| Some(()));
         let content = form.short_text("content", CONTENT_LEN_MAX).map(str::to_owned);

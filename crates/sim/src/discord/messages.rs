@@ -187,16 +187,16 @@ impl MessagePage {
         let mut page = Self { before: u64::MAX, after: None, limit: 50 };
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             let id = || {
-                let told = format!("Value \"{value}\" is not snowflake.");
-                snowflake::parse(value).ok_or_else(|| invalid(name, "NUMBER_TYPE_COERCE", told))
+                let message = format!("Value \"{value}\" is not snowflake.");
+                snowflake::parse(value).ok_or_else(|| invalid(name, "NUMBER_TYPE_COERCE", message))
             };
             match name {
                 "before" => page.before = id()?,
                 "after" => page.after = Some(value.parse().map_or_else(|_| id(), Ok)?),
                 "limit" => {
                     let limit = value.parse().ok().filter(|limit| (1..=100).contains(limit));
-                    let told = "int value should be between 1 and 100.".to_owned();
-                    page.limit = limit.ok_or_else(|| invalid(name, "NUMBER_TYPE_COERCE", told))?;
+                    let message = "int value should be between 1 and 100.".to_owned();
+                    page.limit = limit.ok_or_else(|| invalid(name, "NUMBER_TYPE_COERCE", message))?;
                 }
                 _ => {}
             }

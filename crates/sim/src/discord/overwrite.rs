@@ -56,8 +56,8 @@ pub fn read(form: &mut Form<'_>, id: Option<u64>) -> Option<Overwrite> {
     let id = id.or_else(|| form.id("id"));
     let kind = form.number("type", 0..=1);
     let (allow, deny) = (form.bits("allow").unwrap_or(0), form.bits("deny").unwrap_or(0));
-    let whom = if kind? == 0 { OverwriteKind::Role } else { OverwriteKind::Member };
-    Some(Overwrite { id: id?, kind: whom, allow, deny })
+    let kind = if kind? == 0 { OverwriteKind::Role } else { OverwriteKind::Member };
+    Some(Overwrite { id: id?, kind, allow, deny })
 }
 
 /// Reads the overwrites of a body; of several for one id the last one counts.

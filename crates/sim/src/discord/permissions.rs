@@ -57,8 +57,8 @@ impl CallerPermissions {
             (OverwriteKind::Role, self.role),
             (OverwriteKind::Member, self.user),
         ];
-        targets.into_iter().fold(self.held, |held, (whom, id)| {
-            let found = overwrites.iter().find(|overwrite| overwrite.kind == whom && overwrite.id == id);
+        targets.into_iter().fold(self.held, |held, (kind, id)| {
+            let found = overwrites.iter().find(|overwrite| overwrite.kind == kind && overwrite.id == id);
             found.map_or(held, |overwrite| held & !overwrite.deny | overwrite.allow)
         })
     }
@@ -72,7 +72,7 @@ mod tests {
     fn overwrites_apply_to_everyone_then_the_role_then_the_member() {
         let rights =
             CallerPermissions { guild: 1, user: 2, role: 3, position: 1, held: VIEW_CHANNEL | SEND_MESSAGES };
-        let on = |whom, id, allow, deny| Overwrite { id, kind: whom, allow, deny };
+        let on = |kind, id, allow, deny| Overwrite { id, kind, allow, deny };
         let everyone = on(OverwriteKind::Role, 1, 0, VIEW_CHANNEL | SEND_MESSAGES);
         let role = on(OverwriteKind::Role, 3, VIEW_CHANNEL, 0);
         let member = on(OverwriteKind::Member, 2, SEND_MESSAGES, VIEW_CHANNEL);

@@ -152,7 +152,7 @@ fn decimal(millis: u64) -> String {
 mod tests {
     use super::*;
 
-    fn told(answer: &DiscordResponse) -> (u16, String, String) {
+    fn summary(answer: &DiscordResponse) -> (u16, String, String) {
         let headers = answer.headers.iter().map(|(name, value)| format!("{name}: {value}"));
         let body = String::from_utf8(answer.to_response().into_body().to_vec()).unwrap();
         (answer.status.as_u16(), headers.collect::<Vec<_>>().join("\n"), body)
@@ -171,7 +171,7 @@ mod tests {
         let now = Time::from_millis(1_470_173_021_723);
         let answer = DiscordResponse::limited(&user).with_limit_headers(ruling, "abcd".to_owned(), now);
         assert_eq!(
-            told(&answer),
+            summary(&answer),
             (
                 429,
                 "retry-after: 65\nx-ratelimit-scope: user\nx-ratelimit-limit: 5\nx-ratelimit-remaining: 0\n\
@@ -183,7 +183,7 @@ mod tests {
         let global =
             LimitExceeded { scope: LimitScope::Global, wait: Duration::from_millis(1), decision: None };
         assert_eq!(
-            told(&DiscordResponse::limited(&global)),
+            summary(&DiscordResponse::limited(&global)),
             (
                 429,
                 "retry-after: 1\nx-ratelimit-scope: global\nx-ratelimit-global: true".to_owned(),
@@ -191,8 +191,10 @@ mod tests {
             )
         );
         let shared = LimitExceeded { scope: LimitScope::Shared, ..user };
-        assert!(told(&DiscordResponse::limited(&shared)).2.contains("The resource is being rate limited."));
-        let (status, headers, body) = told(&DiscordResponse::banned(Duration::from_secs(66_271)));
+        assert!(
+            summary(&DiscordResponse::limited(&shared)).2.contains("The resource is being rate limited.")
+        );
+        let (status, headers, body) = summary(&DiscordResponse::banned(Duration::from_secs(66_271)));
         assert_eq!((status, headers.as_str()), (429, "retry-after: 66271"));
         assert!(body.starts_with("<!DOCTYPE html>"));
     }

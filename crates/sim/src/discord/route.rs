@@ -202,8 +202,8 @@ impl RouteTarget {
         let mut target = Self { route, guild: None, channel: None, inner: 0 };
         for (name, text) in ids {
             let id = snowflake::parse(text).ok_or_else(|| {
-                let told = format!("Value \"{text}\" is not snowflake.");
-                form::invalid(&format!("{name}_id"), "NUMBER_TYPE_COERCE", told)
+                let message = format!("Value \"{text}\" is not snowflake.");
+                form::invalid(&format!("{name}_id"), "NUMBER_TYPE_COERCE", message)
             })?;
             match name {
                 "guild" => target.guild = Some(id),
@@ -298,7 +298,7 @@ mod tests {
         ] {
             let refusal = RouteTarget::of(&method, path).unwrap_err();
             assert!(
-                matches!(refusal, DiscordRefusal::Plain(told, _) if told == status),
+                matches!(refusal, DiscordRefusal::Plain(found, _) if found == status),
                 "{path}: {refusal:?}"
             );
         }

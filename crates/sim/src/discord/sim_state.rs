@@ -92,15 +92,15 @@ impl DiscordSimState {
             self.stats.banned += 1;
             return DiscordSimOutcome::Answer(DiscordResponse::banned(left));
         }
-        let (fate, is_shared) = self.decide(arrival, now);
-        if let DiscordSimOutcome::Answer(answer) = &fate
+        let (outcome, is_shared) = self.decide(arrival, now);
+        if let DiscordSimOutcome::Answer(answer) = &outcome
             && matches!(answer.status.as_u16(), 401 | 403 | 429)
             && !is_shared
         {
             self.stats.invalid += 1;
             self.stats.bans += u64::from(self.limiter.count_invalid(arrival.peer, &self.limits, now));
         }
-        fate
+        outcome
     }
 
     /// Decides the outcome of a call that is not banned, and whether a shared limit refused it.

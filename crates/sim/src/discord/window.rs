@@ -128,14 +128,14 @@ mod tests {
     fn a_window_begins_with_its_first_call() {
         let (figure, at) = (WindowLimit::new(2, 10), Time::from_millis);
         let mut window = WindowCounter::default();
-        let mut told = |ms| {
+        let mut take = |ms| {
             let ruling = window.take(figure, at(ms));
             (ruling.allowed, ruling.remaining, ruling.reset_after.as_millis())
         };
-        assert_eq!(told(100), (true, 1, 10));
-        assert_eq!(told(109), (true, 0, 1));
-        assert_eq!(told(109), (false, 0, 1));
-        assert_eq!(told(110), (true, 1, 10));
-        assert_eq!(told(500), (true, 1, 10));
+        assert_eq!(take(100), (true, 1, 10));
+        assert_eq!(take(109), (true, 0, 1));
+        assert_eq!(take(109), (false, 0, 1));
+        assert_eq!(take(110), (true, 1, 10));
+        assert_eq!(take(500), (true, 1, 10));
     }
 }

@@ -215,19 +215,19 @@ mod tests {
         HttpSimRequest::of(&Request::builder().method(method).uri(path).body(body).unwrap())
     }
 
-    fn fates(options: &HttpSimOptions) -> Vec<HttpSimOutcome> {
+    fn outcomes(options: &HttpSimOptions) -> Vec<HttpSimOutcome> {
         let mut world = HttpSimState::new(options);
         let post = arrival(Method::POST, "/", "");
         (0..200).map(|_| world.handle(&post, Time::ZERO).1).collect()
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_fates() {
+    fn the_same_seed_gives_the_same_outcomes() {
         let with = |seed| HttpSimOptions { seed, fail_rate: 0.2, cut_rate: 0.2, ..HttpSimOptions::default() };
-        assert_eq!(fates(&with(1)), fates(&with(1)));
-        assert_ne!(fates(&with(1)), fates(&with(2)));
-        for fate in [HttpSimOutcome::Failed, HttpSimOutcome::Cut] {
-            assert!(fates(&with(1)).contains(&fate), "{fate:?}");
+        assert_eq!(outcomes(&with(1)), outcomes(&with(1)));
+        assert_ne!(outcomes(&with(1)), outcomes(&with(2)));
+        for outcome in [HttpSimOutcome::Failed, HttpSimOutcome::Cut] {
+            assert!(outcomes(&with(1)).contains(&outcome), "{outcome:?}");
         }
     }
 

@@ -40,13 +40,13 @@ impl CostExtension {
 
 /// Returns the body of a throttled call.
 #[must_use]
-pub fn throttled(bill: &CostExtension) -> Value {
+pub fn throttled(extension: &CostExtension) -> Value {
     json!({
         "errors": [{
             "message": "Throttled",
             "extensions": {"code": "THROTTLED", "documentation": DOCUMENTATION},
         }],
-        "extensions": {"cost": bill.cost()},
+        "extensions": {"cost": extension.cost()},
     })
 }
 
@@ -67,8 +67,8 @@ pub fn too_costly(cost: u64) -> Value {
 
 /// Returns data, with the errors next to it and its cost.
 #[must_use]
-pub fn data_body(data: &Map<String, Value>, errors: Vec<Value>, bill: &CostExtension) -> Value {
-    let mut body = json!({ "data": data, "extensions": {"cost": bill.cost()} });
+pub fn data_body(data: &Map<String, Value>, errors: Vec<Value>, extension: &CostExtension) -> Value {
+    let mut body = json!({ "data": data, "extensions": {"cost": extension.cost()} });
     if !errors.is_empty() {
         body["errors"] = Value::Array(errors);
     }

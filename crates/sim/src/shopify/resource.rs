@@ -35,16 +35,16 @@ pub fn respond(
     // `products/1` is one of the products, `products` are all of them.
     let many = if id.is_some() && parts.len() > 1 { parts[parts.len() - 2] } else { last };
     let one = many.strip_suffix('s').unwrap_or(many);
-    let told = |status, body, is_write| SimRestResponse { status, body, is_write, key: None };
+    let reply = |status, body, is_write| SimRestResponse { status, body, is_write, key: None };
     match *method {
-        Method::GET if last == "count" => told(StatusCode::OK, json!({ "count": 1 }), false),
+        Method::GET if last == "count" => reply(StatusCode::OK, json!({ "count": 1 }), false),
         Method::GET if id.is_some() || many == one => {
-            told(StatusCode::OK, wrap(one, object(id.unwrap_or(number), None)), false)
+            reply(StatusCode::OK, wrap(one, object(id.unwrap_or(number), None)), false)
         }
         Method::GET => {
             let ids = page.map_or(number..number + 1, super::page::RestPage::ids);
             let things = ids.map(|id| object(id, None)).collect();
-            told(StatusCode::OK, wrap(many, Value::Array(things)), false)
+            reply(StatusCode::OK, wrap(many, Value::Array(things)), false)
         }
         Method::POST => {
             let inner = sent.get(one).and_then(Value::as_object);
@@ -56,10 +56,10 @@ pub fn respond(
         }
         Method::PUT => {
             let inner = sent.get(one).and_then(Value::as_object);
-            told(StatusCode::OK, wrap(one, object(id.unwrap_or(number), inner)), true)
+            reply(StatusCode::OK, wrap(one, object(id.unwrap_or(number), inner)), true)
         }
-        Method::DELETE => told(StatusCode::OK, json!({}), true),
-        _ => told(StatusCode::NOT_ACCEPTABLE, json!({ "errors": "Not Acceptable" }), false),
+        Method::DELETE => reply(StatusCode::OK, json!({}), true),
+        _ => reply(StatusCode::NOT_ACCEPTABLE, json!({ "errors": "Not Acceptable" }), false),
     }
 }
 

@@ -193,36 +193,41 @@ impl ShopifySimState {
             return failed;
         }
         self.last += 1;
-        let told = respond(method, resource, body, page, self.last);
-        self.stats.writes += u64::from(told.is_write);
-        if let Some(key) = told.key {
+        let response = respond(method, resource, body, page, self.last);
+        self.stats.writes += u64::from(response.is_write);
+        if let Some(key) = response.key {
             self.stats.duplicates += u64::from(self.history.record(&format!("{name}/{resource}"), &key));
         }
         if cuts {
             ShopifySimOutcome::Cut
         } else {
-            ShopifySimOutcome::Rest(told.status, told.body, shop.rest.fill(now))
+            ShopifySimOutcome::Rest(response.status, response.body, shop.rest.fill(now))
         }
     }
 
     /// Builds the response to a call once its latency has passed.
-    pub fn respond(&mut self, shop: &str, fate: ShopifySimOutcome, now: Time) -> Option<(StatusCode, Value)> {
-        let mut bill = |requested, actual| {
+    pub fn respond(
+        &mut self,
+        shop: &str,
+        outcome: ShopifySimOutcome,
+        now: Time,
+    ) -> Option<(StatusCode, Value)> {
+        let mut extension = |requested, actual| {
             self.bills += 1;
             let status = self.shops.get_mut(shop)?.points.status(now);
             Some(CostExtension { requested, actual, status, decimals: self.bills % 2 == 1 })
         };
-        match fate {
+        match outcome {
             ShopifySimOutcome::Cut => None,
             ShopifySimOutcome::Plain(status, body) | ShopifySimOutcome::Rest(status, body, _) => {
                 Some((status, body))
             }
             ShopifySimOutcome::Throttled { requested } => {
-                Some((StatusCode::OK, bodies::throttled(&bill(requested, None)?)))
+                Some((StatusCode::OK, bodies::throttled(&extension(requested, None)?)))
             }
             ShopifySimOutcome::Done { requested, actual, outcome } => {
-                let bill = bill(requested, Some(actual))?;
-                Some((StatusCode::OK, bodies::data_body(&outcome.data, outcome.errors, &bill)))
+                let extension = extension(requested, Some(actual))?;
+                Some((StatusCode::OK, bodies::data_body(&outcome.data, outcome.errors, &extension)))
             }
         }
     }

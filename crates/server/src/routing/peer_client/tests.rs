@@ -36,7 +36,7 @@ fn call() -> RoutedCall {
     }
 }
 
-fn courier() -> PeerClient {
+fn client() -> PeerClient {
     PeerClient::new(Arc::new(NodeSecret::configured(SECRET).unwrap()))
 }
 
@@ -49,7 +49,7 @@ async fn listener() -> TcpListener {
 async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
     let listener = listener().await;
     let node = node(&listener);
-    let door = AcceptOptions {
+    let options = AcceptOptions {
         router: GuardedRouter::without_checks(
             Router::new().fallback(any(|| async { StatusCode::FORBIDDEN })),
         ),
@@ -58,27 +58,27 @@ async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
         stopping: tokio_util::sync::CancellationToken::new(),
         tasks: tokio_util::task::TaskTracker::new(),
     };
-    tokio::spawn(listen::run(listener, door));
-    let courier = courier();
-    let mut told = Vec::new();
+    tokio::spawn(listen::run(listener, options));
+    let client = client();
+    let mut logged = Vec::new();
     for _ in 0..2 {
-        let passed = courier.send(&node, 3, &call()).await;
+        let passed = client.send(&node, 3, &call()).await;
         assert!(matches!(passed, ForwardOutcome::Refused), "{passed:?}");
-        told.push(courier.log_secret_mismatch(&node.name));
+        logged.push(client.log_secret_mismatch(&node.name));
     }
-    assert_eq!(told, [false, false], "sending has told of it");
-    assert!(courier.log_secret_mismatch("cleo"), "and of nobody else");
+    assert_eq!(logged, [false, false], "sending has logged it");
+    assert!(client.log_secret_mismatch("cleo"), "and for no other node");
 }
 
 /// OPS-7: if the connection is refused nothing was sent; if it breaks later the request may have
 /// been.
 #[tokio::test]
 async fn ops_7_not_sent_and_lost_are_told_apart() {
-    let courier = courier();
+    let client = client();
     let gone = listener().await;
     let nobody = node(&gone);
     drop(gone);
-    let passed = courier.send(&nobody, 3, &call()).await;
+    let passed = client.send(&nobody, 3, &call()).await;
     assert!(matches!(passed, ForwardOutcome::NotSent), "{passed:?}");
     let rude = listener().await;
     let breaks_off = node(&rude);
@@ -87,6 +87,6 @@ async fn ops_7_not_sent_and_lost_are_told_apart() {
             let _ = line.read(&mut [0; 1024]).await;
         }
     });
-    let passed = courier.send(&breaks_off, 3, &call()).await;
+    let passed = client.send(&breaks_off, 3, &call()).await;
     assert!(matches!(passed, ForwardOutcome::Lost), "{passed:?}");
 }

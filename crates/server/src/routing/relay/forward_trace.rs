@@ -44,8 +44,8 @@ impl ForwardTrace {
         call: &RoutedCall,
         again: ForwardRetry,
     ) -> Response {
-        let told = self.message(partition, call, again);
-        let mut response = ApiError(Error::new(ErrorCode::StoreUnavailable, told)).into_response();
+        let message = self.message(partition, call, again);
+        let mut response = ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response();
         // An idempotency key is released or held, as configured for unknown outcomes.
         let outcome = if self.may_have_arrived { OutcomeClass::Unknown } else { OutcomeClass::NotStarted };
         response.extensions_mut().insert(outcome);
@@ -92,16 +92,16 @@ mod tests {
     use crate::api::route::Idempotence;
     use crate::routing::proxy_call::ProxyContext;
 
-    fn told(tries: &[ForwardOutcome], method: Method, target: &str, again: ForwardRetry) -> String {
-        let (story, call) = after(tries, method, target);
-        story.message(3, &call, again)
+    fn message(tries: &[ForwardOutcome], method: Method, target: &str, again: ForwardRetry) -> String {
+        let (trace, call) = after(tries, method, target);
+        trace.message(3, &call, again)
     }
 
     fn after(tries: &[ForwardOutcome], method: Method, target: &str) -> (ForwardTrace, RoutedCall) {
         let node = Node { name: "ben".into(), record: NodeRecord::at("10.0.0.2:7400"), until: Time::ZERO };
-        let mut story = ForwardTrace::default();
+        let mut trace = ForwardTrace::default();
         for passed in tries {
-            story.record(&PartitionRoute::OtherNode(node.clone()), passed);
+            trace.record(&PartitionRoute::OtherNode(node.clone()), passed);
         }
         let call = RoutedCall {
             method,
@@ -115,7 +115,7 @@ mod tests {
             proxy: None,
             streamed: None,
         };
-        (story, call)
+        (trace, call)
     }
 
     /// IDM-18: a request that may have arrived has an unknown outcome; one that was not sent was
@@ -126,8 +126,8 @@ mod tests {
             (&[ForwardOutcome::Lost, ForwardOutcome::NotSent][..], OutcomeClass::Unknown),
             (&[ForwardOutcome::NotSent, ForwardOutcome::Refused], OutcomeClass::NotStarted),
         ] {
-            let (story, call) = after(tries, Method::POST, "/v1/operations");
-            let response = story.failure_response(3, &call, ForwardRetry::Forbidden);
+            let (trace, call) = after(tries, Method::POST, "/v1/operations");
+            let response = trace.failure_response(3, &call, ForwardRetry::Forbidden);
             assert_eq!(response.extensions().get::<OutcomeClass>(), Some(&outcome));
         }
     }
@@ -135,7 +135,7 @@ mod tests {
     /// OPS-7: the error of a submission says whether it was not sent or its outcome is unknown.
     #[test]
     fn ops_7_nobody_knows_only_where_it_may_have_been_sent() {
-        let post = |tries: &[ForwardOutcome], again| told(tries, Method::POST, "/v1/operations", again);
+        let post = |tries: &[ForwardOutcome], again| message(tries, Method::POST, "/v1/operations", again);
         let silent =
             "Partition 3 cannot be reached now: its owner ben does not answer this node at 10.0.0.2:7400. ";
         let nothing = "Nothing was accepted; it can be repeated safely, in a moment.";
@@ -158,24 +158,27 @@ mod tests {
     /// operation.
     #[test]
     fn ops_24_a_lost_call_of_a_client_has_an_id_to_look_at() {
-        let (story, call) = after(&[ForwardOutcome::Lost], Method::POST, "/proxy/acme/x");
+        let (trace, call) = after(&[ForwardOutcome::Lost], Method::POST, "/proxy/acme/x");
         let passing = ProxyContext { headers: HeaderMap::new(), within: std::time::Duration::ZERO };
         let call =
             RoutedCall { proxy: Some(std::sync::Arc::new(passing)), request_id: "req_7".into(), ..call };
-        let told = story.message(3, &call, ForwardRetry::Forbidden);
-        assert!(told.ends_with("if it was accepted, its operation has the request id req_7."), "{told}");
+        let message = trace.message(3, &call, ForwardRetry::Forbidden);
+        assert!(
+            message.ends_with("if it was accepted, its operation has the request id req_7."),
+            "{message}"
+        );
     }
 
     #[test]
     fn other_calls_are_told_what_they_need() {
         let id = "/v1/operations/op_1/cancel";
-        let order = |tries: &[ForwardOutcome]| told(tries, Method::POST, id, ForwardRetry::Forbidden);
+        let order = |tries: &[ForwardOutcome]| message(tries, Method::POST, id, ForwardRetry::Forbidden);
         assert!(order(&[ForwardOutcome::Lost]).ends_with("Check before you repeat it."));
         assert!(order(&[ForwardOutcome::NotSent]).contains("Nothing was done;"));
-        let read = told(&[ForwardOutcome::Lost], Method::GET, "/v1/operations", ForwardRetry::Allowed);
+        let read = message(&[ForwardOutcome::Lost], Method::GET, "/v1/operations", ForwardRetry::Allowed);
         assert!(read.ends_with(":7400. Try again in a moment."), "{read}");
-        let mut story = ForwardTrace::default();
-        story.record(&PartitionRoute::Unowned, &ForwardOutcome::NotSent);
-        assert_eq!(story.found, None);
+        let mut trace = ForwardTrace::default();
+        trace.record(&PartitionRoute::Unowned, &ForwardOutcome::NotSent);
+        assert_eq!(trace.found, None);
     }
 }

@@ -30,24 +30,24 @@ impl DocumentRun<'_> {
         let reference = input.and_then(|input| input.get("referenceDocumentUri")).and_then(Value::as_str);
         self.count_duplicate(field, reference.or(field.idempotent.as_deref()));
         let changes = input.and_then(|input| input.get("changes")).and_then(Value::as_array);
-        let mut told = Vec::new();
+        let mut results = Vec::new();
         for change in changes.into_iter().flatten() {
             let text = |name: &str| change.get(name).and_then(Value::as_str).unwrap_or_default();
             let delta = change.get("delta").and_then(Value::as_i64).unwrap_or(0);
             let level = self.shop.adjust(text("inventoryItemId"), text("locationId"), delta);
-            told.push(json!({ "name": "available", "delta": delta, "quantityAfterChange": level }));
+            results.push(json!({ "name": "available", "delta": delta, "quantityAfterChange": level }));
         }
         let group = field.selection.field("inventoryAdjustmentGroup");
         let changes = group.and_then(|group| group.selection.field("changes"));
         let mut data = DataGenerator::new(self.last, self.share);
-        let told: Vec<_> = told
+        let results: Vec<_> = results
             .iter()
             .zip(changes.into_iter().cycle())
-            .map(|(told, changes)| {
-                data.object(&changes.selection, "InventoryChange", told.as_object().unwrap_or(&Map::new()))
+            .map(|(result, changes)| {
+                data.object(&changes.selection, "InventoryChange", result.as_object().unwrap_or(&Map::new()))
             })
             .collect();
-        self.made_up(field, "Payload", json!({ "inventoryAdjustmentGroup": {"changes": told} }))
+        self.made_up(field, "Payload", json!({ "inventoryAdjustmentGroup": {"changes": results} }))
     }
 
     /// Counts an effect that had happened before, by its key.

@@ -1,7 +1,8 @@
 //! Takes over the claims that a new owner of the partition finds in the log: what it knows about
-//! the call of a claim decides whether the claim stands or is settled. On a shared store the process
-//! that made the call may be alive, so its claim stands until it expires; the lock of an embedded
-//! store proves that process dead. A claim of a remote worker stands, whichever owner died.
+//! the call of a claim decides whether the claim stands or is settled. On a shared store the
+//! process that made the call may be alive, so its claim stands until it expires; the lock of an
+//! embedded store proves that process dead. A claim of a remote worker stands, whichever owner
+//! died.
 
 use super::{ClaimStatus, Model};
 use crate::fact::Fact;

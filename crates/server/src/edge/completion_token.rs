@@ -24,7 +24,7 @@ pub(crate) fn find(head: &Parts) -> Option<String> {
 }
 
 /// Admits a caller whose token is one of the operation in the path, before a byte of the body is
-/// read: whoever made the token up gets nothing of this server, not even its memory.
+/// read: a forged token costs this server nothing, not even memory.
 pub(crate) fn admit(server: &ServerState, head: &Parts) -> Result<Caller> {
     let id = head.uri.path().split('/').find_map(|segment| segment.parse::<OperationId>().ok());
     let is_valid = find(head)

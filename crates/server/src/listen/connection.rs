@@ -27,8 +27,8 @@ use crate::wire::error::ApiError;
 
 /// The maximum number of headers of a request.
 const HEADERS_MAX: usize = 128;
-/// The number of headers that are read, so that a request with too many of them gets a proper error.
-/// With more, the connection ends with an empty 431.
+/// The number of headers that are read, so that a request with too many of them gets a proper
+/// error. With more, the connection ends with an empty 431.
 const HEADERS_READ_MAX: usize = 1_024;
 /// The largest head of a request, in bytes.
 const HEAD_LEN_MAX: usize = 64 * 1024;

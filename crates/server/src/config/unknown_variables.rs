@@ -9,6 +9,9 @@ use super::section::Environment;
 const PREFIX: &str = "TIDEGATE_";
 /// Variables that other parts read: the log, the commands that call a server, the tests.
 const OTHER_VARIABLES: [&str; 4] = ["TIDEGATE_LOG", "TIDEGATE_SEED", "TIDEGATE_SERVER", "TIDEGATE_TOKEN"];
+/// Variables by which scripts and container images name the program itself. No key is spelled like
+/// them.
+const OF_SCRIPTS: [&str; 4] = ["TIDEGATE_BIN", "TIDEGATE_HOME", "TIDEGATE_IMAGE", "TIDEGATE_VERSION"];
 
 /// Returns a problem for each variable in `set` that starts with our prefix and is not in `asked`.
 pub(super) fn problems(set: &[String], asked: &[String], env: Environment<'_>) -> Vec<ConfigProblem> {
@@ -17,7 +20,11 @@ pub(super) fn problems(set: &[String], asked: &[String], env: Environment<'_>) -
     known.sort_unstable();
     known.dedup();
     let strange = |name: &&String| {
-        name.starts_with(PREFIX) && !known.contains(&name.as_str()) && !is_service_link(name, env)
+        let name = name.as_str();
+        name.starts_with(PREFIX)
+            && !known.contains(&name)
+            && !OF_SCRIPTS.contains(&name)
+            && !is_service_link(name, env)
     };
     let problem = |name: &String| {
         let message = match nearest(name, &known) {
@@ -63,6 +70,7 @@ mod tests {
             "HOME",
             "TIDEGATE",
             "TIDEGATE_LOG",
+            "TIDEGATE_BIN",
             "TIDEGATE_SERVICE_HOST",
             "TIDEGATE_SERVICE_PORT_HTTP",
             "TIDEGATE_PORT",

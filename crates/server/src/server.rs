@@ -98,6 +98,7 @@ impl Server {
             read_timeout: config.read_timeout,
         });
         let work = NodeRuntime::start(&config, addr, Arc::clone(&house), dialects).await?;
+        house.entities.answer_from_upstreams(&config.sources, &work.paced_caller()).await?;
         let door = AcceptOptions {
             router: work.router(),
             slots: Slots::new_with_reserve(config.connections_max),

@@ -24,6 +24,7 @@ use super::HandlerResult;
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
+use crate::hydration::SourceOrigin;
 use crate::state::ServerState;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, read};
@@ -196,8 +197,13 @@ pub(super) async fn schema(Path(name): Path<String>) -> HandlerResult {
     Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
 }
 
-fn source_out(entity_type: &str, url: &str) -> Value {
-    json!({ "entity_type": entity_type, "url": url })
+fn source_out(entity_type: &str, origin: &SourceOrigin) -> Value {
+    match origin {
+        SourceOrigin::Url(url) => json!({ "entity_type": entity_type, "url": url }),
+        SourceOrigin::Upstream { name, path } => {
+            json!({ "entity_type": entity_type, "upstream": name, "path": path })
+        }
+    }
 }
 
 pub(super) async fn register(
@@ -211,7 +217,7 @@ pub(super) async fn register(
     problems.finish()?;
     check_type(&entity_type)?;
     house.entities.register(&entity_type, &url).await?;
-    Ok(Json(source_out(&entity_type, &url)).into_response())
+    Ok(Json(source_out(&entity_type, &SourceOrigin::Url(url))).into_response())
 }
 
 fn check_type(entity_type: &str) -> Result<()> {
@@ -223,12 +229,12 @@ pub(super) async fn unregister(
     Path(entity_type): Path<String>,
 ) -> HandlerResult {
     check_type(&entity_type)?;
-    Ok(Json(json!({ "removed": house.entities.unregister(&entity_type) })).into_response())
+    Ok(Json(json!({ "removed": house.entities.unregister(&entity_type)? })).into_response())
 }
 
 pub(super) async fn sources(State(house): State<Arc<ServerState>>) -> HandlerResult {
     let sources: Vec<_> =
-        house.entities.registered().iter().map(|(kind, url)| source_out(kind, url)).collect();
+        house.entities.registered().iter().map(|(kind, origin)| source_out(kind, origin)).collect();
     Ok(Json(json!({ "sources": sources })).into_response())
 }
 

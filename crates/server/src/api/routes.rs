@@ -10,7 +10,7 @@ use crate::routing::{RoutingRule, handshake, node_routes, peer_call, work as pee
 use super::route::Access::{Nodes, Open};
 use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
-use super::route::{Route, delete, get, page as html, post, proxied, put};
+use super::route::{Route, RouteSpec, delete, get, page as html, post, proxied, put};
 use super::{
     buckets, cluster, commands, complete, costs, deployments, entities, events, groups, health, keys, leases,
     limits, openapi, operations, outbox, proxy, submit, work,
@@ -64,11 +64,14 @@ fn operation_routes() -> Vec<Route> {
         put("/v1/limits/{*name}", Operate, NoQuery, Small).partition(Rule::Limit, limits::change),
     ];
     routes.extend(
-        PROXY.map(|path| {
-            proxied(path, Write, Proxied, ByRequest).partition(Rule::Proxy, proxy::proxy_request)
-        }),
+        PROXY.map(|path| RouteSpec { path, ..proxy_spec() }.partition(Rule::Proxy, proxy::proxy_request)),
     );
     routes
+}
+
+/// The route of the paced proxy.
+pub(crate) fn proxy_spec() -> RouteSpec {
+    proxied(PROXY[0], Write, Proxied, ByRequest)
 }
 
 /// Remote workers: operations of any partition, taken at any node, and their claims.

@@ -3,6 +3,7 @@
 mod kinds;
 mod on_failure;
 mod server_errors;
+mod sources;
 
 use insta::assert_snapshot;
 

@@ -2,6 +2,7 @@
 //! of it validated before anything starts. Problems are reported with line and column; no secret is
 //! ever in the file.
 
+mod bus;
 mod cluster;
 mod collections;
 mod dialect;
@@ -109,6 +110,8 @@ pub struct Config {
     pub pacing: PacingConfig,
     /// The settings of hydration.
     pub hydration: HydrationConfig,
+    /// The bus on which questions about entities are asked.
+    pub bus_url: String,
     /// The upstreams that answer for a type of entities.
     pub sources: Vec<SourceConfig>,
 }

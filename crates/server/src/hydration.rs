@@ -1,6 +1,7 @@
 //! Hydration for modules in other languages: one consumer for all callers, sources that are
 //! registered by URL, and upstreams that are sources. It decides nothing; see `tidegate_hydration`.
 
+mod claimed_source;
 mod entity_read;
 mod reporting_source;
 mod upstream_source;
@@ -10,13 +11,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate_bus::{Bus, Delivery, InProcessBus};
+use tidegate_bus::{Bus, Delivery};
 use tidegate_hydration::{EntityEvent, EntitySource, Hydrator, MemoryCopies, SourceServer};
-use tidegate_store::Clock;
+use tidegate_store::{Clock, SharedState, Store};
 
-use crate::config::{HydrationConfig, SourceConfig};
+use crate::bus::{self, BusScheme};
+use crate::config::{Config, SourceConfig};
 use crate::error::{Error, ErrorCode, Result};
 use crate::pacing::caller::PacedCaller;
+use claimed_source::ClaimedSource;
 use reporting_source::ReportingSource;
 use upstream_source::UpstreamSource;
 use url_source::UrlSource;
@@ -32,6 +35,8 @@ pub(crate) struct EntityService {
     bus: Arc<dyn Bus>,
     clock: Arc<dyn Clock>,
     sources: Mutex<BTreeMap<String, RegisteredSource>>,
+    /// The store, if other nodes use it and the bus.
+    shared: Option<Arc<dyn Store>>,
     /// How long a question is worth answering.
     window: Duration,
 }
@@ -56,15 +61,22 @@ impl EntityService {
     ///
     /// # Errors
     /// When the bus cannot be subscribed to.
-    pub(crate) async fn start(config: &HydrationConfig, clock: Arc<dyn Clock>) -> Result<Self> {
-        let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    pub(crate) async fn start(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self> {
+        let bus = bus::open(&config.bus_url).await?;
+        // Nodes that do not hear each other's answers have nothing to share.
+        let is_bus_shared = BusScheme::of(&config.bus_url).is_some_and(BusScheme::is_shared);
+        let shared = Some(store).filter(|store| is_bus_shared && store.is_shared());
+        let config = &config.hydration;
         let copies = Arc::new(MemoryCopies::new(config.copies_max));
-        let builder = Hydrator::builder(MODULE, Arc::clone(&bus), copies).rules(config.rules.clone());
+        let mut builder = Hydrator::builder(MODULE, Arc::clone(&bus), copies).rules(config.rules.clone());
+        if let Some(store) = &shared {
+            builder = builder.shared(Arc::clone(store) as Arc<dyn SharedState>);
+        }
         let hydrator = builder.start().await.map_err(|error| {
             Error::new(ErrorCode::BadConfig, format!("Hydration cannot start: {error}.")).with_source(error)
         })?;
         let window = config.rules.in_flight_window;
-        Ok(Self { hydrator, bus, clock, sources: Mutex::default(), window })
+        Ok(Self { hydrator, bus, clock, sources: Mutex::default(), shared, window })
     }
 
     fn sources(&self) -> MutexGuard<'_, BTreeMap<String, RegisteredSource>> {
@@ -82,8 +94,13 @@ impl EntityService {
     ) -> Result<()> {
         for config in sources {
             let origin = SourceOrigin::Upstream { name: config.upstream.clone(), path: config.path.clone() };
-            let source = UpstreamSource::new(config.clone(), caller.clone(), self.window);
-            self.add_source(&config.entity_type, origin, Arc::new(source)).await?;
+            let read = UpstreamSource::new(config.clone(), caller.clone(), self.window);
+            let source: Arc<dyn EntitySource> = match &self.shared {
+                // Every node has it.
+                Some(store) => Arc::new(ClaimedSource::new(Arc::new(read), Arc::clone(store))),
+                None => Arc::new(read),
+            };
+            self.add_source(&config.entity_type, origin, source).await?;
         }
         Ok(())
     }

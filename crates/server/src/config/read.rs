@@ -9,7 +9,7 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, cluster, exposure_message, failure, hydration, idempotency, kind,
+    Config, Overrides, ParseContext, bus, cluster, exposure_message, failure, hydration, idempotency, kind,
     pacing, source, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
@@ -41,7 +41,7 @@ pub(super) fn read(
     let cluster = cluster::read(root, reading);
     let idempotency = idempotency::read(root, reading);
     let pacing = pacing::read(root, reading);
-    let hydration = hydration::read(root, reading);
+    let (hydration, bus_url) = (hydration::read(root, reading), bus::read(root, reading));
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let kinds = root.sections("kind", problems);
@@ -87,6 +87,7 @@ pub(super) fn read(
         idempotency: idempotency?,
         pacing: pacing?,
         hydration: hydration?,
+        bus_url: bus_url?,
         sources,
     })
 }

@@ -42,6 +42,24 @@ pub struct SourceConfig {
     pub inaccessible: Vec<u16>,
 }
 
+impl SourceConfig {
+    /// A source that reads entities with a GET, each from a whole response.
+    #[must_use]
+    pub fn new(entity_type: impl Into<String>, upstream: impl Into<String>, path: impl Into<String>) -> Self {
+        Self {
+            entity_type: entity_type.into(),
+            upstream: upstream.into(),
+            path: path.into(),
+            query: None,
+            data: String::new(),
+            version: None,
+            fields: BTreeMap::new(),
+            not_found: NOT_FOUND_DEFAULT.to_vec(),
+            inaccessible: INACCESSIBLE_DEFAULT.to_vec(),
+        }
+    }
+}
+
 /// A GraphQL query with one variable, `$id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphqlQuery {
@@ -94,16 +112,15 @@ fn read(
     let text = |found: LocatedValue<String>| found.value;
     let query = query
         .map(|query| GraphqlQuery { text: query.value, id: query_id.map_or_else(|| ID.to_owned(), text) });
+    let usual = SourceConfig::new(entity_type?.value, upstream?.value, path?.value);
     Some(SourceConfig {
-        entity_type: entity_type?.value,
-        upstream: upstream?.value,
-        path: path?.value,
         query,
         data: data.map(text).unwrap_or_default(),
         version: version.map(text),
         fields: fields.map(|found| found.value).unwrap_or_default(),
-        not_found: not_found.map_or_else(|| NOT_FOUND_DEFAULT.to_vec(), |found| found.value),
-        inaccessible: inaccessible.map_or_else(|| INACCESSIBLE_DEFAULT.to_vec(), |found| found.value),
+        not_found: not_found.map_or(usual.not_found, |found| found.value),
+        inaccessible: inaccessible.map_or(usual.inaccessible, |found| found.value),
+        ..usual
     })
 }
 

@@ -1,5 +1,6 @@
 //! Valid configurations, and the problems that are reported for invalid ones.
 
+mod bus;
 mod kinds;
 mod on_failure;
 mod server_errors;

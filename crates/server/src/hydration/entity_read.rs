@@ -115,23 +115,11 @@ fn version(config: &SourceConfig, entity: &Map<String, Value>) -> Result<Option<
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::config::GraphqlQuery;
 
     fn source(path: &str) -> SourceConfig {
-        SourceConfig {
-            entity_type: "product".to_owned(),
-            upstream: "shop".to_owned(),
-            path: path.to_owned(),
-            query: None,
-            data: String::new(),
-            version: None,
-            fields: BTreeMap::new(),
-            not_found: vec![404, 410],
-            inaccessible: vec![403],
-        }
+        SourceConfig::new("product", "shop", path)
     }
 
     /// HYD-14, HYD-27: an id is one part of a path, whatever is in it.

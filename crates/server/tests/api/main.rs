@@ -16,6 +16,7 @@ mod deployments;
 mod edge;
 mod entities;
 mod events;
+mod flights;
 mod foreign;
 mod idempotent;
 mod keys;

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::goal::Goal;
 use crate::machine::Machine;
+use crate::report::Latency;
 use crowd::CrowdFigure;
 use hits::HitFigure;
 use readers::Contender;
@@ -108,8 +109,7 @@ fn goals(one_entity: &[CrowdFigure], hits: &[HitFigure], scan: &[ScanFigure]) ->
     let questions = |source: &str| {
         of(source).map_or(f64::NAN, |figure| f64::from(u32::try_from(figure.questions).unwrap_or(u32::MAX)))
     };
-    let wake_up =
-        of("slow").and_then(|figure| figure.wake_up.as_ref()).map_or(f64::NAN, |wake| wake.p99_ms());
+    let wake_up = of("slow").and_then(|figure| figure.wake_up.as_ref()).map_or(f64::NAN, Latency::p99_ms);
     let hit = hits.iter().find(|figure| figure.contender == Contender::Tidegate);
     let grown = scan.iter().find(|figure| figure.contender == Contender::Tidegate);
     vec![

@@ -93,9 +93,9 @@ pub enum Bench {
     /// Hydration: many callers of one entity, many entities at once, reads of the local copy, and a
     /// scan of unknown ids.
     ///
-    /// In one process, with a source that answers, one that is slow and one that is silent: how often
-    /// it is asked, how soon callers wake up, and how memory grows. Compared with moka's get_with and
-    /// with a map of mutexes under the same loads.
+    /// In one process, with a source that answers, one that is slow and one that is silent: how
+    /// often it is asked, how soon callers wake up, and how memory grows. Compared with moka's
+    /// get_with and with a map of mutexes under the same loads.
     Hydration(hydration::Args),
     /// The cost of an idempotency key: the example service bare, with the layer and behind the
     /// proxy, under `wrk`.

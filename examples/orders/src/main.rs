@@ -1,5 +1,5 @@
-//! Runs both services in one process and tells what happens; or, with the URL of a NATS server, only
-//! the one that needs customers, which prints the label of every id on its standard input.
+//! Runs both services in one process and tells what happens; or, with the URL of a NATS server,
+//! only the one that needs customers, which prints the label of every id on its standard input.
 
 use std::error::Error;
 use std::io::BufRead;

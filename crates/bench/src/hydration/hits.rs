@@ -1,5 +1,5 @@
-//! Reads of an entity that is there already: the local copy, moka's `get`, and a map behind a mutex,
-//! in turns.
+//! Reads of an entity that is there already: the local copy, moka's `get`, and a map behind a
+//! mutex, in turns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

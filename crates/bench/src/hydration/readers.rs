@@ -113,7 +113,7 @@ impl EntityReader {
             }
             Self::Moka { cache, source } => {
                 let load = async { source.look(&id).await.map(Arc::new) };
-                outcome(timeout(WAIT, cache.get_with(id.clone(), load)).await.ok())
+                outcome(timeout(WAIT, cache.get_with(id.clone(), load)).await.ok().as_ref())
             }
             Self::MutexMap { slots, source } => {
                 let slot = Arc::clone(
@@ -128,7 +128,7 @@ impl EntityReader {
                     *slot = Some(entity.clone());
                     entity
                 };
-                outcome(timeout(WAIT, load).await.ok())
+                outcome(timeout(WAIT, load).await.ok().as_ref())
             }
         })
     }
@@ -162,7 +162,7 @@ pub(super) fn entity_key(id: &str) -> Result<EntityKey, String> {
     EntityKey::new(TENANT, TYPE, id).map_err(|error| error.to_string())
 }
 
-fn outcome(entity: Option<Entity>) -> ReadOutcome {
+fn outcome(entity: Option<&Entity>) -> ReadOutcome {
     match entity {
         Some(Some(_)) => ReadOutcome::Found,
         Some(None) => ReadOutcome::NotFound,

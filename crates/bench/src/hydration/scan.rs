@@ -1,5 +1,5 @@
-//! A scan of unknown ids: each is read once and is not there. What is remembered of them is bounded,
-//! so memory must not grow with their number.
+//! A scan of unknown ids: each is read once and is not there. What is remembered of them is
+//! bounded, so memory must not grow with their number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

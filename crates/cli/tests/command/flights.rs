@@ -41,8 +41,8 @@ async fn hyd_15_open_flights_are_listed() {
     assert_eq!(wrong.exit, Some(1), "{wrong:?}");
 }
 
-/// HYD-14, HYD-19: the demo shows it working: a customer is read from the slow API, once for all who
-/// want it.
+/// HYD-14, HYD-19: the demo shows it working: a customer is read from the slow API, once for all
+/// who want it.
 #[test]
 fn hyd_14_the_demo_reads_a_customer_once() {
     let mut demo = tidegate().args(["demo", "--for", "20", "--listen", "127.0.0.1:0"]).spawn().unwrap();

@@ -242,8 +242,8 @@ impl<W> FlightTable<W> {
         self.remove_flight(key)
     }
 
-    /// Another node knows until then that there is no such entity. Returns who waited; no one if the
-    /// question is no longer open.
+    /// Another node knows until then that there is no such entity. Returns who waited; no one if
+    /// the question is no longer open.
     pub fn absent_elsewhere(
         &mut self,
         question: &Question,

@@ -47,7 +47,8 @@ pub(super) struct SharedMemory {
     store: Arc<dyn SharedState>,
     window_ttl: Duration,
     absence_ttl: Duration,
-    /// Until when absence is not believed, in microseconds: news of the opposite may have been lost.
+    /// Until when absence is not believed, in microseconds: news of the opposite may have been
+    /// lost.
     distrusted_until: AtomicU64,
 }
 

@@ -140,8 +140,8 @@ async fn hyd_10_a_late_node_learns_what_was_not_found() {
     assert_eq!(name(&caller.await.unwrap()), "Ada");
 }
 
-/// HYD-10, HYD-20, HYD-24: absence in the store expires, and is not believed by a node that may have
-/// missed news of the opposite.
+/// HYD-10, HYD-20, HYD-24: absence in the store expires, and is not believed by a node that may
+/// have missed news of the opposite.
 #[tokio::test(start_paused = true)]
 async fn hyd_10_hyd_24_shared_absence_expires_and_is_distrusted_after_a_gap() {
     let mut world = World::with(FlightRules::default()).await;

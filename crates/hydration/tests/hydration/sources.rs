@@ -196,8 +196,8 @@ async fn hyd_23_an_absent_source_is_noticed_at_once() {
     assert_eq!((name(&world.get("c-7").await), world.published()), (ABSENT.to_owned(), 2));
 }
 
-/// HYD-26: a question that could not be looked up while its asker may still wait is dropped, and the
-/// entity can be asked for again.
+/// HYD-26: a question that could not be looked up while its asker may still wait is dropped, and
+/// the entity can be asked for again.
 #[tokio::test(start_paused = true)]
 async fn hyd_26_a_question_does_not_outlive_its_asker() {
     struct Stuck(AtomicUsize);

@@ -1,6 +1,6 @@
 //! A foreign API as a source: a question becomes a read of an upstream, which is an operation like
-//! any other. It waits for the limits, is counted, and is canceled when no one can be waiting for it
-//! any more.
+//! any other. It waits for the limits, is counted, and is canceled when no one can be waiting for
+//! it any more.
 
 use std::time::Duration;
 
@@ -44,10 +44,18 @@ impl UpstreamSource {
 impl EntitySource for UpstreamSource {
     fn load<'a>(&'a self, question: &'a EntityQuestion) -> SourceFuture<'a> {
         Box::pin(async {
-            // A read that is dropped is canceled, unless it is in flight.
-            timeout(self.timeout, self.read(question))
-                .await
-                .unwrap_or_else(|_| Err("the limits of the upstream did not let it be read in time".into()))
+            // A read that is dropped is canceled, unless it is in flight. That is no failure of the
+            // source: whoever still waits asks again.
+            timeout(self.timeout, self.read(question)).await.unwrap_or_else(|_| {
+                let (entity_type, entity_id) = (question.key.entity_type(), question.key.id());
+                tracing::info!(
+                    target: "tidegate::hydration",
+                    entity_type,
+                    entity_id,
+                    "the limits of the upstream did not let it be read in time"
+                );
+                Ok(SourceAnswer::Later)
+            })
         })
     }
 

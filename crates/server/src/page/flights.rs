@@ -1,5 +1,5 @@
-//! Entities that are being asked for: how much is asked, who waits and until when, and which sources
-//! there are. It is read-only and never shows data.
+//! Entities that are being asked for: how much is asked, who waits and until when, and which
+//! sources there are. It is read-only and never shows data.
 
 use std::sync::Arc;
 

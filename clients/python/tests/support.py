@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 # The program under test.
@@ -45,12 +45,18 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
+class Owner(Protocol):
+    """Who answers."""
+
+    def answer(self, handler: Handler, body: bytes) -> None: ...
+
+
 class OwnedServer(ThreadingHTTPServer):
     """A server that knows who answers, on a port of the system's choice."""
 
     daemon_threads = True
 
-    def __init__(self, owner: Upstream | Cutter) -> None:
+    def __init__(self, owner: Owner) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.owner = owner
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()

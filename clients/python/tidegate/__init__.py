@@ -2,6 +2,7 @@
 
 from ._async_client import AsyncClient
 from ._client import Client
+from ._entities import Entity, EntityOptions, EventOptions, Source
 from ._errors import (
     ApiError,
     LeaseLostError,
@@ -49,7 +50,10 @@ __all__ = [
     "Client",
     "Completion",
     "Conditions",
+    "Entity",
+    "EntityOptions",
     "Event",
+    "EventOptions",
     "Fault",
     "Figures",
     "HttpRequest",
@@ -68,6 +72,7 @@ __all__ = [
     "Reservation",
     "Result",
     "Settled",
+    "Source",
     "State",
     "Submission",
     "TidegateError",

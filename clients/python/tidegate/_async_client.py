@@ -9,6 +9,7 @@ from typing import Self, Unpack
 import httpx
 
 from . import _operations as operations
+from ._entities import AsyncEntities
 from ._errors import ApiError
 from ._events import Connections, Event, read_events_async
 from ._leases import AsyncLeases
@@ -42,6 +43,7 @@ class AsyncClient:
         )
         self.limits = AsyncLimits(self._transport, self._http)
         self.leases = AsyncLeases(self._transport, self._http)
+        self.entities = AsyncEntities(self._transport, self._http)
 
     async def submit(self, **submission: Unpack[Submission]) -> Accepted:
         """Submits an operation. When it returns, the operation is accepted and durable."""

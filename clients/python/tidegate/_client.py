@@ -9,6 +9,7 @@ from typing import Self, Unpack
 import httpx
 
 from . import _operations as operations
+from ._entities import Entities
 from ._errors import ApiError
 from ._events import Connections, Event, read_events
 from ._leases import Leases
@@ -42,6 +43,7 @@ class Client:
         )
         self.limits = Limits(self._transport, self._http)
         self.leases = Leases(self._transport, self._http)
+        self.entities = Entities(self._transport, self._http)
 
     def submit(self, **submission: Unpack[Submission]) -> Accepted:
         """Submits an operation. When it returns, the operation is accepted and durable."""

@@ -13,7 +13,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -42,6 +42,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     wait: float = 0.0
     timeout: float = 10.0
+    # Whether the body of an error status is an answer all the same.
+    is_answer: Callable[[Any], bool] = field(default=lambda body: False)
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,9 @@ class Transport:
             if timeout <= 0:
                 raise OutOfTimeError
             reply = yield replace(request, timeout=timeout)
-            if isinstance(reply, httpx.Response) and reply.is_success and (body := parse(reply)) is not None:
-                return body
+            if isinstance(reply, httpx.Response) and (body := parse(reply)) is not None:
+                if reply.is_success or request.is_answer(body):
+                    return body
             error, may_retry, retry_after = explain(request, reply)
             if not may_retry or attempt >= self.retries:
                 raise error

@@ -1,7 +1,8 @@
-/** The client: operations, and the way to limits, leases and events. */
+/** The client: operations, and the way to limits, leases, entities and events. */
 
 import { randomUUID } from "node:crypto";
 
+import { Entities } from "./entities.js";
 import {
   ApiError,
   OperationCanceledError,
@@ -36,12 +37,15 @@ export class Tidegate {
   readonly limits: Limits;
   /** Names that one process holds at a time. */
   readonly leases: Leases;
+  /** Entities that other modules own. */
+  readonly entities: Entities;
   private readonly transport: Transport;
 
   constructor(options: Options = {}) {
     this.transport = new Transport(options);
     this.limits = new Limits(this.transport);
     this.leases = new Leases(this.transport);
+    this.entities = new Entities(this.transport);
   }
 
   /** Submits an operation. When it returns, the operation is accepted and durable. */

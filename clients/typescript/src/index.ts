@@ -1,6 +1,7 @@
 /** Client for Tidegate. */
 
 export { Tidegate, type WaitOptions } from "./client.js";
+export * from "./entities.js";
 export * from "./errors.js";
 export type { Event, EventFilter } from "./events.js";
 export { Lease, Leases, type LeaseOptions } from "./leases.js";

@@ -21,9 +21,9 @@ export interface Options {
 
 /** One request. */
 export interface Call {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
-  query?: Record<string, string | number | boolean | undefined>;
+  query?: Record<string, unknown>;
   body?: object;
   /** The `Idempotency-Key` of a POST. */
   key?: string | undefined;
@@ -31,6 +31,8 @@ export interface Call {
   /** How long the server was asked to wait. */
   waitMs?: number;
   signal?: AbortSignal | undefined;
+  /** Whether the body of an error status is an answer all the same. */
+  isAnswer?: (body: unknown) => boolean;
 }
 
 const BACKOFF_MS = 200;
@@ -83,7 +85,8 @@ export class Transport {
     try {
       const response = await this.fetch(this.url(call), { ...this.init(call), signal });
       const body = parsed(await response.text());
-      if (response.ok && body !== undefined) return { done: true, value: body };
+      const isAnswer = response.ok || call.isAnswer?.(body);
+      if (isAnswer && body !== undefined) return { done: true, value: body };
       const error = new ApiError(response.status, body);
       const retry = RETRIED.has(response.status) || error.code === IN_PROGRESS || response.ok;
       return { done: false, error, retry, retryAfterMs: retryAfterMs(response) };

@@ -1,7 +1,7 @@
 /** Names as JSON has them: `deadline_ms` on the wire is `deadlineMs` here. Only the names of one
  * object and of its `fault` are changed, never those of bodies and headers inside it. */
 
-const TIMES = new Set(["at", "until", "created_at", "finished_at", "deadline_at", "starts_at", "expires_at"]);
+const TIMES = new Set(["as_of", "at", "until", "created_at", "finished_at", "deadline_at", "starts_at", "expires_at"]);
 
 /** The object with the names of the wire. */
 export function toWire(value: object): Record<string, unknown> {

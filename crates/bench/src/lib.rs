@@ -14,6 +14,7 @@ mod goal;
 mod groups;
 mod handover;
 mod http;
+mod hydration;
 mod idempotency;
 mod instant_upstream;
 mod limits;
@@ -89,6 +90,13 @@ pub enum Bench {
     /// sides. With --in-process, decisions in this process instead, compared with governor and a
     /// bucket in a mutex.
     Limits(limits::Args),
+    /// Hydration: many callers of one entity, many entities at once, reads of the local copy, and a
+    /// scan of unknown ids.
+    ///
+    /// In one process, with a source that answers, one that is slow and one that is silent: how
+    /// often it is asked, how soon callers wake up, and how memory grows. Compared with moka's
+    /// get_with and with a map of mutexes under the same loads.
+    Hydration(hydration::Args),
     /// The cost of an idempotency key: the example service bare, with the layer and behind the
     /// proxy, under `wrk`.
     ///
@@ -135,6 +143,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Takeover(args) => print(&takeover::run(args).await?),
         Bench::Rolling(args) => print(&rolling::run(args).await?),
         Bench::Limits(args) => print(&limits::run(args).await?),
+        Bench::Hydration(args) => print(&hydration::run(args).await?),
         Bench::Idempotency(args) => print(&idempotency::run(args).await?),
         Bench::Shopify(args) => print(&shopify::run(args).await?),
         // A child process prints its own report.

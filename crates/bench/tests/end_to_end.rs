@@ -90,6 +90,26 @@ fn the_benchmark_of_workers_runs_from_end_to_end() {
     assert_eq!(report["goals"].as_array().map(Vec::len), Some(2), "{report}");
 }
 
+/// HYD-19, HYD-26: the benchmark of hydration runs: one question for all callers, two if no one
+/// answers, whatever they do; every id of a scan is asked for once.
+#[test]
+fn hyd_19_hyd_26_the_benchmark_of_hydration_runs_from_end_to_end() {
+    let args = ["--callers", "500", "--hits", "100", "--scan", "1000", "--slow-ms", "100"];
+    let report = report(&[&["hydration"], args.as_slice()].concat());
+    let ours = |case: &str| {
+        let all = report[case].as_array().unwrap().iter();
+        all.filter(|figure| figure["contender"] == "tidegate-hydration").cloned().collect::<Vec<_>>()
+    };
+    let asked = |figure: &Value| (figure["questions"].as_u64(), figure["found"].as_u64());
+    let one: Vec<_> = ours("one_entity").iter().map(asked).collect();
+    assert_eq!(one, [(Some(1), Some(500)), (Some(1), Some(500)), (Some(2), Some(0))], "{report}");
+    assert_eq!(asked(&ours("many_entities")[0]), (Some(500), Some(500)), "{report}");
+    let scan = &ours("scan")[0];
+    assert!(scan["questions"].as_u64() >= Some(1_000), "{scan}");
+    assert_eq!((scan["not_found"].as_u64(), scan["missed"].as_u64()), (Some(1_000), Some(0)), "{scan}");
+    assert_eq!(report["goals"].as_array().map(Vec::len), Some(6), "{report}");
+}
+
 /// Runs a benchmark and returns its report.
 fn report(args: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-bench"));

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::client::RemoteArgs;
 use crate::deploy;
-use crate::remote::{cluster, group, key, limit, op};
+use crate::remote::{cluster, flight, group, key, limit, op};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{FaultArgs, HttpSimArgs, ShopifySimArgs, SimCommand};
 
@@ -139,6 +139,8 @@ pub(crate) enum Command {
     Limit(limit::LimitArgs),
     /// Inspect, release and expire idempotency keys, and record the outcomes of their requests.
     Key(key::KeyArgs),
+    /// Inspect which entities of other modules are being asked for.
+    Flight(flight::FlightArgs),
     /// Inspect the nodes that share a store.
     Cluster(cluster::ClusterArgs),
     /// Check a configuration file in this environment and report problems with line and column, as

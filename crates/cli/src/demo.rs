@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate_server::config::Overrides;
+use tidegate_server::config::{Overrides, SourceConfig};
 use tidegate_server::{Config, Server};
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tidegate_upstream::http::{LimitConfig, LimitKind, UpstreamConfig};
@@ -89,6 +89,7 @@ fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr)
     let mut second = UpstreamConfig::new("slow", format!("http://{slow}"));
     second.limits = limit("slots", LimitKind::AtOnce { at_once: AT_ONCE });
     config.upstreams = vec![first, second];
+    config.sources = vec![SourceConfig::new("customer", "slow", "/customers/{id}")];
     Ok(config)
 }
 
@@ -107,7 +108,9 @@ fn print_banner(server: &Server, output: &Output) {
         "  a held group: a connection was cut after the request was sent, so an operator must record"
             .to_owned(),
         "  the outcome; after half a minute the demo does it for you".to_owned(),
+        format!("  {page}flights: 25 readers want one customer, and slow is asked for it once"),
         "Try:".to_owned(),
+        format!("  curl {page}v1/entities/customer/c-7?wait_ms=5000"),
         format!("  tidegate group list --server http://{}", server.addr),
         format!("  tidegate op list --state failed --server http://{}", server.addr),
         "Stop it with ctrl-c.".to_owned(),

@@ -1,5 +1,6 @@
-//! The load of the demo: operations in waves for a few dozen groups, sent as any client would, and
-//! a simulated operator who now and then resolves calls that were cut.
+//! The load of the demo: operations in waves for a few dozen groups, sent as any client would,
+//! readers of customers that the slow API owns, and a simulated operator who now and then resolves
+//! calls that were cut.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,6 +19,9 @@ const WAVE: [u64; 40] = [
     12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12,
 ];
 const TICKS_PER_MINUTE: u64 = 240;
+/// A new customer is wanted every two seconds, by so many readers at once.
+const TICKS_PER_CUSTOMER: u64 = 8;
+const READERS: u64 = 25;
 
 /// Sends operations until it is dropped.
 pub(crate) async fn run(server: SocketAddr) {
@@ -34,6 +38,12 @@ pub(crate) async fn run(server: SocketAddr) {
             client.post("/v1/operations/batch", &json!({ "operations": operations }), "operations").await
         {
             tracing::warn!(error = trouble.message, "the demo's load was not accepted");
+        }
+        if tick.is_multiple_of(TICKS_PER_CUSTOMER) {
+            let customer = tick / TICKS_PER_CUSTOMER;
+            for _ in 0..READERS {
+                tokio::spawn(read_customer(client.clone(), customer));
+            }
         }
         let acted = act_as_operator(&client, tick).await;
         if let Err(trouble) = acted {
@@ -60,6 +70,14 @@ fn operation(chance: &mut SeededRng, tick: u64, index: u64) -> Value {
         "request": { "method": "POST", "path": "/orders", "headers": headers, "body": { "order": number } },
         "max_attempts": 4,
     })
+}
+
+/// Reads a customer, for which the slow API is asked once.
+async fn read_customer(client: Client, number: u64) {
+    let path = format!("/v1/entities/customer/c-{number}?wait_ms=5000");
+    if let Err(trouble) = client.get(&path, "entity_id").await {
+        tracing::debug!(error = trouble.message, "the demo's reader got no customer");
+    }
 }
 
 /// Acts as an operator: pauses a group for the first minute, and resolves held ones.

@@ -85,6 +85,7 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
         Command::Group(group) => remote::group::run(group, output).await,
         Command::Limit(limit) => remote::limit::run(limit, output).await,
         Command::Key(key) => remote::key::run(key, output).await,
+        Command::Flight(flight) => remote::flight::run(flight, output).await,
         Command::Cluster(cluster) => remote::cluster::run(cluster, output).await,
         Command::CheckConfig { file } => check::run(&file, output),
     }

@@ -1,6 +1,7 @@
 //! Commands that call a running server over HTTP.
 
 pub(crate) mod cluster;
+pub(crate) mod flight;
 pub(crate) mod group;
 pub(crate) mod key;
 pub(crate) mod limit;

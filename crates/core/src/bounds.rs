@@ -144,6 +144,8 @@ pub const MODULE_LEN_MAX: usize = 64;
 pub const ENTITY_FIELDS_MAX: usize = 64;
 /// Longest name of a field, in bytes.
 pub const ENTITY_FIELD_LEN_MAX: usize = 128;
+/// Most waiters of a hydration that are shown; all of them are counted.
+pub const WAITERS_SHOWN: usize = 10;
 /// Most hydrations in flight in one process, unanswered ones included.
 pub const FLIGHTS_MAX: usize = 65_536;
 /// Most callers that wait for hydrations in one process.

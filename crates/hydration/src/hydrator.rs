@@ -6,7 +6,7 @@ mod flight_task;
 mod get;
 mod options;
 mod receive;
-mod shared_window;
+mod shared_memory;
 mod waiter;
 
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_bus::Bus;
 use tidegate_core::Time;
-use tidegate_core::hydration::{EntityKey, FlightTable, FlightView};
+use tidegate_core::hydration::{EntityKey, FlightRules, FlightTable, FlightView};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -28,7 +28,7 @@ use crate::subjects;
 
 pub(crate) use get::Read;
 pub use options::{FailureMode, GetOptions, HydratorBuilder};
-use shared_window::SharedWindows;
+use shared_memory::SharedMemory;
 use waiter::{FlightAnswer, WaiterHandle};
 
 /// A consumer of other modules' entities. Clones are the same consumer; it stops when the last one
@@ -44,7 +44,7 @@ struct Inner {
     owned_types: Vec<String>,
     bus: Arc<dyn Bus>,
     copies: Arc<dyn LocalCopies>,
-    shared: Option<SharedWindows>,
+    shared: Option<SharedMemory>,
     table: Mutex<FlightTable<WaiterHandle>>,
     clock: FlightClock,
     /// Notified when the next timer is earlier than it was.
@@ -66,12 +66,13 @@ impl Hydrator {
         // Confirmed: no question leaves before its answer can be received.
         let subscription = builder.bus.subscribe(&filter).await?;
         let stop = CancellationToken::new();
+        let FlightRules { retry_backoff, negative_ttl, .. } = builder.rules;
         let inner = Arc::new(Inner {
             module: builder.module,
             owned_types: builder.owned_types,
             bus: builder.bus,
             copies: builder.copies,
-            shared: builder.shared.map(|store| SharedWindows::new(store, builder.rules.retry_backoff)),
+            shared: builder.shared.map(|store| SharedMemory::new(store, retry_backoff, negative_ttl)),
             table: Mutex::new(FlightTable::new(builder.rules)),
             clock: FlightClock::start(),
             earlier: Notify::new(),
@@ -123,11 +124,12 @@ impl Hydrator {
         self.inner.with_table(|table| table.source_started(entity_type, now));
     }
 
-    /// At most `most` of the flights: what is asked, who waits and until when.
+    /// At most `most` of the flights behind this entity, or from the first on: what is asked, who
+    /// waits and until when.
     #[must_use]
-    pub fn flights(&self, most: usize) -> Vec<FlightView> {
+    pub fn flights(&self, after: Option<&EntityKey>, most: usize) -> Vec<FlightView> {
         let now = self.inner.clock.now();
-        self.inner.with_table(|table| table.views(most, now))
+        self.inner.with_table(|table| table.views(after, most, now))
     }
 
     /// Stops: who waits fails with `Closed`, deferred work is resumed with it, and this returns

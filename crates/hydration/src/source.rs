@@ -9,6 +9,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ use tidegate_bus::{Bus, BusError, BusEvent, BusSubscription, Delivery};
 use tidegate_core::Time;
 use tidegate_core::hydration::{AbsenceReason, EntityKey, EntityStamp, HydrationMode};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -29,6 +31,8 @@ use collapse::{Admission, OpenQuestions};
 
 /// Questions that are looked up at once.
 const LOADS_MAX: usize = 64;
+/// How long a question waits to be looked up. After that its asker has given up, or asks again.
+const QUEUE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Why a source could not look. Nothing is answered then: an error is not absence.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
@@ -196,7 +200,11 @@ impl Inner {
 
     /// Looks once, and answers all who asked the same meanwhile.
     async fn load(&self, question: EntityQuestion) {
-        let Ok(_permit) = self.loads.acquire().await else { return };
+        let Ok(Ok(_permit)) = timeout(QUEUE_WAIT_MAX, self.loads.acquire()).await else {
+            HydrationCount::SourceDropped.count();
+            self.open.finish(&question, None, self.clock.now());
+            return;
+        };
         HydrationCount::SourceLoaded.count();
         // Whatever changes from here on may not be in the answer.
         let as_of = self.clock.now();

@@ -74,6 +74,12 @@ mod tests {
         }
 
         fn publish(&self, question: &Question) {
+            // Another node may know that there is none.
+            if thread_rng().gen_range(0..8) == 0 && !self.has_copy() {
+                let until = self.now().after(Duration::from_secs(60));
+                let woken = self.table.lock().unwrap().absent_elsewhere(question, ABSENT, self.now(), until);
+                return Self::wake(woken, NOT_FOUND);
+            }
             self.published.fetch_add(1, Ordering::SeqCst);
             self.bus.lock().unwrap().push(question.clone());
             thread::yield_now();

@@ -11,12 +11,15 @@ mod tests {
     use tidegate_bus::{Bus, BusFuture, BusSubscription, Delivery, Subject, SubjectFilter};
     use tidegate_bus_nats::NatsBus;
     use tidegate_fixture::nats::NatsServer;
+    use tidegate_fixture::postgres::PostgresServer;
     use tidegate_fixture::redis::RedisServer;
     use tidegate_hydration::{
-        AbsenceReason, EntityKey, EntityQuestion, EntitySource, GetOptions, Hydration, HydrationError,
-        Hydrator, MemoryCopies, MissReason, SourceAnswer, SourceFuture, SourceServer,
+        AbsenceReason, EntityKey, EntityQuestion, EntitySource, FlightRules, GetOptions, Hydration,
+        HydrationError, Hydrator, MemoryCopies, MissReason, SourceAnswer, SourceFuture, SourceServer,
     };
-    use tidegate_store_redis::RedisBus;
+    use tidegate_store::{SharedState, Upkeep};
+    use tidegate_store_postgres::PostgresStore;
+    use tidegate_store_redis::{RedisBus, RedisStore};
     use tokio::time::{Instant, sleep, timeout};
 
     /// A server that can die.
@@ -199,5 +202,63 @@ mod tests {
     #[tokio::test]
     async fn hyd_24_an_outage_of_nats_leaves_no_one_waiting() {
         an_outage_leaves_no_one_waiting(NatsServer::start()).await;
+    }
+
+    /// A node on its own connections: its bus, and the store that it shares.
+    async fn node(bus: Arc<dyn Bus>, store: Arc<dyn SharedState>, published: &Arc<AtomicUsize>) -> Hydrator {
+        let bus = Arc::new(CountingBus { inner: bus, published: Arc::clone(published) });
+        // Slow machines have slow stores; the window is shorter than this.
+        let rules = FlightRules { retry_backoff: Duration::from_secs(4), ..FlightRules::default() };
+        let builder = Hydrator::builder("orders", bus, Arc::new(MemoryCopies::default())).rules(rules);
+        builder.shared(store).start().await.unwrap()
+    }
+
+    async fn two_nodes_ask_once(server: &dyn Server, stores: [Arc<dyn SharedState>; 3]) {
+        let published = Arc::new(AtomicUsize::new(0));
+        let bus = server.connect().await.unwrap();
+        let _source = SourceServer::start("customers", "customer", bus, Arc::new(Customers)).await.unwrap();
+        let [first, second, third] = stores;
+        let nodes = [
+            node(server.connect().await.unwrap(), first, &published).await,
+            node(server.connect().await.unwrap(), second, &published).await,
+        ];
+        for (number, is_found) in [(2, true), (3, false)] {
+            published.store(0, Ordering::SeqCst);
+            let callers = (0..200).map(|caller| {
+                let node = nodes[caller % 2].clone();
+                tokio::spawn(async move { node.get(&key(number), &patient()).await })
+            });
+            for caller in callers.collect::<Vec<_>>() {
+                let outcome = caller.await.unwrap();
+                assert_eq!(matches!(outcome, Ok(Hydration::Found(_))), is_found, "{outcome:?}");
+            }
+            assert_eq!(published.load(Ordering::SeqCst), 1, "one question of two nodes");
+        }
+        let late = node(server.connect().await.unwrap(), third, &published).await;
+        let outcome = late.get(&key(3), &patient()).await;
+        assert!(matches!(outcome, Ok(Hydration::NotFound(_))), "{outcome:?}");
+        assert_eq!(published.load(Ordering::SeqCst), 1, "the store knew it");
+    }
+
+    /// HYD-10, HYD-19: two nodes, one hot id, a shared store: one question; what was not found is
+    /// known to a node that starts later. On Redis.
+    #[tokio::test]
+    async fn hyd_10_hyd_19_two_nodes_ask_once_on_redis() {
+        let server = RedisServer::start();
+        let open = async || Arc::new(RedisStore::open(&server.url()).await.unwrap()) as Arc<dyn SharedState>;
+        let stores = [open().await, open().await, open().await];
+        two_nodes_ask_once(&server, stores).await;
+    }
+
+    /// HYD-10, HYD-19: the same with the store on PostgreSQL and the bus on NATS.
+    #[tokio::test]
+    async fn hyd_10_hyd_19_two_nodes_ask_once_on_postgres() {
+        let (bus, server) = (NatsServer::start(), PostgresServer::start());
+        let url = server.url();
+        let first = PostgresStore::connect(&url).await.unwrap();
+        first.migrate().await.unwrap();
+        let open = async || Arc::new(PostgresStore::connect(&url).await.unwrap()) as Arc<dyn SharedState>;
+        let stores = [Arc::new(first) as Arc<dyn SharedState>, open().await, open().await];
+        two_nodes_ask_once(&bus, stores).await;
     }
 }

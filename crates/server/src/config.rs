@@ -2,7 +2,9 @@
 //! of it validated before anything starts. Problems are reported with line and column; no secret is
 //! ever in the file.
 
+mod bus;
 mod cluster;
+mod collections;
 mod dialect;
 #[cfg(test)]
 mod documented;
@@ -18,6 +20,7 @@ mod proxy;
 mod read;
 mod seal_keys;
 mod section;
+mod source;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -46,6 +49,8 @@ pub use problem::{ConfigProblem, ConfigProblems, SourceLocation};
 pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ScopeChoice, parse_address};
 pub use seal_keys::SealKeys;
 pub use section::Environment;
+pub(crate) use source::ID as ENTITY_ID;
+pub use source::{GraphqlQuery, SourceConfig};
 pub use token::{ApiToken, TokenScope};
 pub use units::{format_duration, parse_duration};
 
@@ -105,6 +110,10 @@ pub struct Config {
     pub pacing: PacingConfig,
     /// The settings of hydration.
     pub hydration: HydrationConfig,
+    /// The bus on which questions about entities are asked.
+    pub bus_url: String,
+    /// The upstreams that answer for a type of entities.
+    pub sources: Vec<SourceConfig>,
 }
 
 /// The settings of a node in a cluster.

@@ -4,6 +4,7 @@
 
 mod api;
 pub mod backend;
+mod bus;
 pub mod config;
 mod deployment_runner;
 mod dialects;

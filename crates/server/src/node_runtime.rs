@@ -18,6 +18,7 @@ use crate::edge::guard::GuardedRouter;
 use crate::edge::node_secret::{self, NodeSecret};
 use crate::error::{Error, ErrorCode, Result};
 use crate::executors::{self, EngineInputs};
+use crate::pacing::caller::PacedCaller;
 use crate::routing::{
     self, HandshakeClient, LocalPartitionHost, LocalPartitions, NodeHandshake, PartitionSetup, PeerClient,
     RoutingState,
@@ -142,6 +143,14 @@ impl NodeRuntime {
         match self {
             Self::SingleNode(app) => api::router(app),
             Self::Clustered(front) => routing::router(front),
+        }
+    }
+
+    /// What this process calls upstreams with, through their limits.
+    pub(crate) fn paced_caller(&self) -> PacedCaller {
+        match self {
+            Self::SingleNode(app) => PacedCaller::SingleNode(api::partition_router(Arc::clone(app))),
+            Self::Clustered(front) => PacedCaller::Clustered(Arc::clone(front)),
         }
     }
 

@@ -3,6 +3,7 @@
 //! that owns its partition.
 
 pub(crate) mod body;
+pub(crate) mod caller;
 pub(crate) mod links;
 pub(crate) mod request;
 pub(crate) mod response;

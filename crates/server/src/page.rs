@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 pub(crate) mod deployments;
 pub(crate) mod detail;
 pub(crate) mod errors;
+pub(crate) mod flights;
 pub(crate) mod keys;
 pub(crate) mod live;
 pub(crate) mod overview;
@@ -88,6 +89,7 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
                 header {
                     a.brand href="/" { "Tidegate" }
                     a href="/keys" { "Keys" }
+                    a href="/flights" { "Flights" }
                     a href="/docs" { "API" }
                     @if is_live {
                         p #live role="status" { "as of this moment" }

@@ -155,6 +155,11 @@ pub(crate) fn router(routing: &Arc<RoutingState>) -> GuardedRouter {
     router.build()
 }
 
+/// Routes a call that this node makes for itself through the paced proxy.
+pub(crate) async fn call_upstream(front: Arc<RoutingState>, request: Request) -> Response {
+    route_call(front, routes::proxy_spec(), RoutingRule::Proxy, request).await
+}
+
 async fn route_call(
     routing: Arc<RoutingState>,
     spec: RouteSpec,

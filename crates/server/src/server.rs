@@ -83,7 +83,7 @@ impl Server {
             key_store: gate.clone(),
             pacing: PacedProxy::new(config.pacing, &dialects),
             completion_key: OnceLock::new(),
-            entities: EntityService::start(&config.hydration, Arc::clone(&clock)).await?,
+            entities: EntityService::start(&config, Arc::clone(&store), Arc::clone(&clock)).await?,
             remote_kinds: RemoteKinds::from_config(&config),
             work: Arc::default(),
             discord_upstreams: config.discord.keys().cloned().collect(),
@@ -98,6 +98,7 @@ impl Server {
             read_timeout: config.read_timeout,
         });
         let work = NodeRuntime::start(&config, addr, Arc::clone(&house), dialects).await?;
+        house.entities.answer_from_upstreams(&config.sources, &work.paced_caller()).await?;
         let door = AcceptOptions {
             router: work.router(),
             slots: Slots::new_with_reserve(config.connections_max),

@@ -124,6 +124,7 @@ fn describe_keys() {
 fn describe_hydration() {
     let counters = [
         ("hydration.local_hit", "Reads that the local copy satisfied."),
+        ("hydration.absent_elsewhere", "Reads of entities that another node knew as not found."),
         ("hydration.negative_hit", "Reads of entities that were remembered as not found."),
         ("hydration.failure_hit", "Reads that failed at once, because no one had answered before."),
         ("hydration.joined", "Reads that waited for a question that was already asked."),

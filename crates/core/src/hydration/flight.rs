@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::key::{CorrelationId, EntityKey};
 use super::mode::HydrationMode;
 use super::rules::FlightRules;
+use crate::bounds::WAITERS_SHOWN;
 use crate::time::Time;
 
 /// Questions of a flight whose correlation ids are remembered; the oldest are forgotten first.
@@ -84,7 +85,11 @@ pub struct FlightView {
     pub questions: u32,
     /// Why newcomers fail at once, if they do.
     pub failure: Option<FlightFailure>,
-    /// Who waits.
+    /// How many callers wait.
+    pub waiting: usize,
+    /// How many pieces of work are deferred.
+    pub deferred: usize,
+    /// Who waits: the first of them.
     pub waiters: Vec<WaiterView>,
 }
 
@@ -302,7 +307,9 @@ impl<W> Flight<W> {
             until: self.window_end(rules),
             questions: self.questions_asked,
             failure: self.failure(rules, now),
-            waiters: self.waiters.values().map(waiter).collect(),
+            waiting: self.waiters.len() - self.deferred,
+            deferred: self.deferred,
+            waiters: self.waiters.values().take(WAITERS_SHOWN).map(waiter).collect(),
         }
     }
 }

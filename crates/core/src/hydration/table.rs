@@ -5,6 +5,7 @@ pub(super) mod ask;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use super::copy::EntityStamp;
 use super::flight::{Flight, FlightFailure, FlightView, Question, Waiter, WaiterKind};
@@ -109,10 +110,12 @@ impl<W> FlightTable<W> {
         self.negatives.len()
     }
 
-    /// At most `most` flights, for people.
+    /// At most `most` flights behind this entity, or from the first on; for people.
     #[must_use]
-    pub fn views(&self, most: usize, now: Time) -> Vec<FlightView> {
-        self.flights.iter().take(most).map(|(key, flight)| flight.view(key, &self.rules, now)).collect()
+    pub fn views(&self, after: Option<&EntityKey>, most: usize, now: Time) -> Vec<FlightView> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let flights = self.flights.range((start, Bound::Unbounded)).take(most);
+        flights.map(|(key, flight)| flight.view(key, &self.rules, now)).collect()
     }
 
     /// Removes a waiter: its caller gave up, or its time is up. The flight continues.
@@ -184,8 +187,14 @@ impl<W> FlightTable<W> {
     /// Whether an update is to be stored: not if it is older than what is remembered as not found.
     #[must_use]
     pub fn admits_update(&self, key: &EntityKey, stamp: &EntityStamp, now: Time) -> bool {
-        let absence = self.negatives.get(key, now);
+        let absence = self.absence(key, now);
         absence.is_none_or(|absence| absence.stamp.compare(stamp) != Some(std::cmp::Ordering::Greater))
+    }
+
+    /// What is remembered of an entity that was not found.
+    #[must_use]
+    pub fn absence(&self, key: &EntityKey, now: Time) -> Option<Absence> {
+        self.negatives.get(key, now)
     }
 
     /// What the open question with this correlation id asked for.
@@ -231,6 +240,22 @@ impl<W> FlightTable<W> {
         let until = now.after(jittered_ttl(self.rules.negative_ttl, chance));
         self.negatives.insert(key.clone(), absence, now, until, self.rules.negatives_max);
         self.remove_flight(key)
+    }
+
+    /// Another node knows until then that there is no such entity. Returns who waited; no one if
+    /// the question is no longer open.
+    pub fn absent_elsewhere(
+        &mut self,
+        question: &Question,
+        absence: Absence,
+        now: Time,
+        until: Time,
+    ) -> Vec<Waiter<W>> {
+        if self.origin(&question.key, Some(&question.correlation_id), None) != AnswerOrigin::Asked {
+            return Vec::new();
+        }
+        self.negatives.insert(question.key.clone(), absence, now, until, self.rules.negatives_max);
+        self.remove_flight(&question.key)
     }
 
     /// The entity is to be asked for at its next use: what is remembered is forgotten, and who

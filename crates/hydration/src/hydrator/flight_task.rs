@@ -9,6 +9,7 @@ use tidegate_core::hydration::{FlightFailure, PublishOutcome, Question, TimerEff
 use tokio::time::{sleep_until, timeout};
 
 use super::Inner;
+use super::shared_memory::SharedAdmission;
 use super::waiter::FlightAnswer;
 use crate::counters::HydrationCount;
 use crate::event::{EntityEvent, EntityQuestion};
@@ -46,9 +47,7 @@ impl Inner {
     }
 
     async fn publish(&self, question: Question) {
-        if let Some(shared) = &self.shared
-            && !shared.admits(&question).await
-        {
+        if !self.is_admitted(&question).await {
             return;
         }
         let event = EntityEvent::Unknown(EntityQuestion {
@@ -65,6 +64,26 @@ impl Inner {
             PublishOutcome::Failed | PublishOutcome::Sent => FlightFailure::BusFailed,
         };
         self.wake(woken, &FlightAnswer::Failed(failure));
+    }
+
+    /// Whether no other node has asked, or knows that there is no such entity.
+    async fn is_admitted(&self, question: &Question) -> bool {
+        let Some(shared) = &self.shared else { return true };
+        let now = self.clock.now();
+        match shared.admit(question, now).await {
+            SharedAdmission::Publish => true,
+            SharedAdmission::AskedElsewhere => false,
+            SharedAdmission::NotFound(absence, until) => {
+                // Of what this node has seen, only its owner can say that it is gone.
+                let copy = self.copies.load(&question.key).await.ok().flatten();
+                if copy.is_some_and(|copy| copy.is_present()) {
+                    return true;
+                }
+                let woken = self.with_table(|table| table.absent_elsewhere(question, absence, now, until));
+                self.wake(woken, &FlightAnswer::NotFound(absence));
+                false
+            }
+        }
     }
 
     /// The source of this process could not look: whoever waits learns it at once.

@@ -49,7 +49,8 @@ impl HydratorBuilder {
         self
     }
 
-    /// Shares open questions with other nodes through a store, so that one of them asks.
+    /// Shares open questions and what was not found with other nodes through a store, so that one
+    /// of them asks. All of them must be on the same bus.
     #[must_use]
     pub fn shared(mut self, store: Arc<dyn SharedState>) -> Self {
         self.shared = Some(store);

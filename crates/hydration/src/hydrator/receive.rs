@@ -42,6 +42,9 @@ pub(super) async fn receive_answers(inner: Arc<Inner>, mut subscription: BusSubs
             Some(BusEvent::Gap) => {
                 HydrationCount::Gap.count();
                 let now = inner.clock.now();
+                if let Some(shared) = &inner.shared {
+                    shared.distrust(now);
+                }
                 inner.with_table(|table| table.gap(now));
             }
             None => break,
@@ -112,12 +115,19 @@ impl Inner {
             return;
         };
         HydrationCount::Updated.count();
-        let woken = self.with_table(|table| table.updated(&key, &fresh, copy.stored_at, self.clock.now()));
+        let now = self.clock.now();
+        let (was_absent, woken) = self.with_table(|table| {
+            let was_absent = table.absence(&key, now).is_some();
+            (was_absent, table.updated(&key, &fresh, copy.stored_at, now))
+        });
         log::answer(&key, correlation_id.as_ref(), &self.module, "updated", woken.len());
         if woken.is_empty() {
             HydrationCount::LateAnswer.count();
         }
         self.wake(woken, &FlightAnswer::Found(copy));
+        if let Some(shared) = self.shared.as_ref().filter(|_| was_absent) {
+            shared.forget_absence(&key).await;
+        }
     }
 
     async fn receive_absence(&self, absence: EntityAbsence) {
@@ -139,11 +149,18 @@ impl Inner {
             return HydrationCount::OutdatedAnswer.count();
         }
         HydrationCount::NotFound.count();
+        let is_own = correlation_id
+            .as_ref()
+            .is_some_and(|id| self.with_table(|table| table.asked_by(&key, id).is_some()));
         let (now, chance) = (self.clock.now(), random::chance());
         let absence = Absence { reason, stamp };
         let woken = self.with_table(|table| table.not_found(&key, absence, now, chance));
         log::answer(&key, correlation_id.as_ref(), &self.module, "not-found", woken.len());
         self.wake(woken, &FlightAnswer::NotFound(absence));
+        // Of all nodes that receive it, the one that asked.
+        if let Some(shared) = self.shared.as_ref().filter(|_| is_own) {
+            shared.remember_absence(&key, reason).await;
+        }
     }
 
     /// Applies a change to the local copy; `None` when that failed or panicked.

@@ -29,7 +29,7 @@ async fn hyd_26_questions_of_a_tenant_are_bounded() {
     world.deny(&question, EntityStamp::default()).await;
     advance(Duration::from_secs(1)).await;
     let _more = world.spawn_get("more", GetOptions::full()).await;
-    assert!(world.hydrator.flights(100).iter().any(|flight| flight.key == key("more")));
+    assert!(world.hydrator.flights(None, 100).iter().any(|flight| flight.key == key("more")));
 }
 
 /// HYD-26: a scan answered with "not found" leaves no more behind than the bounds.
@@ -42,7 +42,11 @@ async fn hyd_26_a_scan_leaves_memory_flat() {
         world.deny(&question, EntityStamp::default()).await;
         assert_eq!(name(&caller.await.unwrap()), "not found");
     }
-    assert_eq!((world.copies.len(), world.hydrator.flights(1).len()), (0, 0), "no tombstones, no flights");
+    assert_eq!(
+        (world.copies.len(), world.hydrator.flights(None, 1).len()),
+        (0, 0),
+        "no tombstones, no flights"
+    );
     let before = world.published();
     for id in 0..500 {
         drop(world.spawn_get(&id.to_string(), GetOptions::full()).await);

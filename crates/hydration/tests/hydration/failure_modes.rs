@@ -78,7 +78,7 @@ async fn hyd_7_deferred_work_ends_with_not_found_or_its_deadline() {
     assert!((12..=14).contains(&rounds), "two questions in each window: {rounds}");
     sleep(Duration::from_secs(20)).await;
     assert_eq!(world.published() - before, rounds, "and none afterwards");
-    assert_eq!(world.hydrator.flights(1), []);
+    assert_eq!(world.hydrator.flights(None, 1), []);
 }
 
 /// HYD-7, HYD-23: work for a source that is not there yet is resumed when it comes.

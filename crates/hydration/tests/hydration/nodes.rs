@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_core::Time;
-use tidegate_hydration::{FlightRules, GetOptions, HydrationMode, Hydrator, MemoryCopies};
+use tidegate_hydration::{
+    EntityChange, EntityKey, EntityStamp, FlightRules, GetOptions, HydrationMode, Hydrator, LocalCopies,
+    MemoryCopies,
+};
 use tidegate_store::{Clock, SharedState};
 use tidegate_store_embedded::MemoryStore;
 use tokio::task::JoinHandle;
@@ -102,4 +105,92 @@ async fn hyd_10_two_nodes_ask_a_silent_source_as_often_as_one() {
     }
     sleep(Duration::from_secs(1)).await;
     assert_eq!(world.published(), 2);
+}
+
+/// HYD-10, HYD-17: a node that starts later finds in the store what was not found, and no longer
+/// once the entity came into being.
+#[tokio::test(start_paused = true)]
+async fn hyd_10_a_late_node_learns_what_was_not_found() {
+    let mut world = World::with(FlightRules::default()).await;
+    let shared = store();
+    let first = node(&world, Some(&shared)).await;
+    let caller = spawn_get(&first, GetOptions::full()).await;
+    let question = world.question().await;
+    world.deny(&question, version(1)).await;
+    assert_eq!(name(&caller.await.unwrap()), "not found");
+    sleep(Duration::from_secs(1)).await;
+    let late = node(&world, Some(&shared)).await;
+    for _ in 0..2 {
+        assert_eq!(name(&late.get(&key("hot"), &GetOptions::full()).await), "not found");
+    }
+    assert_eq!(world.published(), 1, "no second question");
+    let other = node(&world, Some(&shared)).await;
+    let elsewhere = EntityKey::new("globex", "customer", "hot").unwrap();
+    assert_eq!(name(&other.get(&elsewhere, &GetOptions::full()).await), TIMED_OUT, "another tenant's");
+    world.announce("hot", "Ada", version(2)).await;
+    let published = world.published();
+    let latest = node(&world, Some(&shared)).await;
+    let caller = spawn_get(&latest, GetOptions::full()).await;
+    assert_eq!(world.published(), published + 1, "it came into being, so this one asks");
+    let mut question = world.question().await;
+    while question.key != key("hot") {
+        question = world.question().await;
+    }
+    world.answer(&question, "Ada", version(2)).await;
+    assert_eq!(name(&caller.await.unwrap()), "Ada");
+}
+
+/// HYD-10, HYD-20, HYD-24: absence in the store expires, and is not believed by a node that may
+/// have missed news of the opposite.
+#[tokio::test(start_paused = true)]
+async fn hyd_10_hyd_24_shared_absence_expires_and_is_distrusted_after_a_gap() {
+    let mut world = World::with(FlightRules::default()).await;
+    let shared = store();
+    let first = node(&world, Some(&shared)).await;
+    let caller = spawn_get(&first, GetOptions::full()).await;
+    let question = world.question().await;
+    world.deny(&question, version(1)).await;
+    assert_eq!(name(&caller.await.unwrap()), "not found");
+    let late = node(&world, Some(&shared)).await;
+    world.bus.gap();
+    sleep(Duration::from_secs(1)).await;
+    let caller = spawn_get(&late, GetOptions::full()).await;
+    assert_eq!(world.published(), 2, "the other's word is not enough");
+    let question = world.question().await;
+    world.deny(&question, version(1)).await;
+    assert_eq!(name(&caller.await.unwrap()), "not found");
+    sleep(Duration::from_secs(61)).await;
+    let latest = node(&world, Some(&shared)).await;
+    let caller = spawn_get(&latest, GetOptions::full()).await;
+    assert_eq!(world.published(), 3, "after a minute it is asked again");
+    drop(caller);
+}
+
+/// HYD-10: a node that has seen the entity asks its owner, whatever the store says.
+#[tokio::test(start_paused = true)]
+async fn hyd_10_shared_absence_buries_no_copy() {
+    let mut world = World::with(FlightRules::default()).await;
+    let shared = store();
+    let first = node(&world, Some(&shared)).await;
+    let caller = spawn_get(&first, GetOptions::full()).await;
+    let question = world.question().await;
+    // Without a stamp it counts for who asked, and for no one else.
+    world.deny(&question, EntityStamp::default()).await;
+    assert_eq!(name(&caller.await.unwrap()), "not found");
+    let late = node(&world, Some(&shared)).await;
+    world.bus.is_losing.store(true, Ordering::SeqCst);
+    let copies = Arc::new(MemoryCopies::default());
+    let change = EntityChange::Updated {
+        data: object(serde_json::json!({ "name": "Ada" })),
+        mode: HydrationMode::Existence,
+        stamp: version(1),
+        source_module: "customers".to_owned(),
+        at: Time::ZERO,
+    };
+    copies.update(&key("hot"), &change).await.unwrap();
+    let bus = Arc::new(world.bus.clone());
+    let owner = Hydrator::builder("orders", bus, copies).shared(Arc::clone(&shared) as Arc<dyn SharedState>);
+    let owner = owner.start().await.unwrap();
+    assert_eq!(name(&owner.get(&key("hot"), &GetOptions::full()).await), TIMED_OUT);
+    assert_eq!(name(&late.get(&key("hot"), &GetOptions::full()).await), "not found");
 }

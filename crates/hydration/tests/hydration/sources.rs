@@ -195,3 +195,39 @@ async fn hyd_23_an_absent_source_is_noticed_at_once() {
     advance(Duration::from_secs(6)).await;
     assert_eq!((name(&world.get("c-7").await), world.published()), (ABSENT.to_owned(), 2));
 }
+
+/// HYD-26: a question that could not be looked up while its asker may still wait is dropped, and
+/// the entity can be asked for again.
+#[tokio::test(start_paused = true)]
+async fn hyd_26_a_question_does_not_outlive_its_asker() {
+    struct Stuck(AtomicUsize);
+
+    impl EntitySource for Stuck {
+        fn load<'a>(&'a self, _: &'a EntityQuestion) -> SourceFuture<'a> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async {
+                sleep(Duration::from_secs(60)).await;
+                Err("it took too long".into())
+            })
+        }
+    }
+
+    let bus = InProcessBus::new();
+    let stuck = Arc::new(Stuck(AtomicUsize::new(0)));
+    let source: Arc<dyn EntitySource> = stuck.clone();
+    let _server = SourceServer::start("customers", "customer", Arc::new(bus.clone()), source).await.unwrap();
+    let subject = Subject::new(["tidegate", "entities", "questions", "acme", "customer"]).unwrap();
+    let ask = async |id: &str| {
+        let question = question(id, HydrationMode::Full, id);
+        bus.publish(&subject, EntityEvent::Unknown(question).encode()).await.unwrap();
+        settle().await;
+    };
+    for number in 0..70 {
+        ask(&number.to_string()).await;
+    }
+    assert_eq!(stuck.0.load(Ordering::SeqCst), 64, "the others wait");
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(stuck.0.load(Ordering::SeqCst), 64, "and are given up");
+    ask("69").await;
+    assert_eq!(stuck.0.load(Ordering::SeqCst), 65);
+}

@@ -23,7 +23,7 @@ async fn hyd_25_the_leader_leaves() {
     let question = world.question().await;
     leader.abort();
     settle().await;
-    assert_eq!(world.hydrator.flights(1)[0].waiters.len(), 1, "removed whatever happens");
+    assert_eq!(world.hydrator.flights(None, 1)[0].waiters.len(), 1, "removed whatever happens");
     world.answer(&question, "Ada", version(1)).await;
     assert_eq!((name(&other.await.unwrap()), world.published()), ("Ada".to_owned(), 1));
 }
@@ -41,7 +41,7 @@ async fn hyd_25_all_callers_leave() {
     }
     let question = world.question().await;
     world.answer(&question, "Ada", version(1)).await;
-    assert_eq!(world.hydrator.flights(1), []);
+    assert_eq!(world.hydrator.flights(None, 1), []);
     assert_eq!((name(&world.get("c-7").await), world.published()), ("Ada".to_owned(), 1));
 }
 
@@ -120,7 +120,7 @@ async fn hyd_4_an_answer_between_look_and_registration_is_found() {
     let before = Instant::now();
     assert_eq!(name(&world.get("c-7").await), "Ada");
     assert_eq!((world.published(), before.elapsed()), (0, Duration::ZERO));
-    assert_eq!(world.hydrator.flights(1), []);
+    assert_eq!(world.hydrator.flights(None, 1), []);
 }
 
 /// HYD-6: a local copy that panics takes no one with it: who waits has the answer, and the next

@@ -1,5 +1,4 @@
-//! Entities of other modules: asking, registering a source by URL, publishing events; and the open
-//! flights, for operators.
+//! Entities of other modules: asking, registering a source by URL, publishing events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +15,15 @@ use tidegate_core::bounds::WAIT_MS_MAX;
 use tidegate_core::hydration::check_entity_type;
 use tidegate_hydration::{
     ASYNC_API, DEFAULT_TENANT, ENTITY_NOT_FOUND_SCHEMA, ENTITY_UNKNOWN_SCHEMA, ENTITY_UPDATED_SCHEMA,
-    EntityEvent, EntityKey, FailureMode, FlightView, GetOptions, HydratedEntity, Hydration, HydrationError,
-    HydrationMode, MissReason, WaiterKind,
+    EntityEvent, EntityKey, FailureMode, GetOptions, HydratedEntity, Hydration, HydrationError,
+    HydrationMode, MissReason,
 };
 
 use super::HandlerResult;
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
+use crate::hydration::SourceOrigin;
 use crate::state::ServerState;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, read};
@@ -160,7 +160,7 @@ fn unavailable(out: EntityOut) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, RETRY_AFTER_S)], Json(out)).into_response()
 }
 
-const fn reason_name(reason: MissReason) -> &'static str {
+pub(super) const fn reason_name(reason: MissReason) -> &'static str {
     match reason {
         MissReason::TimedOut => "timeout",
         MissReason::SourceAbsent => "source-absent",
@@ -196,8 +196,13 @@ pub(super) async fn schema(Path(name): Path<String>) -> HandlerResult {
     Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
 }
 
-fn source_out(entity_type: &str, url: &str) -> Value {
-    json!({ "entity_type": entity_type, "url": url })
+fn source_out(entity_type: &str, origin: &SourceOrigin) -> Value {
+    match origin {
+        SourceOrigin::Url(url) => json!({ "entity_type": entity_type, "url": url }),
+        SourceOrigin::Upstream { name, path } => {
+            json!({ "entity_type": entity_type, "upstream": name, "path": path })
+        }
+    }
 }
 
 pub(super) async fn register(
@@ -211,7 +216,7 @@ pub(super) async fn register(
     problems.finish()?;
     check_type(&entity_type)?;
     house.entities.register(&entity_type, &url).await?;
-    Ok(Json(source_out(&entity_type, &url)).into_response())
+    Ok(Json(source_out(&entity_type, &SourceOrigin::Url(url))).into_response())
 }
 
 fn check_type(entity_type: &str) -> Result<()> {
@@ -223,45 +228,11 @@ pub(super) async fn unregister(
     Path(entity_type): Path<String>,
 ) -> HandlerResult {
     check_type(&entity_type)?;
-    Ok(Json(json!({ "removed": house.entities.unregister(&entity_type) })).into_response())
+    Ok(Json(json!({ "removed": house.entities.unregister(&entity_type)? })).into_response())
 }
 
 pub(super) async fn sources(State(house): State<Arc<ServerState>>) -> HandlerResult {
     let sources: Vec<_> =
-        house.entities.registered().iter().map(|(kind, url)| source_out(kind, url)).collect();
+        house.entities.registered().iter().map(|(kind, origin)| source_out(kind, origin)).collect();
     Ok(Json(json!({ "sources": sources })).into_response())
-}
-
-/// The open flights of this node: what is asked, who waits and until when.
-pub(super) async fn flights(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
-    let limit = query.limit();
-    query.finish()?;
-    let flights: Vec<_> = house.entities.hydrator.flights(limit).iter().map(flight_out).collect();
-    Ok(Json(json!({ "flights": flights })).into_response())
-}
-
-fn flight_out(flight: &FlightView) -> Value {
-    let waiters: Vec<_> = flight
-        .waiters
-        .iter()
-        .map(|waiter| {
-            json!({
-                "correlation_id": waiter.correlation_id.as_str(),
-                "hydration_mode": waiter.mode.name(),
-                "until": Timestamp(waiter.until),
-                "deferred": waiter.kind == WaiterKind::Deferred,
-            })
-        })
-        .collect();
-    json!({
-        "tenant": flight.key.tenant(),
-        "entity_type": flight.key.entity_type(),
-        "entity_id": flight.key.id(),
-        "hydration_mode": flight.mode.name(),
-        "opened_at": Timestamp(flight.opened),
-        "until": Timestamp(flight.until),
-        "questions": flight.questions,
-        "unanswered": flight.failure.is_some(),
-        "waiters": waiters,
-    })
 }

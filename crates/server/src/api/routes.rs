@@ -10,10 +10,10 @@ use crate::routing::{RoutingRule, handshake, node_routes, peer_call, work as pee
 use super::route::Access::{Nodes, Open};
 use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
-use super::route::{Route, delete, get, page as html, post, proxied, put};
+use super::route::{Route, RouteSpec, delete, get, page as html, post, proxied, put};
 use super::{
-    buckets, cluster, commands, complete, costs, deployments, entities, events, groups, health, keys, leases,
-    limits, openapi, operations, outbox, proxy, submit, work,
+    buckets, cluster, commands, complete, costs, deployments, entities, events, flights, groups, health,
+    keys, leases, limits, openapi, operations, outbox, proxy, submit, work,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.
@@ -64,11 +64,14 @@ fn operation_routes() -> Vec<Route> {
         put("/v1/limits/{*name}", Operate, NoQuery, Small).partition(Rule::Limit, limits::change),
     ];
     routes.extend(
-        PROXY.map(|path| {
-            proxied(path, Write, Proxied, ByRequest).partition(Rule::Proxy, proxy::proxy_request)
-        }),
+        PROXY.map(|path| RouteSpec { path, ..proxy_spec() }.partition(Rule::Proxy, proxy::proxy_request)),
     );
     routes
+}
+
+/// The route of the paced proxy.
+pub(crate) fn proxy_spec() -> RouteSpec {
+    proxied(PROXY[0], Write, Proxied, ByRequest)
 }
 
 /// Remote workers: operations of any partition, taken at any node, and their claims.
@@ -112,7 +115,7 @@ fn entity_routes() -> Vec<Route> {
         get("/v1/sources", Read, NoQuery).store(entities::sources),
         put("/v1/sources/{type}", Operate, NoQuery, Small).store(entities::register),
         delete("/v1/sources/{type}", Operate, NoQuery, Always).store(entities::unregister),
-        get("/v1/flights", Read, AnyQuery).store(entities::flights),
+        get("/v1/flights", Read, AnyQuery).store(flights::list),
         get("/schemas/{name}", Open, NoQuery).stateless(entities::schema),
     ]
 }
@@ -154,6 +157,7 @@ fn page_routes() -> Vec<Route> {
         html("/groups/{group}", Read).partition(RoutingRule::Group, page::detail::group),
         html("/deployments/{id}", Read).store(page::deployments::show),
         html("/keys", Read).keys(page::keys::show),
+        html("/flights", Read).store(page::flights::show),
         html("/docs", Open).stateless(page::reference::show),
         html("/docs/errors/{code}", Open).stateless(page::errors::show),
         get("/assets/page.css", Open, AnyQuery).stateless(page::style),

@@ -9,8 +9,8 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, cluster, exposure_message, failure, hydration, idempotency, kind,
-    pacing, token, upstream,
+    Config, Overrides, ParseContext, bus, cluster, exposure_message, failure, hydration, idempotency, kind,
+    pacing, source, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 
@@ -41,7 +41,7 @@ pub(super) fn read(
     let cluster = cluster::read(root, reading);
     let idempotency = idempotency::read(root, reading);
     let pacing = pacing::read(root, reading);
-    let hydration = hydration::read(root, reading);
+    let (hydration, bus_url) = (hydration::read(root, reading), bus::read(root, reading));
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let kinds = root.sections("kind", problems);
@@ -57,13 +57,11 @@ pub(super) fn read(
     {
         cluster::check(root, cluster, listen, problems);
     }
-    reject_duplicates(&upstreams, problems);
-    reject_duplicates(&tokens, problems);
-    reject_duplicates(&kinds, problems);
-    reject_shared_names(&kinds, &upstreams, problems);
+    reject_clashes(&upstreams, &kinds, &tokens, problems);
     let mut beside = upstream::UpstreamExtras::default();
-    let upstreams =
+    let upstreams: Vec<_> =
         upstreams.into_iter().filter_map(|section| upstream::read(section, &mut beside, reading)).collect();
+    let sources = source::read_all(root, &upstreams, reading);
     let remote_kinds = kinds.into_iter().filter_map(|section| kind::read(section, reading)).collect();
     let tokens = tokens.into_iter().filter_map(|section| token::read(section, reading)).collect();
     Some(Config {
@@ -89,6 +87,8 @@ pub(super) fn read(
         idempotency: idempotency?,
         pacing: pacing?,
         hydration: hydration?,
+        bus_url: bus_url?,
+        sources,
     })
 }
 
@@ -106,6 +106,19 @@ fn check_retention(
             format!("It must be at least dedupe_window_s, which is {window}: a key must find its operation.");
         problems.push(store.problem_at("retention_s", message));
     }
+}
+
+/// Reports names that are used twice, or for two things.
+fn reject_clashes(
+    upstreams: &[Section<'_>],
+    kinds: &[Section<'_>],
+    tokens: &[Section<'_>],
+    problems: &mut Vec<ConfigProblem>,
+) {
+    for sections in [upstreams, tokens, kinds] {
+        reject_duplicates(sections, problems);
+    }
+    reject_shared_names(kinds, upstreams, problems);
 }
 
 /// Reports duplicate names, with their locations.

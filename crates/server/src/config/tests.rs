@@ -1,8 +1,10 @@
 //! Valid configurations, and the problems that are reported for invalid ones.
 
+mod bus;
 mod kinds;
 mod on_failure;
 mod server_errors;
+mod sources;
 
 use insta::assert_snapshot;
 
@@ -93,7 +95,7 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; known keys: cluster, hydration, idempotency, kind, on_failure, pacing, server, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: bus, cluster, hydration, idempotency, kind, on_failure, pacing, server, source, store, token, upstream.
     ");
 }
 

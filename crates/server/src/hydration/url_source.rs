@@ -1,5 +1,5 @@
 //! A source behind a URL: it gets the question as a POST and answers with an envelope, or with 202
-//! and publishes later. An error is no answer, and callers of this process learn of it at once.
+//! and publishes later. An error is no answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::{StatusCode, Uri};
 use tidegate_core::OnUnknown;
 use tidegate_hydration::{
-    EntityEvent, EntityQuestion, EntitySource, Hydrator, SourceAnswer, SourceError, SourceFuture,
+    EntityEvent, EntityQuestion, EntitySource, SourceAnswer, SourceError, SourceFuture,
 };
 use tidegate_store::Clock;
 use tidegate_upstream::http::UpstreamConfig;
@@ -26,14 +26,12 @@ pub(super) struct UrlSource {
     sender: Sender,
     path: String,
     clock: Arc<dyn Clock>,
-    /// Who asks in this process.
-    hydrator: Hydrator,
     /// The module that it says it is, as of its last answer.
     module: Mutex<Option<String>>,
 }
 
 impl UrlSource {
-    pub(super) fn new(url: &str, clock: Arc<dyn Clock>, hydrator: Hydrator) -> Result<Self> {
+    pub(super) fn new(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
         let refuse = |problem: &str| {
             Error::new(ErrorCode::Invalid, format!("The field \"url\" {problem}.")).field("url")
         };
@@ -54,7 +52,7 @@ impl UrlSource {
             .validate()
             .and_then(|()| sender.check(&question))
             .map_err(|refusal| refuse(&format!("is refused: {}", refusal.message.trim_end_matches('.'))))?;
-        Ok(Self { sender, path, clock, hydrator, module: Mutex::default() })
+        Ok(Self { sender, path, clock, module: Mutex::default() })
     }
 
     async fn ask(&self, question: &EntityQuestion) -> std::result::Result<SourceAnswer, SourceError> {
@@ -103,13 +101,7 @@ fn read_answer(
 
 impl EntitySource for UrlSource {
     fn load<'a>(&'a self, question: &'a EntityQuestion) -> SourceFuture<'a> {
-        Box::pin(async {
-            let answer = self.ask(question).await;
-            if answer.is_err() {
-                self.hydrator.source_failed(question);
-            }
-            answer
-        })
+        Box::pin(self.ask(question))
     }
 
     fn module(&self) -> Option<String> {

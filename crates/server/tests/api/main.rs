@@ -16,6 +16,8 @@ mod deployments;
 mod edge;
 mod entities;
 mod events;
+mod flights;
+mod foreign;
 mod idempotent;
 mod keys;
 mod look;

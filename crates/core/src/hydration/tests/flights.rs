@@ -276,7 +276,7 @@ fn an_invalidated_entity_is_asked_again() {
     world.advance(100);
     assert_eq!(world.published.len(), 4);
     world.advance(1_000);
-    let views = world.table.views(10, world.now);
+    let views = world.table.views(None, 10, world.now);
     assert_eq!(
         (views.len(), views[0].waiters.len(), views[0].failure),
         (1, 1, Some(FlightFailure::TimedOut))

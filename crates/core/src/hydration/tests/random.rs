@@ -114,8 +114,8 @@ impl Walk {
     fn check(&self) {
         let (blocking, deferred) = self.world.table.waiters();
         assert_eq!(blocking + deferred, self.waiting.len(), "counted and registered");
-        let views = self.world.table.views(10, self.world.now);
-        assert_eq!(views.iter().map(|view| view.waiters.len()).sum::<usize>(), self.waiting.len());
+        let views = self.world.table.views(None, 10, self.world.now);
+        assert_eq!(views.iter().map(|view| view.waiting + view.deferred).sum::<usize>(), self.waiting.len());
         assert_eq!(self.world.table.flights(), self.world.table.timers.len(), "one timer for each flight");
         for view in views {
             let covered = view.waiters.iter().all(|waiter| view.mode.covers(&waiter.mode));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
-    AcceptOutcome, CancelOutcome, ControlRefusal, EndedOperation, LimitRefusal, RerunRefusal, Resolution,
-    SettleOutcome, TakeOutcome, WorkerSlots,
+    AcceptOutcome, CancelOutcome, ClaimReport, ControlRefusal, EndedOperation, LimitRefusal, RerunRefusal,
+    Resolution, SettleOutcome, TakeOutcome, WorkerSlots,
 };
 use tidegate_core::{Draft, EndState, Fact, Fence, Hint, Model, Seq, Time, Verdict};
 
@@ -101,9 +101,10 @@ impl Command {
                 }));
                 CommandOutcome::Take(model.take_for(now, &slots, *chance, facts))
             }
-            CommandKind::Settle { seq, fence, verdict, hints, chance } => CommandOutcome::Settle(
-                model.settle(now, *seq, *fence, verdict.clone(), hints, *chance, facts),
-            ),
+            CommandKind::Settle { seq, fence, verdict, hints, chance } => {
+                let report = ClaimReport::new(*seq, *fence, verdict.clone()).with_hints(hints);
+                CommandOutcome::Settle(model.settle(now, report, *chance, facts))
+            }
             CommandKind::Renew { seq, fence, until } => {
                 CommandOutcome::Renewed(model.renew(*seq, *fence, *until, facts))
             }

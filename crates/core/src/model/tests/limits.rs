@@ -174,7 +174,12 @@ fn lim_9_an_estimate_is_never_too_much() {
         ..Hint::default()
     };
     let Claim { seq, fence, .. } = first[0];
-    world.model.settle(world.now, seq, fence, Verdict::Done, &[hint], 0, &mut world.facts);
+    world.model.settle(
+        world.now,
+        ClaimReport::new(seq, fence, Verdict::Done).with_hints(&[hint]),
+        0,
+        &mut world.facts,
+    );
     world.model.set_limit(world.now, &named("points"), drip(20, 1), &mut world.facts).unwrap();
     for group in ["b", "c"] {
         world.wait_ms(60_000);
@@ -225,7 +230,12 @@ fn lim_23_reserve_then_settle() {
     let hint = Hint { limit: named("points"), spent: Some(12 * MICRO), ..Hint::default() };
     let (now, hints) = (world.now, [hint]);
     for _ in 0..2 {
-        world.model.settle(now, claim.seq, claim.fence, Verdict::Done, &hints, 0, &mut world.facts);
+        world.model.settle(
+            now,
+            ClaimReport::new(claim.seq, claim.fence, Verdict::Done).with_hints(&hints),
+            0,
+            &mut world.facts,
+        );
         assert_eq!(world.model.limit("points", now).unwrap().level, 88 * MICRO);
     }
 }
@@ -271,7 +281,12 @@ fn lim_8_what_a_person_set_stands_above_what_is_learned() {
         world.accept(charged("g", &[("points", 1)]));
         let claim = world.take(1).pop().unwrap();
         let hints = [says.clone()];
-        world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &hints, 0, &mut world.facts);
+        world.model.settle(
+            world.now,
+            ClaimReport::new(claim.seq, claim.fence, Verdict::Done).with_hints(&hints),
+            0,
+            &mut world.facts,
+        );
         world.model.limit("points", world.now).unwrap()
     };
     let shape = |view: &LimitView| match view.shape {

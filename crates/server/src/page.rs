@@ -10,6 +10,7 @@ pub(crate) mod live;
 pub(crate) mod overview;
 mod parts;
 pub(crate) mod reference;
+mod request;
 
 use std::sync::LazyLock;
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Charge, Fault, Hint, OnUnknown, Time, Verdict};
+use tidegate_core::{Charge, Fault, Hint, OnUnknown, OperationId, Time, Verdict};
 use tidegate_encoding::json::hash_by_value;
+use tokio::sync::broadcast;
 
 use crate::request::{RequestLine, RequestView};
 
@@ -396,6 +397,12 @@ pub trait Upstream: Send + Sync {
     /// By default that is the payload itself, if it is JSON.
     fn request_view(&self, payload: &[u8]) -> RequestView {
         RequestView::of_payload(payload)
+    }
+
+    /// Reports operations that may start before the time that [`Verdict::Throttled`] said: what they
+    /// waited for is over. Reports may be lost. By default there are none.
+    fn early_starts(&self) -> Option<broadcast::Receiver<OperationId>> {
+        None
     }
 
     /// Reads a callback about the job of a payload, in the service's own format; `None` when

@@ -60,6 +60,7 @@ pub(super) enum CommandKind {
     Configure(Arc<str>, LimitShape),
     SetLimit(Arc<str>, LimitShape),
     Thaw(Arc<str>),
+    Wake(Seq),
 }
 
 /// The result of a command.
@@ -77,6 +78,7 @@ pub(super) enum CommandOutcome {
     Resume(Result<(), ControlRefusal>),
     Configured(Result<bool, LimitRefusal>),
     Limit(Result<(), LimitRefusal>),
+    Woken(bool),
 }
 
 impl Command {
@@ -127,6 +129,7 @@ impl Command {
                 CommandOutcome::Limit(model.set_limit(now, limit, *shape, facts))
             }
             CommandKind::Thaw(limit) => CommandOutcome::Limit(model.thaw(now, limit, facts)),
+            CommandKind::Wake(seq) => CommandOutcome::Woken(model.wake_operation(now, *seq, facts)),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(dice: &mut TestRng) -> Fact {
-    match dice.below(23) {
+    match dice.below(24) {
         0 => Fact::Accepted(Box::new(accepted(dice))),
         1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
@@ -47,6 +47,7 @@ pub fn fact(dice: &mut TestRng) -> Fact {
         19 => Fact::Picked { seq: seq(dice), alternative: name(dice), at: time(dice) },
         20 => Fact::ChainImage(Box::new(chain_image(dice))),
         21 => Fact::PollImage { fence: fence(dice) },
+        22 => Fact::Woken { seq: seq(dice), at: time(dice) },
         _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
     }
 }

@@ -264,6 +264,38 @@ fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
     assert_eq!((again.seq, again.attempt), (Seq(1), 1));
 }
 
+/// LIM-16: an operation that waits for slots that others have starts when it is woken, once; one
+/// behind it, or one that waits for its own time, does not.
+#[test]
+fn lim_16_a_woken_operation_starts_at_once() {
+    let mut world = ModelHarness::new();
+    world.limit("shop/bulk", LimitShape::Cap { at_once: 1 });
+    let delayed = Draft {
+        not_before: Some(world.now.after(Duration::from_secs(60))),
+        ..charged("later", &[("shop/bulk", 1)])
+    };
+    for draft in [charged("bulk", &[("shop/bulk", 1)]), charged("bulk", &[("shop/bulk", 1)]), delayed] {
+        world.accept(draft);
+    }
+    let claim = world.take(9).pop().unwrap();
+    let wake =
+        |world: &mut ModelHarness, seq| world.model.wake_operation(world.now, Seq(seq), &mut world.facts);
+    assert!(!wake(&mut world, 1), "it runs");
+    let fault = Fault::new(FaultClass::RateLimited, "others have it");
+    let after = Some(Duration::from_secs(10));
+    world.settle(&claim, Verdict::Throttled { after, scope: Some("shop/bulk".into()), fault });
+    assert!(world.take(9).is_empty());
+    assert_eq!([2, 3, 9].map(|seq| wake(&mut world, seq)), [false; 3]);
+    assert!(wake(&mut world, 1));
+    assert!(!wake(&mut world, 1), "it is awake");
+    world.model.check().unwrap();
+    let mut replayed = world.replayed();
+    let claims = replayed.take(world.now, 9, Duration::from_secs(9), 0, &mut Vec::new()).claims;
+    assert_eq!(claims.iter().map(|claim| claim.seq).collect::<Vec<_>>(), [Seq(1)]);
+    let again = world.take(9).pop().unwrap();
+    assert_eq!((again.seq, again.attempt), (Seq(1), 1));
+}
+
 /// LIM-8: an operator's figures take precedence over learned ones, also after a restart; after a
 /// reset it learns again.
 #[test]

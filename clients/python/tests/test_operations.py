@@ -117,6 +117,8 @@ def test_a_waiting_operation_says_why_is_listed_and_is_canceled(client: Client) 
     assert len(listed) == 205, "every page is read"
     assert client.cancel(first.id).state == "canceled"
     assert client.get(first.id).state == "canceled"
+    request = client.get(first.id).request
+    assert request and (request["method"], request["path"]) == ("PUT", "/later")
     after = client.get(first.id).created_at
     assert first.id in {operation.id for operation in client.list(state="canceled", created_after=after)}
 

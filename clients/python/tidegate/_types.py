@@ -131,7 +131,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation. `result` is not in lists, and `None` where an operator recorded the outcome."""
+    """An operation. `result` is not in lists, and `None` where an operator recorded the outcome.
+    `request` is what it asks for, with secrets masked: method and path, and, where one operation
+    was read by its id, query, headers and body."""
 
     id: str
     state: State
@@ -144,6 +146,7 @@ class Operation:
     fault: Fault | None
     upstream: str | None
     dedupe_key: str | None
+    request: Mapping[str, Any] | None = None
 
     @property
     def body(self) -> Any:
@@ -188,6 +191,7 @@ def read_operation(wire: Mapping[str, Any]) -> Operation:
         fault=read_fault(fault) if fault else None,
         upstream=wire.get("upstream"),
         dedupe_key=wire.get("dedupe_key"),
+        request=wire.get("request"),
     )
 
 

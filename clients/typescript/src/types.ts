@@ -103,6 +103,18 @@ export interface Fault {
   mayHaveHappened?: boolean;
 }
 
+/** A request with its secrets masked. Query, headers and body are not in lists. */
+export interface ShownRequest {
+  method?: string;
+  path?: string;
+  query?: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+  /** The length of the body; `bodyTruncated` if only its beginning is shown. */
+  bodyBytes?: number;
+  bodyTruncated?: boolean;
+}
+
 /** An operation. */
 export interface Operation<Body = unknown> {
   id: string;
@@ -117,6 +129,8 @@ export interface Operation<Body = unknown> {
   result: Result<Body> | null;
   fault: Fault | null;
   upstream?: string;
+  /** What it asks the upstream for, without secrets. */
+  request?: ShownRequest;
   /** The id by which the upstream knows its job, if the operation did not succeed. */
   jobId?: string;
   dedupeKey?: string;

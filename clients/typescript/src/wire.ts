@@ -1,7 +1,9 @@
 /** Names as JSON has them: `deadline_ms` on the wire is `deadlineMs` here. Only the names of one
- * object and of its `fault` are changed, never those of bodies and headers inside it. */
+ * object and of its `fault` and `request` are changed, never those of bodies and headers inside
+ * it. */
 
 const TIMES = new Set(["as_of", "at", "until", "created_at", "finished_at", "deadline_at", "starts_at", "expires_at"]);
+const NESTED = new Set(["fault", "request"]);
 
 /** The object with the names of the wire. */
 export function toWire(value: object): Record<string, unknown> {
@@ -12,7 +14,7 @@ export function toWire(value: object): Record<string, unknown> {
 export function fromWire<T>(value: object): T {
   const dated = Object.entries(value).map(([name, field]) => {
     if (TIMES.has(name) && typeof field === "string") return [name, new Date(field)];
-    if (name === "fault" && typeof field === "object" && field !== null) return [name, fromWire(field)];
+    if (NESTED.has(name) && typeof field === "object" && field !== null) return [name, fromWire(field)];
     return [name, field];
   });
   const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());

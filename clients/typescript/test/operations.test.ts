@@ -120,8 +120,11 @@ test("a waiting operation says why, is listed and is canceled", async () => {
   const listed = new Set<string>();
   for await (const operation of tidegate.list({ group: "/later", state: ["waiting", "queued"] })) {
     listed.add(operation.id);
+    assert.deepEqual(operation.request, { method: "PUT", path: "/later" });
   }
   assert.equal(listed.size, 205, "every page is read");
+  const { request } = await tidegate.get(first.id);
+  assert.deepEqual([request?.body, request?.bodyBytes], [{ sku: "a_1" }, 13]);
   assert.equal((await tidegate.cancel(first.id)).state, "canceled");
 });
 

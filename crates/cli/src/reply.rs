@@ -17,11 +17,13 @@ pub(crate) struct ServerReply {
 #[derive(Deserialize)]
 struct OperationText<'a> {
     #[serde(borrow)]
-    result: Option<ResultText<'a>>,
+    result: Option<BodyText<'a>>,
+    #[serde(borrow)]
+    request: Option<BodyText<'a>>,
 }
 
 #[derive(Deserialize)]
-struct ResultText<'a> {
+struct BodyText<'a> {
     #[serde(borrow)]
     body: Option<&'a RawValue>,
 }
@@ -34,8 +36,17 @@ impl ServerReply {
 
     /// The body of an operation's result: a string as its text, anything else as it is written.
     pub(crate) fn result_body(&self) -> String {
-        let operation = serde_json::from_str::<OperationText<'_>>(&self.text).ok();
-        let body = operation.and_then(|operation| operation.result?.body).map(RawValue::get);
+        self.body_text(|operation| operation.result)
+    }
+
+    /// The body of an operation's request, likewise.
+    pub(crate) fn request_body(&self) -> String {
+        self.body_text(|operation| operation.request)
+    }
+
+    fn body_text<'a>(&'a self, part: impl Fn(OperationText<'a>) -> Option<BodyText<'a>>) -> String {
+        let operation = serde_json::from_str::<OperationText<'a>>(&self.text).ok();
+        let body = operation.and_then(|operation| part(operation)?.body).map(RawValue::get);
         let body = body.filter(|body| *body != "null").unwrap_or_default();
         serde_json::from_str::<String>(body).unwrap_or_else(|_| body.to_owned())
     }

@@ -117,6 +117,13 @@ pub enum Fact {
         /// When it was resolved.
         at: Time,
     },
+    /// An operation that a response made wait may start at once: what it waited for is over.
+    Woken {
+        /// The operation.
+        seq: Seq,
+        /// When it was woken.
+        at: Time,
+    },
     /// An operator paused a group.
     Paused {
         /// The group.

@@ -30,6 +30,7 @@ pub mod hydration;
 pub mod id;
 pub mod journal;
 pub mod limit_name;
+pub mod masking;
 pub mod model;
 pub mod operation;
 pub mod outcome;

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use crate::credential::{is_credential_name, is_credential_value};
-
-/// What stands for a secret that is not stored.
-const MASK: &str = "redacted";
+use crate::masking::MASK;
 
 /// Words in the name of a query parameter that mark a secret there, besides those of headers.
 const SECRET_PARAMETER_WORDS: [&str; 5] = ["code", "hmac", "sig", "signature", "ticket"];
@@ -39,7 +37,7 @@ pub fn mask_queries(text: &str) -> Cow<'_, str> {
         let end = after.find(['?', '&', '#', '>', '"', ',', ' ']).unwrap_or(after.len());
         let (parameter, later) = after.split_at(end);
         match parameter.split_once('=') {
-            Some((name, value)) if is_secret_parameter(name, value) => {
+            Some((name, value)) if is_secret_field(name, value) => {
                 masked.extend([name, "=", MASK]);
             }
             _ => masked.push_str(parameter),
@@ -50,7 +48,9 @@ pub fn mask_queries(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-fn is_secret_parameter(name: &str, value: &str) -> bool {
+/// Whether the value of a parameter or a field is a secret, by its name or by itself.
+#[must_use]
+pub fn is_secret_field(name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_secret_word = |word: &str| SECRET_PARAMETER_WORDS.contains(&word);
     let is_paging = PAGING_PARAMETERS.contains(&lower.trim_start_matches('$'));

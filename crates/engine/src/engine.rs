@@ -4,6 +4,7 @@
 mod builder;
 mod commands;
 mod complete;
+mod early_start;
 mod open;
 mod outbox;
 mod withdraw;

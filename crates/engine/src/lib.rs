@@ -42,6 +42,7 @@ mod carry;
 mod clock;
 mod completion;
 mod costs;
+mod details;
 mod engine;
 mod envelope;
 mod error;
@@ -71,7 +72,10 @@ pub use events::{Change, Event, OperationLabels, Subscription};
 pub use options::Options;
 pub use submission::{Receipt, RequestKey, Submission};
 pub use tidegate_core::ErrorCode;
-pub use view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
+pub use tidegate_store::attempt::AttemptState;
+pub use view::{
+    AttemptView, Filter, GroupFilter, GroupPage, OperationDetails, OperationPage, OperationView, Reason,
+};
 pub use work::{
     ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, RemoteJob, WorkReceipt, WorkReport, WorkRequest,
 };

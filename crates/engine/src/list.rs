@@ -24,7 +24,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn list(&self, mut filter: Filter) -> Result<OperationPage> {
+    pub async fn list(&self, filter: Filter) -> Result<OperationPage> {
+        let mut page = self.list_matching(filter).await?;
+        self.add_request_lines(&mut page.operations).await?;
+        Ok(page)
+    }
+
+    async fn list_matching(&self, mut filter: Filter) -> Result<OperationPage> {
         if let Some(key) = filter.dedupe_key.clone() {
             return self.list_keyed(&key, &filter).await;
         }

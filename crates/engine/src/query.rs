@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tidegate_core::bounds::ARCHIVE_TIMEOUT;
 use tidegate_core::model::{ActiveOperation, ActiveQuery, Cause, Counts, GroupView, LimitView};
 use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, Time, bounds};
@@ -17,7 +16,7 @@ use crate::owner::Owner;
 use crate::prepare::fingerprint;
 use crate::reason::{WorkerDemand, wait_reason};
 use crate::seal;
-use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
+use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason, StoredPayload};
 
 /// The maximum number of operations shown with a group.
 const LINE_MAX: usize = 50;
@@ -66,21 +65,11 @@ impl Engine {
         if !matches!(view.state, State::Unknown | State::Failed | State::Canceled) {
             return Ok(view);
         }
-        let attempts = self.store.read_attempts(self.options.partition, vec![view.id.seq()]).await?;
-        let Some(last) = attempts.into_iter().flatten().max_by_key(|attempt| attempt.fence) else {
-            return Ok(view);
-        };
+        let Some(last) = self.attempts_of(&view).await?.pop() else { return Ok(view) };
         if view.state == State::Unknown {
-            // Of a job that was accepted, it is what the executor had to remember.
-            let is_job = last.ended_at != Some(last.at);
-            let response = match self.executors.get(&view.kind) {
-                Some(executor) if is_job => Bytes::copy_from_slice(executor.job_response(&last.memo)),
-                None if is_job => Bytes::new(),
-                _ => last.memo,
-            };
-            view.result = Some(response).filter(|response| !response.is_empty());
+            view.result = last.response;
         }
-        view.job_id = last.external_id;
+        view.job_id = last.job_id;
         Ok(view)
     }
 
@@ -299,6 +288,7 @@ impl Engine {
         let fingerprint = known.then(hash);
         let executor = self.executors.get(&operation.kind).filter(|_| known);
         let request = executor.and_then(|executor| executor.request_line(&operation.payload));
+        let payload = StoredPayload(operation.payload);
         let mut view = OperationView {
             id: OperationId::new(operation.at, self.options.partition, operation.seq),
             state: State::Queued,
@@ -319,6 +309,7 @@ impl Engine {
             cancel_requested: false,
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
             fingerprint,
+            payload,
         };
         if let Some(active) = active {
             (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
@@ -386,9 +377,10 @@ fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {
         cancel_requested: active.cancel_requested,
         max_attempts: bounds::ATTEMPTS_DEFAULT,
         fingerprint: None,
+        payload: StoredPayload::default(),
     }
 }
 
 pub(crate) fn without_result(view: OperationView) -> OperationView {
-    OperationView { result: None, ..view }
+    OperationView { result: None, payload: StoredPayload::default(), ..view }
 }

@@ -1,12 +1,14 @@
 //! Views returned to callers: operations with their results, pages of them, groups, limits,
 //! reasons.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::model::{Cause, GroupView};
 use tidegate_core::{Fault, OperationId, State, Time};
-use tidegate_upstream::RequestLine;
+use tidegate_store::attempt::AttemptState;
+use tidegate_upstream::{RequestLine, RequestView};
 
 /// An operation, ended or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +40,8 @@ pub struct OperationView {
     pub deployment_id: Option<Arc<str>>,
     /// The upstream it is for.
     pub upstream: Option<Arc<str>>,
-    /// What it asks the upstream for. Omitted in pages, which have no payloads.
+    /// What it asks the upstream for; `None` for a kind that has no request line, and for a request
+    /// that is damaged. [`Engine::details`](crate::Engine::details) returns all of it.
     pub request: Option<RequestLine>,
     /// The id by which the upstream knows its job, if it accepted one and the operation did not
     /// succeed. Omitted in pages.
@@ -51,6 +54,58 @@ pub struct OperationView {
     pub max_attempts: u16,
     /// The hash that identifies the request. Omitted in pages, which have no payloads.
     pub fingerprint: Option<u128>,
+    /// The request as it was accepted; empty in pages.
+    pub(crate) payload: StoredPayload,
+}
+
+/// A payload, which is never printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct StoredPayload(pub Bytes);
+
+impl fmt::Debug for StoredPayload {
+    /// Shows the length.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+/// What an operation asks for, and what became of its attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OperationDetails {
+    /// The request, with its secrets masked and bounded in size; `None` when it is damaged.
+    pub request: Option<RequestView>,
+    /// Its attempts whose job ended, or ends, elsewhere, and those of unknown outcome, in order.
+    pub attempts: Vec<AttemptView>,
+}
+
+/// One attempt of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttemptView {
+    /// Its number; the first is 1.
+    pub number: u16,
+    /// Its current state.
+    pub state: AttemptState,
+    /// When its job was accepted, or, if none was, when its outcome became unknown.
+    pub at: Time,
+    /// When it ended.
+    pub ended_at: Option<Time>,
+    /// The id by which the upstream knows its job.
+    pub job_id: Option<Arc<str>>,
+    /// What it may have cost, in millionths of the unit that the executor counts in.
+    pub cost: Option<u64>,
+    /// The response that accepted its job, or that left its outcome unknown, as its executor
+    /// encoded it.
+    pub response: Option<Bytes>,
+}
+
+impl AttemptView {
+    /// When its job was accepted; `None` if none was.
+    #[must_use]
+    pub fn accepted_at(&self) -> Option<Time> {
+        (self.ended_at != Some(self.at)).then_some(self.at)
+    }
 }
 
 /// Selects the operations to list, newest first.

@@ -14,8 +14,8 @@
 //! # async fn main() -> Result<(), tidegate_idempotency::BoxError> {
 //! // Machines share `redis://…` and `postgres://…`.
 //! let store = tidegate_idempotency::store::open("memory:").await?;
-//! // Keys belong to a caller: here to whoever sends this header.
-//! let callers = ScopeExtractor::header(http::HeaderName::from_static("x-api-key"));
+//! // Keys belong to a caller: here to a tenant. A credential may change between two tries.
+//! let callers = ScopeExtractor::header(http::HeaderName::from_static("x-tenant"));
 //! let layer = IdempotencyLayer::new(KeyStore::new(store), Policy::default(), callers)?;
 //!
 //! // Any tower service, such as an axum router.
@@ -24,7 +24,7 @@
 //! }));
 //!
 //! let order = || {
-//!     let order = Request::post("/orders").header("x-api-key", "acme");
+//!     let order = Request::post("/orders").header("x-tenant", "acme");
 //!     order.header("idempotency-key", "order-1001").body(String::new())
 //! };
 //! let first = service.clone().oneshot(order()?).await?.into_body().collect().await?;

@@ -11,6 +11,7 @@ pub(crate) mod live;
 pub(crate) mod overview;
 mod parts;
 pub(crate) mod reference;
+mod request;
 
 use std::sync::LazyLock;
 
@@ -67,8 +68,32 @@ pub(crate) async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// A complete HTML document.
+/// Where pages are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageSite {
+    /// By the server.
+    Server,
+    /// On the admin port of a proxy, which has no overview and no reference of the API.
+    Proxy,
+}
+
+impl PageSite {
+    /// Its first page, and what that is called.
+    const fn home(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Server => ("/", "the overview"),
+            Self::Proxy => ("/keys", "the keys"),
+        }
+    }
+}
+
+/// A complete HTML document of the server.
 pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
+    document_at(PageSite::Server, title, is_live, content)
+}
+
+/// A complete HTML document.
+fn document_at(site: PageSite, title: &str, is_live: bool, content: &Markup) -> Markup {
     let version = VERSION.as_str();
     html! {
         (DOCTYPE)
@@ -87,10 +112,12 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
             body {
                 a.skip href="#main" { "Skip to content" }
                 header {
-                    a.brand href="/" { "Tidegate" }
+                    a.brand href=(site.home().0) { "Tidegate" }
                     a href="/keys" { "Keys" }
-                    a href="/flights" { "Flights" }
-                    a href="/docs" { "API" }
+                    @if site == PageSite::Server {
+                        a href="/flights" { "Flights" }
+                        a href="/docs" { "API" }
+                    }
                     @if is_live {
                         p #live role="status" { "as of this moment" }
                         button #hold type="button" hidden { "Pause" }
@@ -102,11 +129,17 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
     }
 }
 
-/// The HTML page of an error.
+/// The HTML page of an error of the server.
 fn error_page(error: &Error) -> Response {
+    error_page_at(PageSite::Server, error)
+}
+
+/// The HTML page of an error.
+fn error_page_at(site: PageSite, error: &Error) -> Response {
+    let (home, name) = site.home();
     let content = html! {
         h1 { (error.message) }
-        p { "Code " a href={ (PAGES) "/" (error.code) } { (error.code) } ". " a href="/" { "Back to the overview" } "." }
+        p { "Code " a href={ (PAGES) "/" (error.code) } { (error.code) } ". " a href=(home) { "Back to " (name) } "." }
     };
     let code: StatusCode = status(error.code);
     let title = match code {
@@ -115,7 +148,7 @@ fn error_page(error: &Error) -> Response {
         code if code.is_client_error() => "Not understood",
         _ => "Something went wrong",
     };
-    (code, document(title, false, &content)).into_response()
+    (code, document_at(site, title, false, &content)).into_response()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod memo;
 mod payload;
+mod release_watch;
 mod shop_lease;
 mod verdict;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
-use tidegate_core::{Charge, Hint, LimitName, OnUnknown, Verdict};
+use tidegate_core::{Charge, Hint, LimitName, OnUnknown, OperationId, Verdict};
 use tidegate_limits::LeaseToken;
 use tidegate_store::SharedState;
 use tidegate_upstream::http::UpstreamConfig;
@@ -24,6 +25,7 @@ use tidegate_upstream::http::plain::refuse_unknown_limits;
 use tidegate_upstream::{
     AcceptedJob, Call, CallCost, CallFuture, CallRequirements, FieldRefusal, JobNote, Outcome, Upstream,
 };
+use tokio::sync::broadcast;
 
 use crate::budget::{BULK, POINTS};
 use crate::bulk::{BulkOperation, Job};
@@ -33,7 +35,7 @@ use crate::client::error::{Error, Result as CallResult, ShopifyErrorKind};
 use crate::client::pacer::ObservedCosts;
 use memo::BulkMemo;
 use payload::Payload;
-use shop_lease::{ShopLease, lease_name};
+use shop_lease::{ShopLease, SlotAcquisition, lease_name};
 use verdict::{BulkLimits, end_outcome, poll_refusal_verdict, refusal_body, unreadable_verdict};
 
 /// The kind of operations that it executes.
@@ -42,10 +44,14 @@ pub const KIND: &str = "shopify.bulk";
 const START_POINTS: u64 = 10;
 /// How long one is awaited: longer than Shopify lets one run, which is 10 days.
 const TIMEOUT: Duration = Duration::from_secs(11 * 24 * 3_600);
+/// How many jobs that may start are remembered for an engine that is slow to hear of them.
+const STARTS_MAX: usize = 256;
 
 /// The shops that bulk operations can run in.
 pub struct BulkUpstreams {
     by_name: BTreeMap<String, BulkShop>,
+    /// The jobs that may start because the lease of their shop was released.
+    starts: broadcast::Sender<OperationId>,
 }
 
 /// One shop with all that an operation needs.
@@ -60,7 +66,9 @@ struct BulkShop {
 /// Why a bulk operation is not in progress.
 enum StartFailure {
     /// The shop's lease is held by others.
-    LeaseBusy,
+    LeaseBusy {
+        pause: Duration,
+    },
     Call(Error),
 }
 
@@ -93,7 +101,7 @@ impl BulkUpstreams {
             let (gate, lease_name) = (Arc::from(name.as_str()), lease_name(config));
             by_name.insert(name.clone(), BulkShop { client, gate, scopes, lease_name, lease: None });
         }
-        Ok(Self { by_name })
+        Ok(Self { by_name, starts: broadcast::Sender::new(STARTS_MAX) })
     }
 
     /// Lets each job hold the lease of its shop in this store, as the client library does: jobs and
@@ -108,7 +116,7 @@ impl BulkUpstreams {
         places: impl Fn(&str) -> u32,
     ) -> Result<Self, FieldRefusal> {
         for (name, shop) in &mut self.by_name {
-            let lease = ShopLease::new(Arc::clone(store), &shop.lease_name, places(name));
+            let lease = ShopLease::new(store, &shop.lease_name, places(name), &self.starts);
             let told = |error: tidegate_limits::Error| {
                 FieldRefusal::new(format!("upstream.{name}"), error.to_string())
             };
@@ -163,12 +171,12 @@ impl BulkShop {
         // A read is repeated without an instruction to look first; if it is still running it is
         // adopted.
         let look_first = call.reconcile_first || call.attempt > 1 && !job.is_mutation();
-        let begun = self.start_with_lease(&client, job, look_first).await;
+        let begun = self.start_with_lease(&client, job, look_first, call.operation.parse().ok()).await;
         let observed = client.observed_costs();
         let outcome = match begun {
             Ok((id, lease)) => self.await_outcome(&id, BulkMemo::new(observed.spent, lease)),
-            Err(StartFailure::LeaseBusy) => {
-                Outcome::unanswered(self.scopes.lease_busy_verdict(&self.lease_name))
+            Err(StartFailure::LeaseBusy { pause }) => {
+                Outcome::unanswered(self.scopes.lease_busy_verdict(&self.lease_name, pause))
             }
             Err(StartFailure::Call(error)) => {
                 let verdict = self.scopes.start_failure_verdict(&error, look_first);
@@ -185,15 +193,19 @@ impl BulkShop {
         client: &Shopify,
         job: &Job,
         look_first: bool,
+        operation: Option<OperationId>,
     ) -> Result<(String, Option<LeaseToken>), StartFailure> {
         let Some(lease) = &self.lease else {
             return Ok((client.bulk().start_for_queue(job, look_first).await?, None));
         };
-        let Some(guard) = lease.acquire().await? else {
-            // What runs already is adopted without a slot. It may be its own that is still held,
-            // from before a crash.
-            let found = if look_first { client.bulk().find_for_queue(job).await? } else { None };
-            return found.map(|id| (id, None)).ok_or(StartFailure::LeaseBusy);
+        let guard = match lease.acquire(operation).await? {
+            SlotAcquisition::Held(guard) => guard,
+            SlotAcquisition::Busy { pause } => {
+                // What runs already is adopted without a slot. It may be its own that is still
+                // held, from before a crash.
+                let found = if look_first { client.bulk().find_for_queue(job).await? } else { None };
+                return found.map(|id| (id, None)).ok_or(StartFailure::LeaseBusy { pause });
+            }
         };
         match client.bulk().start_for_queue(job, look_first).await {
             Ok(id) => Ok((id, Some(lease.keep(guard).await))),
@@ -334,6 +346,10 @@ impl Upstream for BulkUpstreams {
         let on_unknown = if job.is_mutation() { OnUnknown::Reconcile } else { OnUnknown::Repeat };
         let required = CallRequirements::new(shop.charges(cost)?);
         Ok(required.with_on_unknown(on_unknown).with_can_reconcile(true))
+    }
+
+    fn early_starts(&self) -> Option<broadcast::Receiver<OperationId>> {
+        Some(self.starts.subscribe())
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {

@@ -43,10 +43,10 @@ pub use plain::{ConfiguredLimits, PlainDialect};
 pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 
 use crate::port::{
-    AcceptedJob, Call, CallFuture, CallRequirements, CallbackMeaning, FieldRefusal, Outcome, RequestLine,
-    Upstream, is_same_json,
+    AcceptedJob, Call, CallFuture, CallRequirements, CallbackMeaning, FieldRefusal, Outcome, Upstream,
+    is_same_json,
 };
-use crate::request::Envelope;
+use crate::request::{Envelope, RequestLine, RequestView};
 use send::Sender;
 
 /// The configured upstreams.
@@ -199,7 +199,14 @@ impl Upstream for HttpUpstreams {
 
     fn request_line(&self, payload: &[u8]) -> Option<RequestLine> {
         let Envelope { request, .. } = Envelope::decode(payload).ok()?;
-        Some(RequestLine { method: request.method.as_str(), path: request.path_only().to_owned() })
+        Some(RequestLine::of_request(&request))
+    }
+
+    fn request_view(&self, payload: &[u8]) -> RequestView {
+        let Ok(Envelope { request, proxied, .. }) = Envelope::decode(payload) else {
+            return RequestView::of_payload(payload);
+        };
+        RequestView::of_request(&request, proxied.is_some_and(|proxied| proxied.streamed))
     }
 
     fn read_callback(&self, payload: &[u8], content: &[u8]) -> Option<CallbackMeaning> {

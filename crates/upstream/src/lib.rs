@@ -29,8 +29,8 @@ pub mod secret;
 pub use http::{Dialect, HttpUpstreams, LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
 pub use port::{
     AcceptedJob, Call, CallCost, CallFuture, CallRequirements, CallbackMeaning, FieldRefusal, JobNote,
-    Outcome, RequestLine, Upstream,
+    Outcome, Upstream,
 };
 pub use remote_kind::{RemoteKind, RemoteKindConfig};
-pub use request::{Body, Envelope, HttpRequest, Method};
+pub use request::{Body, BodyView, Envelope, HttpRequest, Method, RequestLine, RequestView};
 pub use secret::Secret;

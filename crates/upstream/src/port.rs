@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Charge, Fault, Hint, OnUnknown, Time, Verdict};
+use tidegate_core::{Charge, Fault, Hint, OnUnknown, OperationId, Time, Verdict};
 use tidegate_encoding::json::hash_by_value;
+use tokio::sync::broadcast;
+
+use crate::request::{RequestLine, RequestView};
 
 /// One attempt at a call.
 #[derive(Clone, Copy)]
@@ -326,16 +329,6 @@ impl fmt::Display for FieldRefusal {
 
 impl std::error::Error for FieldRefusal {}
 
-/// What a call asks for: the start of its request, without the query, which may hold what must not
-/// be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestLine {
-    /// The method.
-    pub method: &'static str,
-    /// The path below the upstream's base URL.
-    pub path: String,
-}
-
 /// Whether two JSON texts have the same value.
 pub(crate) fn is_same_json(one: &[u8], other: &[u8]) -> bool {
     one == other || hash_by_value(one).is_some_and(|hash| hash_by_value(other) == Some(hash))
@@ -395,9 +388,20 @@ pub trait Upstream: Send + Sync {
         &[]
     }
 
-    /// What a payload asks for, as far as it may be shown; `None` for a kind that has no request
-    /// line.
+    /// The start of what a payload asks for, for lists; `None` for a kind that has no request line.
     fn request_line(&self, _payload: &[u8]) -> Option<RequestLine> {
+        None
+    }
+
+    /// What a payload asks for, as far as it may be shown: its secrets masked, and bounded in size.
+    /// By default that is the payload itself, if it is JSON.
+    fn request_view(&self, payload: &[u8]) -> RequestView {
+        RequestView::of_payload(payload)
+    }
+
+    /// Reports operations that may start before the time that [`Verdict::Throttled`] said: what they
+    /// waited for is over. Reports may be lost. By default there are none.
+    fn early_starts(&self) -> Option<broadcast::Receiver<OperationId>> {
         None
     }
 

@@ -8,8 +8,10 @@ mod difference;
 pub mod envelope;
 pub mod header;
 mod json_pointer;
+mod masked_json;
 pub mod path;
 pub mod proxied;
+pub mod view;
 
 use std::fmt;
 
@@ -19,6 +21,7 @@ use tidegate_core::OnUnknown;
 pub use body::Body;
 pub use envelope::Envelope;
 pub use proxied::ProxyInfo;
+pub use view::{BodyView, RequestLine, RequestView};
 
 use crate::port::FieldRefusal;
 

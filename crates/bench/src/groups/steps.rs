@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::fact::{Fact, LimitShape};
-use tidegate_core::model::{AcceptOutcome, SettleOutcome};
+use tidegate_core::model::{AcceptOutcome, ClaimReport, SettleOutcome};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, Draft, Model, Time, Verdict};
 use tokio::time::Instant;
@@ -128,7 +128,12 @@ impl TestPartition {
     fn step(&mut self) -> Result<Arc<str>, String> {
         let claim = self.take()?;
         let (seq, fence) = (claim.seq, claim.fence);
-        match self.model.settle(self.now, seq, fence, Verdict::Done, &[], CHANCE, &mut self.facts) {
+        match self.model.settle(
+            self.now,
+            ClaimReport::new(seq, fence, Verdict::Done),
+            CHANCE,
+            &mut self.facts,
+        ) {
             SettleOutcome::Settled { .. } => Ok(claim.group),
             SettleOutcome::Stale => Err("the model refused a settlement".into()),
         }

@@ -31,7 +31,7 @@ enum OpCommand {
     /// Submit an operation and print its id.
     #[command(after_help = submit::EXAMPLES)]
     Submit(Box<SubmitArgs>),
-    /// Show an operation with its result.
+    /// Show an operation with its request, without secrets, its attempts and its result.
     Show {
         /// Its id, as `op submit` printed it.
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -237,6 +237,7 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         Some(status) => format!("status {status}"),
         None => String::new(),
     };
+    let attempts = value["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
     let state = match value["cancel_requested"] == true {
         true => format!("{}, a cancel was requested", text(value, "state")),
         false => text(value, "state"),
@@ -248,8 +249,11 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("group", text(value, "group")),
         ("upstream", text(value, "upstream")),
         ("request", request_line(value)),
+        ("request headers", request_headers(value)),
+        ("request body", reply.request_body()),
         ("job", text(value, "job_id")),
         ("attempt", format!("{} of {}", text(value, "attempt"), text(value, "max_attempts"))),
+        ("attempts", attempts.iter().map(attempt).collect::<Vec<_>>().join("; ")),
         ("key", text(value, "dedupe_key")),
         ("request id", text(value, "request_id")),
         ("deployment", text(value, "deployment_id")),
@@ -264,7 +268,29 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
 
 fn request_line(value: &Value) -> String {
     let request = &value["request"];
-    format!("{} {}", text(request, "method"), text(request, "path")).trim().to_owned()
+    let query = request["query"].as_str().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{} {}{query}", text(request, "method"), text(request, "path")).trim().to_owned()
+}
+
+fn request_headers(value: &Value) -> String {
+    let Some(headers) = value["request"]["headers"].as_object() else { return String::new() };
+    let shown = headers.iter().map(|(name, value)| format!("{name}: {}", value.as_str().unwrap_or_default()));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// One attempt, in a line.
+fn attempt(value: &Value) -> String {
+    let named = [
+        ("accepted", "accepted_at"),
+        ("ended", "ended_at"),
+        ("status", "status"),
+        ("job", "job_id"),
+        ("cost", "cost"),
+    ];
+    let shown = named.map(|(name, field)| (name, text(value, field)));
+    let shown = shown.iter().filter(|(_, value)| !value.is_empty());
+    let shown: String = shown.map(|(name, value)| format!(", {name} {value}")).collect();
+    format!("{} {}{shown}", text(value, "attempt"), text(value, "state"))
 }
 
 fn fault(value: &Value) -> String {
@@ -304,6 +330,7 @@ fn list(value: &Value, output: &Output) {
             text(op, "state"),
             text(op, "kind"),
             text(op, "group"),
+            format!("{} {}", text(op, "upstream"), request_line(op)).trim().to_owned(),
             text(op, "attempt"),
             text(op, "created_at"),
             fault(op),
@@ -319,7 +346,7 @@ fn list(value: &Value, output: &Output) {
             None => output.print_status("no operation matches"),
         };
     }
-    output.print_table(&["ID", "STATE", "KIND", "GROUP", "TRY", "CREATED", "FAULT"], &rows);
+    output.print_table(&["ID", "STATE", "KIND", "GROUP", "REQUEST", "TRY", "CREATED", "FAULT"], &rows);
     if let Some(cursor) = next {
         output.print_status(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
     }

@@ -76,8 +76,13 @@ async fn ops_9_groups_and_orders() {
     let paused = world.run(&["group", "pause", "a/b", "--create", "--reason", "template fix"]).await;
     assert!(paused.expect_success().contains("state\tpaused\n"), "{paused:?}");
     assert!(paused.err.contains("tidegate group resume a/b"), "{paused:?}");
-    let submitted = world.run(&["op", "submit", "POST", "/x", "--upstream", "echo", "--group", "a/b"]).await;
+    let submit = ["op", "submit", "POST", "/x?pin=1", "--upstream", "echo", "--group", "a/b"];
+    let body = ["--body", r#"{"password":"hunter2","n":1.10}"#];
+    let submitted = world.run(&[&submit[..], &body[..]].concat()).await;
     let id = submitted.expect_success();
+    let shown = world.run(&["op", "show", id]).await;
+    assert!(shown.expect_success().contains("request\tPOST /x?pin=redacted\n"), "{shown:?}");
+    assert!(shown.out.contains("request body\t{\"password\":\"redacted\",\"n\":1.10}\n"), "{shown:?}");
     let why = world.run(&["op", "why", id]).await;
     assert!(why.expect_success().contains("tester") && why.out.contains("template fix"), "{why:?}");
     let list = world.run(&["group", "list", "--state", "paused"]).await;
@@ -96,8 +101,8 @@ async fn ops_9_groups_and_orders() {
             .contains("state\tsucceeded")
     );
     let list = world.run(&["op", "list", "--group", "a/b", "--state", "succeeded"]).await;
-    let columns: Vec<_> = list.expect_success().split('\t').take(4).collect();
-    assert_eq!(columns, [id, "succeeded", "http", "a/b"]);
+    let columns: Vec<_> = list.expect_success().split('\t').take(5).collect();
+    assert_eq!(columns, [id, "succeeded", "http", "a/b", "echo POST /x"]);
     let none = world.run(&["op", "list", "--state", "failed"]).await;
     assert_eq!((none.expect_success(), none.err.trim()), ("", "no operation matches"));
 }

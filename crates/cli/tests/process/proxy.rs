@@ -76,6 +76,10 @@ async fn idm_22_keys_are_freed_through_the_admin_port() {
     };
     let listed = key(&["list"]);
     assert!(listed.contains("order-7") && listed.contains("/items"), "{listed}");
+    let page = Caller::of(&proxy.admin).get("/keys").await;
+    assert!(page.contains(">order-7<") && page.contains("POST /items"), "{page}");
+    assert!(!page.contains("run 1"), "a page shows no body: {page}");
+    assert!(!page.contains("\"/docs\"") && !page.contains("href=\"/\""), "each link leads somewhere: {page}");
     key(&["expire", "order-7"]);
     assert_eq!(post(&caller, "order-7").await.unwrap(), (201, "run 2".into(), false));
     let page = [("origin", "https://elsewhere.example")];

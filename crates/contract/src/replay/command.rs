@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
-    AcceptOutcome, CancelOutcome, ControlRefusal, EndedOperation, LimitRefusal, RerunRefusal, Resolution,
-    SettleOutcome, TakeOutcome, WorkerSlots,
+    AcceptOutcome, CancelOutcome, ClaimReport, ControlRefusal, EndedOperation, LimitRefusal, RerunRefusal,
+    Resolution, SettleOutcome, TakeOutcome, WorkerSlots,
 };
 use tidegate_core::{Draft, EndState, Fact, Fence, Hint, Model, Seq, Time, Verdict};
 
@@ -60,6 +60,7 @@ pub(super) enum CommandKind {
     Configure(Arc<str>, LimitShape),
     SetLimit(Arc<str>, LimitShape),
     Thaw(Arc<str>),
+    Wake(Seq),
 }
 
 /// The result of a command.
@@ -77,6 +78,7 @@ pub(super) enum CommandOutcome {
     Resume(Result<(), ControlRefusal>),
     Configured(Result<bool, LimitRefusal>),
     Limit(Result<(), LimitRefusal>),
+    Woken(bool),
 }
 
 impl Command {
@@ -101,9 +103,10 @@ impl Command {
                 }));
                 CommandOutcome::Take(model.take_for(now, &slots, *chance, facts))
             }
-            CommandKind::Settle { seq, fence, verdict, hints, chance } => CommandOutcome::Settle(
-                model.settle(now, *seq, *fence, verdict.clone(), hints, *chance, facts),
-            ),
+            CommandKind::Settle { seq, fence, verdict, hints, chance } => {
+                let report = ClaimReport::new(*seq, *fence, verdict.clone()).with_hints(hints);
+                CommandOutcome::Settle(model.settle(now, report, *chance, facts))
+            }
             CommandKind::Renew { seq, fence, until } => {
                 CommandOutcome::Renewed(model.renew(*seq, *fence, *until, facts))
             }
@@ -126,6 +129,7 @@ impl Command {
                 CommandOutcome::Limit(model.set_limit(now, limit, *shape, facts))
             }
             CommandKind::Thaw(limit) => CommandOutcome::Limit(model.thaw(now, limit, facts)),
+            CommandKind::Wake(seq) => CommandOutcome::Woken(model.wake_operation(now, *seq, facts)),
         }
     }
 }

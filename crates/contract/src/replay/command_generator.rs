@@ -120,6 +120,10 @@ impl CommandGenerator {
         match self.rng.below(4) {
             0 => CommandKind::SetLimit(limit.into(), shape(&mut self.rng, limit)),
             1 => CommandKind::Configure(limit.into(), shape(&mut self.rng, limit)),
+            // A cap cannot be closed, but the last one that was claimed may wait for it.
+            2 if limit == "cap" => {
+                CommandKind::Wake(self.claims.last().map_or(self.last_seq, |(seq, _)| *seq))
+            }
             2 => CommandKind::Thaw(limit.into()),
             _ if self.ended.is_empty() => self.take(),
             _ => {

@@ -18,7 +18,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(rng: &mut TestRng) -> Fact {
-    match rng.below(23) {
+    match rng.below(24) {
         0 => Fact::Accepted(Box::new(accepted(rng))),
         1 => Fact::Claimed { seq: seq(rng), fence: fence(rng), at: time(rng), until: time(rng) },
         2 => Fact::Renewed { seq: seq(rng), fence: fence(rng), until: time(rng) },
@@ -47,6 +47,7 @@ pub fn fact(rng: &mut TestRng) -> Fact {
         19 => Fact::Picked { seq: seq(rng), alternative: name(rng), at: time(rng) },
         20 => Fact::ChainImage(Box::new(chain_image(rng))),
         21 => Fact::PollImage { fence: fence(rng) },
+        22 => Fact::Woken { seq: seq(rng), at: time(rng) },
         _ => Fact::KeyImage { seq: seq(rng), dedupe: dedupe(rng) },
     }
 }

@@ -56,6 +56,14 @@ impl Model {
                 self.advance_clock(*at);
                 self.with_group_of(*seq, *at, Self::repeat);
             }
+            Fact::Woken { seq, at } => {
+                self.advance_clock(*at);
+                self.with_group_of(*seq, *at, |model, ix| {
+                    let group = model.entries[ix.at()].group;
+                    let group = &mut model.groups[group.at()];
+                    group.not_before = group.not_before.min(*at);
+                });
+            }
             Fact::Paused { group, at, by, reason } => {
                 self.advance_clock(*at);
                 let ix = self.group_or_insert(group);

@@ -12,6 +12,7 @@ use super::Model;
 use super::entry::Entry;
 use super::group::{Group, GroupIx, GroupPlacement, RunningClaim};
 use super::limit::Meter;
+use super::settle::{ClaimReport, SettleOutcome};
 use super::take::{Claim, OverdueClaim, TakeOutcome};
 use crate::backoff::Backoff;
 use crate::bounds;
@@ -73,8 +74,9 @@ impl Model {
                 false => "it was accepted, and its completion did not come in time",
             };
             let fault = Fault::new(FaultClass::Transient, message);
-            let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
-            if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
+            let settle =
+                self.settle(now, ClaimReport::new(seq, fence, Verdict::Unknown(fault)), chance, facts);
+            if let SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 take.ended.push(end);
             }
         }

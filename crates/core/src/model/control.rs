@@ -92,6 +92,22 @@ impl Model {
         None
     }
 
+    /// Lets an operation start now that a throttled response made wait, without closing a limit;
+    /// returns `false` when it does not wait for that.
+    pub fn wake_operation(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) -> bool {
+        let now = self.now(now);
+        let Some(entry) = self.entry_of(seq).filter(|entry| entry.prev.is_none()) else { return false };
+        let group = &self.groups[entry.group.at()];
+        let class = entry.fault.as_ref().map(|fault| fault.class);
+        let is_asleep = group.run.is_none() && group.not_before > now && entry.not_before <= now;
+        if !is_asleep || class != Some(FaultClass::RateLimited) {
+            return false;
+        }
+        self.decide(facts, Fact::Woken { seq, at: now });
+        self.rearm(now);
+        true
+    }
+
     /// Resolves an operation whose outcome is unknown.
     ///
     /// # Errors

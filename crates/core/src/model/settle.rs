@@ -55,6 +55,34 @@ pub struct ClaimStatus {
     pub worker: Option<Fence>,
 }
 
+/// What became of a claim, as whoever holds it reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimReport<'a> {
+    /// The sequence number of the operation.
+    pub seq: Seq,
+    /// The fence of the claim, or of the poll that a worker makes now.
+    pub fence: Fence,
+    /// The verdict on the attempt.
+    pub verdict: Verdict,
+    /// What the response said about limits.
+    pub hints: &'a [Hint],
+}
+
+impl<'a> ClaimReport<'a> {
+    /// A report that says nothing about limits.
+    #[must_use]
+    pub const fn new(seq: Seq, fence: Fence, verdict: Verdict) -> Self {
+        Self { seq, fence, verdict, hints: &[] }
+    }
+
+    /// Sets what the response said about limits.
+    #[must_use]
+    pub const fn with_hints(mut self, hints: &'a [Hint]) -> Self {
+        self.hints = hints;
+        self
+    }
+}
+
 /// The outcome of a settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettleOutcome {
@@ -71,18 +99,15 @@ pub enum SettleOutcome {
 
 impl Model {
     /// Settles a claim: by its own fence, or by that of the poll that a worker makes now.
-    #[expect(clippy::too_many_arguments, reason = "time and chance are arguments, on purpose")]
     pub fn settle(
         &mut self,
         now: Time,
-        seq: Seq,
-        fence: Fence,
-        verdict: Verdict,
-        hints: &[Hint],
+        report: ClaimReport<'_>,
         chance: u32,
         facts: &mut Vec<Fact>,
     ) -> SettleOutcome {
         let now = self.now(now);
+        let ClaimReport { seq, fence, verdict, hints } = report;
         let Some((entry, run)) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
         let fence = run.fence;
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));

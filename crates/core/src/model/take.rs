@@ -9,7 +9,7 @@ use super::chain::ChainIx;
 use super::group::{GroupIx, GroupPlacement};
 use super::limit::LimitIx;
 use super::pool::{FreeSlots, LOCAL, PoolIx, WorkerSlots, first_of};
-use super::settle::EndedOperation;
+use super::settle::{ClaimReport, EndedOperation, SettleOutcome};
 use crate::bucket::Readiness;
 use crate::fact::Fact;
 use crate::fault::{Fault, FaultClass};
@@ -175,8 +175,8 @@ impl Model {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
             let fault =
                 Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
-            let settle = self.settle(now, seq, fence, Verdict::Lost(fault), &[], chance, facts);
-            if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
+            let settle = self.settle(now, ClaimReport::new(seq, fence, Verdict::Lost(fault)), chance, facts);
+            if let SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 ended.push(end);
             }
         }

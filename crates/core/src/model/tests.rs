@@ -19,7 +19,7 @@ mod upcoming;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AcceptOutcome, Claim, Model, SettleOutcome};
+use super::{AcceptOutcome, Claim, ClaimReport, Model, SettleOutcome};
 use crate::fact::{Fact, LimitShape};
 use crate::fault::{Fault, FaultClass};
 use crate::id::Seq;
@@ -75,8 +75,12 @@ impl ModelHarness {
     }
 
     fn settle(&mut self, claim: &Claim, verdict: Verdict) -> SettleOutcome {
-        let settle =
-            self.model.settle(self.now, claim.seq, claim.fence, verdict, &[], u32::MAX / 2, &mut self.facts);
+        let settle = self.model.settle(
+            self.now,
+            ClaimReport::new(claim.seq, claim.fence, verdict),
+            u32::MAX / 2,
+            &mut self.facts,
+        );
         self.model.check().unwrap();
         settle
     }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::{Fault, FaultClass, Hint, OnUnknown, Verdict};
-use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Method, Outcome, Upstream};
+use tidegate_upstream::{
+    Call, CallFuture, CallRequirements, FieldRefusal, Method, Outcome, RequestLine, RequestView, Upstream,
+};
 
 use super::active;
 use super::payload::Payload;
@@ -121,6 +123,17 @@ impl Upstream for StepExecutor {
         let makes = payload.request.method == Method::Post;
         let on_unknown = if makes { OnUnknown::Reconcile } else { OnUnknown::Repeat };
         Ok(checked.with_on_unknown(on_unknown).with_can_reconcile(true))
+    }
+
+    fn request_line(&self, payload: &[u8]) -> Option<RequestLine> {
+        self.http.request_line(&Payload::decode(payload).ok()?.inner().ok()?)
+    }
+
+    fn request_view(&self, payload: &[u8]) -> RequestView {
+        match Payload::decode(payload).and_then(|payload| payload.inner()) {
+            Ok(inner) => self.http.request_view(&inner),
+            Err(_) => RequestView::of_payload(payload),
+        }
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {

@@ -96,6 +96,7 @@ impl Engine {
         owner.restore_state();
         log_opened(&*store, &owner, facts_read, started);
         engine.start_archiver(&owner, tenures.clone(), backlog);
+        engine.follow_early_starts();
         tokio::spawn(owner.work());
         tokio::spawn(sweep(
             Arc::clone(&store),

@@ -1,7 +1,7 @@
 //! Applies commands to the model, one at a time.
 
 use tidegate_core::model::{
-    AcceptOutcome, DraftRefusal, LimitRefusal, SettleOutcome, TakeOutcome, WorkerSlots,
+    AcceptOutcome, ClaimReport, DraftRefusal, LimitRefusal, SettleOutcome, TakeOutcome, WorkerSlots,
 };
 use tidegate_core::operation::MICRO;
 use tidegate_core::{LimitName, OperationId, State, Time};
@@ -92,16 +92,9 @@ impl Owner {
         }
         let now = self.clock.now();
         let chance = self.chance.next();
-        let (verdict, hints) = (report.verdict.clone(), &report.hints);
-        let settle = self.model.settle(
-            now,
-            report.seq,
-            report.fence,
-            verdict,
-            hints,
-            chance,
-            &mut self.building.facts,
-        );
+        let claim = ClaimReport::new(report.seq, report.fence, report.verdict.clone());
+        let claim = claim.with_hints(&report.hints);
+        let settle = self.model.settle(now, claim, chance, &mut self.building.facts);
         let is_current = settle != SettleOutcome::Stale;
         if let SettleOutcome::Settled { ended, effect } = settle {
             self.building.record_costs(&report.spent);

@@ -175,6 +175,12 @@ async fn a_completion_ends_what_is_awaited() {
         (1, AttemptState::Awaiting, Some("job of 1"), Some(7)),
     ];
     assert_eq!(found.collect::<Vec<_>>(), wanted);
+    let details = engine.details(&engine.get(ids[0]).await.unwrap()).await.unwrap();
+    let [attempt] = &details.attempts[..] else { panic!("{details:?}") };
+    assert_eq!((attempt.number, attempt.state, attempt.cost), (1, AttemptState::Succeeded, Some(7)));
+    let took = attempt.ended_at.unwrap().since(attempt.accepted_at().unwrap());
+    assert!(took >= Duration::from_secs(1), "{took:?}");
+    assert_eq!(details.request.unwrap().body.unwrap().text.as_deref(), Some("0"));
 }
 
 /// A completion twice, late, with a wrong token or that of another operation changes nothing.

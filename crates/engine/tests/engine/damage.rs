@@ -45,6 +45,7 @@ async fn ops_8_a_patched_payload_is_not_sent_from_any_store() {
             assert_eq!(listed.operations.len(), 3, "one that is damaged hides no other");
         }
         let view = engine.get(ids[1]).await.unwrap();
+        assert_eq!(engine.details(&view).await.unwrap().request, None, "what is damaged is not shown");
         assert!(view.fault.unwrap().message.contains("is damaged"), "it is named before it is due");
         let mut states = Vec::new();
         for id in &ids {

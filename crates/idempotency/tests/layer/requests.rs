@@ -80,7 +80,9 @@ async fn the_route_is_part_of_the_key_and_the_query_of_what_is_compared() {
     assert_eq!(asked.headers["idempotency-hint"], "the first request with this key had another query");
     let mut typed = post("k", "a");
     typed.headers_mut().insert("content-type", "text/plain".parse().unwrap());
-    assert_eq!(world.send(typed).await.code(), "IDEMPOTENCY_KEY_CONFLICT");
+    let typed = world.send(typed).await;
+    assert_eq!(typed.code(), "IDEMPOTENCY_KEY_CONFLICT");
+    assert_eq!(typed.headers["idempotency-hint"], "the first request with this key had another content type");
     assert_eq!(world.handler.runs(), 3);
 }
 

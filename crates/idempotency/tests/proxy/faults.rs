@@ -152,7 +152,8 @@ async fn idm_18_silence_is_unknown() {
 /// or free, as configured. A service's own error frees the key.
 #[tokio::test]
 async fn idm_18_a_gateways_word_leaves_the_outcome_unknown() {
-    for (status, is_held) in [(502, true), (504, true), (500, false), (503, false)] {
+    let gateways = [502, 504, 520, 522, 524].map(|status| (status, true));
+    for (status, is_held) in gateways.into_iter().chain([(500, false), (503, false)]) {
         for (policy, holds) in [(holding(), is_held), (Policy::default(), false)] {
             let read = Count::default();
             let seen = read.clone();

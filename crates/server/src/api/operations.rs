@@ -31,7 +31,8 @@ pub(super) async fn show(
             () = app.server.stopping.cancelled() => app.engine.get(id).await?,
         },
     };
-    Ok(Json(OperationOut::whole(&view)).into_response())
+    let details = app.engine.details(&view).await?;
+    Ok(Json(OperationOut::detailed(&view, &details)).into_response())
 }
 
 pub(super) async fn why(

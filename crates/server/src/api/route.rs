@@ -181,7 +181,7 @@ pub(crate) fn get(path: &'static str, access: impl Into<Access>, query: QueryPol
 }
 
 /// An HTML page, which other sites may link to.
-pub(super) fn page(path: &'static str, access: impl Into<Access>) -> RouteSpec {
+pub(crate) fn page(path: &'static str, access: impl Into<Access>) -> RouteSpec {
     RouteSpec { allowed_origin: AllowedOrigin::Linked, ..get(path, access, QueryPolicy::AnyQuery) }
 }
 

@@ -63,3 +63,24 @@ fn the_reference_has_every_key_and_its_default() {
         }
     }
 }
+
+/// IDM-2: the first example of each page about keys tells callers apart by a tenant, because a
+/// credential changes while a client retries; the pages say so.
+#[test]
+fn idm_2_the_first_example_names_a_tenant() {
+    let pages = [
+        include_str!("../../../../docs/proxy.md"),
+        include_str!("../../../../docs/idempotency.md"),
+        include_str!("../../../idempotency/README.md"),
+    ];
+    for page in pages {
+        let mut examples = page.split("```").skip(1).step_by(2);
+        let first =
+            examples.find(|code| code.to_lowercase().contains("tenant") || code.contains("uthorization"));
+        let first = first.unwrap_or_default().to_lowercase();
+        assert!(first.contains("x-tenant") && !first.contains("authorization"), "{first}");
+    }
+    for page in &pages[..2] {
+        assert!(page.contains("`Authorization`") && page.contains("another caller"), "it says why");
+    }
+}

@@ -71,7 +71,7 @@ fn unknown_outcomes(found: Option<(Vec<Value>, bool)>) -> Markup {
         @if !operations.is_empty() {
             h2 { "Unknown outcomes" }
             table {
-                thead { tr { th { "Operation" } th { "Group" } th { "What is known" } } }
+                thead { tr { th { "Operation" } th { "Group" } th { "Request" } th { "What is known" } } }
                 tbody {
                     @for shown in &operations {
                         tr {
@@ -80,8 +80,9 @@ fn unknown_outcomes(found: Option<(Vec<Value>, bool)>) -> Markup {
                                     (operation(id))
                                 }
                             }
-                            td { (group(shown["group"].as_str().unwrap_or_default())) }
-                            td { (shown["fault"]["message"].as_str().unwrap_or_default()) }
+                            td { (group(word(&shown["group"]))) }
+                            td { code { (word(&shown["request"]["method"])) " " (word(&shown["request"]["path"])) } }
+                            td { (word(&shown["fault"]["message"])) }
                         }
                     }
                 }
@@ -89,4 +90,9 @@ fn unknown_outcomes(found: Option<(Vec<Value>, bool)>) -> Markup {
             @if has_more { p { "There are more: " code { "tidegate op list --state unknown" } "." } }
         }
     }
+}
+
+/// A field as text; empty where there is none.
+fn word(field: &Value) -> &str {
+    field.as_str().unwrap_or_default()
 }

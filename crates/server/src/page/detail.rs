@@ -1,15 +1,16 @@
-//! The pages of one operation and one group: what it is, why it waits, what happened. Bodies are
-//! not shown; the API returns them.
+//! The pages of one operation and one group: what it is, why it waits, what happened. The body of a
+//! response is not shown; the API returns it.
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate::{OperationView, Reason};
+use tidegate::{OperationDetails, OperationView, Reason};
 use tidegate_core::Time;
 use tidegate_core::model::GroupView;
 
 use super::parts::{ago, count, group as group_link, operation as operation_link, state};
+use super::request::{attempts, request};
 use super::{document, error_page};
 use crate::api::parse_id;
 use crate::error::Result;
@@ -19,21 +20,26 @@ use crate::wire::time::Timestamp;
 
 pub(crate) async fn operation(State(app): State<SharedPartition>, Path(text): Path<String>) -> Response {
     match read_operation(&app, &text).await {
-        Ok((view, why)) => {
-            document(&view.id.to_string(), false, &show_operation(&view, &why, app.server.clock.now()))
-                .into_response()
+        Ok((view, details, why)) => {
+            let content = show_operation(&view, &details, &why, app.server.clock.now());
+            document(&view.id.to_string(), false, &content).into_response()
         }
         Err(error) => error_page(&error),
     }
 }
 
-async fn read_operation(app: &PartitionState, text: &str) -> Result<(OperationView, Reason)> {
+async fn read_operation(
+    app: &PartitionState,
+    text: &str,
+) -> Result<(OperationView, OperationDetails, Reason)> {
     let id = parse_id(text)?;
     app.engine.record_demand(app.server.work.demand()).await?;
-    Ok(tokio::try_join!(app.engine.get(id), app.engine.why(id))?)
+    let (view, why) = tokio::try_join!(app.engine.get(id), app.engine.why(id))?;
+    let details = app.engine.details(&view).await?;
+    Ok((view, details, why))
 }
 
-fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
+fn show_operation(view: &OperationView, details: &OperationDetails, why: &Reason, now: Time) -> Markup {
     let id = view.id.to_string();
     html! {
         h1 { (state(view.state.as_str())) " " code { (id) } }
@@ -42,7 +48,6 @@ fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
             dt { "Group" } dd { (group_link(&view.group)) }
             dt { "Kind" } dd { (view.kind) }
             @if let Some(upstream) = &view.upstream { dt { "Upstream" } dd { (upstream) } }
-            @if let Some(request) = &view.request { dt { "Request" } dd { code { (request.method) " " (request.path) } } }
             @if let Some(job) = &view.job_id { dt { "Job" } dd { code { (job) } } }
             dt { "Attempt" } dd { (view.attempt) " of " (view.max_attempts) }
             dt { "Accepted" } dd { (Timestamp(view.created_at)) " (" (ago(view.created_at, now)) " ago)" }
@@ -54,6 +59,8 @@ fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
             @if let Some(fault) = &view.fault { dt { "Last fault" } dd { (fault.class) ": " (fault.message) @if fault.may_have_happened { " (it may have happened)" } } }
             @if let Some(result) = &view.result { dt { "Result" } dd { (result.len()) " bytes, " a href={ "/v1/operations/" (id) } { "as JSON" } } }
         }
+        @if let Some(asked) = &details.request { (request(asked)) }
+        @if !details.attempts.is_empty() { (attempts(&details.attempts, now)) }
         @if view.state == tidegate_core::State::Unknown {
             p {
                 "Find out whether it happened, then record it: "

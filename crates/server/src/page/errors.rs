@@ -4,7 +4,7 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
-use super::document;
+use super::{PageSite, document_at};
 use crate::error::{Error, ErrorCode};
 use crate::wire::error::ApiError;
 use crate::wire::object::truncate_name;
@@ -23,10 +23,18 @@ const PAGES: &[(&str, &str)] = &pages! {
 };
 
 pub(crate) async fn show(Path(code): Path<String>) -> Response {
+    show_at(PageSite::Server, &code)
+}
+
+pub(crate) async fn show_in_proxy(Path(code): Path<String>) -> Response {
+    show_at(PageSite::Proxy, &code)
+}
+
+fn show_at(site: PageSite, code: &str) -> Response {
     match PAGES.iter().find(|(known, _)| *known == code) {
-        Some((code, text)) => document(code, false, &content(text)).into_response(),
+        Some((code, text)) => document_at(site, code, false, &content(text)).into_response(),
         None => {
-            let message = format!("There is no error code {:?}.", truncate_name(&code));
+            let message = format!("There is no error code {:?}.", truncate_name(code));
             ApiError(Error::new(ErrorCode::NoRoute, message).field("code")).into_response()
         }
     }

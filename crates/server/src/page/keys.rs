@@ -1,7 +1,10 @@
 //! Idempotency keys, those with an unknown outcome first, each with the commands that record the
-//! outcome. It is read-only and never shows a body.
+//! outcome. It is read-only and never shows a body. The server serves it, and so does the admin port
+//! of a proxy that runs on its own.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::HOST;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::Time;
@@ -9,7 +12,7 @@ use tidegate_idempotency::{HitCounts, KeyAdmin, KeyFilter, KeyPage, KeySummary};
 use tidegate_store::{Clock, WallClock};
 
 use super::parts::{ago, count, state, within};
-use super::{document, error_page};
+use super::{PageSite, document_at, error_page_at};
 use crate::error::Error;
 use crate::wire::key::state as word;
 
@@ -19,15 +22,29 @@ const LOOKED_AT: usize = 1_000;
 const ROWS: usize = 200;
 
 pub(crate) async fn show(State(keys): State<KeyAdmin>) -> Response {
+    show_at(PageSite::Server, &keys, "").await
+}
+
+/// The same page of a proxy. Its commands name the proxy, which is not where they look by default.
+pub(crate) async fn show_in_proxy(State(keys): State<KeyAdmin>, headers: HeaderMap) -> Response {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let flag =
+        host.map_or_else(String::new, |host| format!(" --server {}", quoted(&format!("http://{host}"))));
+    show_at(PageSite::Proxy, &keys, &flag).await
+}
+
+async fn show_at(site: PageSite, keys: &KeyAdmin, flag: &str) -> Response {
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => {
-            document("Keys", false, &content(page, keys.hit_counts(), WallClock.now())).into_response()
+            let content = content(page, keys.hit_counts(), WallClock.now(), flag);
+            document_at(site, "Keys", false, &content).into_response()
         }
-        Err(error) => error_page(&Error::from(error)),
+        Err(error) => error_page_at(site, &Error::from(error)),
     }
 }
 
-fn content(page: KeyPage, hits: HitCounts, now: Time) -> Markup {
+/// The page; `flag` ends the commands that it names.
+fn content(page: KeyPage, hits: HitCounts, now: Time, flag: &str) -> Markup {
     let (unknown, others): (Vec<_>, Vec<_>) =
         page.keys.into_iter().partition(|key| word(key.state, now) == "unknown");
     let is_more = page.next.is_some() || unknown.len() > ROWS || others.len() > ROWS;
@@ -38,14 +55,14 @@ fn content(page: KeyPage, hits: HitCounts, now: Time) -> Markup {
             section {
                 h2 { "Outcome unknown" }
                 p.sentence { "Each of these requests may have been done. Check in the service, then record the outcome." }
-                (table(&unknown, now, true))
+                (table(&unknown, now, Some(flag)))
             }
         }
         section {
             h2 { "In work and answered" }
-            @if others.is_empty() { p.quiet { "There are none." } } @else { (table(&others, now, false)) }
+            @if others.is_empty() { p.quiet { "There are none." } } @else { (table(&others, now, None)) }
         }
-        @if is_more { p { "There are more: " code { "tidegate key list" } " shows all of them." } }
+        @if is_more { p { "There are more: " code { "tidegate key list" (flag) } " shows all of them." } }
     }
 }
 
@@ -68,11 +85,12 @@ fn hit_rate(counts: HitCounts) -> Markup {
     }
 }
 
-fn table(keys: &[KeySummary], now: Time, is_asked: bool) -> Markup {
+/// A table of keys. With a flag, each row has the commands that record its outcome, which it ends.
+fn table(keys: &[KeySummary], now: Time, flag: Option<&str>) -> Markup {
     html! {
         table {
             caption.hidden { "Idempotency keys" }
-            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if is_asked { th scope="col" { "It happened, or it did not" } } } }
+            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if flag.is_some() { th scope="col" { "It happened, or it did not" } } } }
             tbody {
                 @for KeySummary { name, state: key_state, created, expires } in keys.iter().take(ROWS) {
                     tr {
@@ -82,10 +100,10 @@ fn table(keys: &[KeySummary], now: Time, is_asked: bool) -> Markup {
                         td { (name.method) " " (name.path) }
                         td.number { (ago(*created, now)) }
                         td.number { (within(*expires, now)) }
-                        @if is_asked {
+                        @if let Some(flag) = flag {
                             td.why {
-                                code { "tidegate key complete " (quoted(name.key.as_str())) " --status 201 --body …" } " "
-                                code { "tidegate key release " (quoted(name.key.as_str())) }
+                                code { "tidegate key complete " (quoted(name.key.as_str())) " --status 201 --body …" (flag) } " "
+                                code { "tidegate key release " (quoted(name.key.as_str())) (flag) }
                             }
                         }
                     }
@@ -144,11 +162,26 @@ mod tests {
             key("acme POST /pay done", KeyState::Completed(7)),
             key("acme POST /pay %3cb%3e%27", KeyState::Processing { until: then, on_lapse: OnLapse::Hold }),
         ];
-        let html = content(KeyPage { keys, next: None }, HitCounts::default(), now).into_string();
+        let html = content(KeyPage { keys, next: None }, HitCounts::default(), now, "").into_string();
         let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
         assert!(at("&lt;b&gt;'") < at(">done<"), "{html}");
         at("tidegate key complete '&lt;b&gt;'\\'''");
         assert_eq!(html.matches("key complete").count(), 1, "{html}");
+        assert!(!html.contains("--server"), "{html}");
         assert_eq!([quoted("order:7"), quoted("a b"), quoted("-x")], ["order:7", "'a b'", "'-x'"]);
+    }
+
+    /// IDM-22: the commands on the page of a proxy name its admin port.
+    #[test]
+    fn idm_22_commands_name_the_proxy() {
+        let (then, later) = (Time::from_millis(1), Time::from_millis(3));
+        let state = KeyState::Processing { until: then, on_lapse: OnLapse::Hold };
+        let name = RecordName::parse("acme POST /pay order-7").unwrap();
+        let keys = vec![KeySummary { name, state, created: then, expires: later }];
+        let now = Time::from_millis(2);
+        let flag = " --server http://127.0.0.1:7401";
+        let html = content(KeyPage { keys, next: None }, HitCounts::default(), now, flag).into_string();
+        assert!(html.contains("tidegate key release order-7 --server http://127.0.0.1:7401<"), "{html}");
+        assert!(html.contains("--body … --server http://127.0.0.1:7401<"), "{html}");
     }
 }

@@ -11,6 +11,7 @@ use tidegate_core::{State as OperationState, Time};
 
 use super::deployments::{DeploymentRow, list_recent, panel};
 use super::parts::{ago, count, group, operation, remaining_bar, state, within};
+use super::request::request_line;
 use super::{document, error_page};
 use crate::edge::query::Query;
 use crate::error::{Error, Result};
@@ -224,13 +225,14 @@ fn operations(snapshot: &OverviewData) -> Markup {
         } @else {
             table {
                 caption.hidden { "Operations" }
-                thead { tr { th.c-state scope="col" { "State" } th.c-id scope="col" { "Operation" } th.c-name scope="col" { "Group" } th.number scope="col" { "Try" } th.number scope="col" { "Age" } th scope="col" { "Last fault" } } }
+                thead { tr { th.c-state scope="col" { "State" } th.c-id scope="col" { "Operation" } th.c-name scope="col" { "Group" } th.c-name scope="col" { "Request" } th.number scope="col" { "Try" } th.number scope="col" { "Age" } th scope="col" { "Last fault" } } }
                 tbody {
                     @for view in operations {
                         tr {
                             td { (state(view.state.as_str())) }
                             th scope="row" { (operation(view.id)) }
                             td { (group(&view.group)) }
+                            td { @if let Some(line) = &view.request { (request_line(line)) } }
                             td.number { (view.attempt) }
                             td.number { (ago(view.created_at, snapshot.now)) }
                             td.why { @if let Some(fault) = &view.fault { (fault.message) } }

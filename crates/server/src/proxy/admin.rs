@@ -1,5 +1,6 @@
-//! The admin API of the proxy: health, readiness, metrics and keys. It is never on the port that
-//! clients use, because all paths there belong to the service behind the proxy.
+//! The admin API of the proxy: health, readiness, metrics and keys, and a page that lists the keys.
+//! It is never on the port that clients use, because all paths there belong to the service behind
+//! the proxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use crate::api::key_calls;
 use crate::api::route::Access::Open;
 use crate::api::route::QueryPolicy::AnyQuery;
-use crate::api::route::get;
+use crate::api::route::{get, page as html};
+use crate::config::TokenScope::Read;
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 use crate::page;
 
@@ -37,7 +39,7 @@ pub(super) struct AdminState {
 /// because callers are not authenticated there.
 pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRouter {
     let mut paths = vec!["/healthz", "/readyz", "/metrics"];
-    paths.extend(keys.is_some().then_some("/v1/keys"));
+    paths.extend(keys.into_iter().flat_map(|_| ["/keys", "/v1/keys"]));
     let here = Json(json!({ "service": "tidegate proxy", "paths": paths }));
     let callers = if keys.is_some() { CallerPolicy::ThisMachine } else { CallerPolicy::Everybody };
     let spec = |path| get(path, Open, AnyQuery);
@@ -47,11 +49,14 @@ pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRout
         spec("/readyz").serve(ready, admin),
         spec("/metrics").serve(metrics, admin),
         // Errors about keys link to their pages.
-        spec("/docs/errors/{code}").serve(page::errors::show, admin),
+        spec("/docs/errors/{code}").serve(page::errors::show_in_proxy, admin),
         spec("/assets/page.css").serve(page::style, admin),
     ];
     let builder = GuardedRouterBuilder::new(callers, None);
-    let keys = keys.into_iter().flat_map(|keys| key_calls(keys.clone()));
+    let keys = keys.into_iter().flat_map(|keys| {
+        let page = html("/keys", Read).serve(page::keys::show_in_proxy, keys);
+        key_calls(keys.clone()).chain([page])
+    });
     open.into_iter().chain(keys).fold(builder, |builder, (spec, call)| builder.add_route(spec, call)).build()
 }
 

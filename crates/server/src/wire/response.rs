@@ -1,19 +1,21 @@
 //! The JSON that callers get: operations and reasons, groups and limits.
 
+mod details;
 mod group;
 mod limit;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidegate::{CompletionReceipt, OperationView, Reason, Receipt};
+use tidegate::{CompletionReceipt, OperationDetails, OperationView, Reason, Receipt};
 use tidegate_core::{Fault, OperationId};
-use tidegate_upstream::RequestLine;
 
+pub(crate) use details::response_status;
 pub(crate) use group::{GroupOut, GroupsOut, group_state};
 pub(crate) use limit::{LimitOut, LimitsOut, TokenAmount, source_word};
 
 use super::error::ErrorEnvelope;
 use super::time::Timestamp;
+use details::{AttemptOut, RequestOut};
 
 #[derive(Serialize)]
 pub(crate) struct AcceptedOut<'a> {
@@ -74,7 +76,9 @@ pub(crate) struct OperationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    request: Option<RequestLineOut<'a>>,
+    request: Option<RequestOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<Vec<AttemptOut<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,9 +96,15 @@ impl<'a> OperationOut<'a> {
     pub(crate) fn whole(view: &'a OperationView) -> Self {
         let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
         let fingerprint = view.fingerprint.map(|hash| format!("{hash:032x}"));
-        let request = view.request.as_ref().map(RequestLineOut::new);
         let max_attempts = Some(view.max_attempts);
-        Self { result: Some(result), request, max_attempts, fingerprint, ..Self::line(view) }
+        Self { result: Some(result), max_attempts, fingerprint, ..Self::line(view) }
+    }
+
+    /// The operation with its result, its whole request and its attempts.
+    pub(crate) fn detailed(view: &'a OperationView, details: &'a OperationDetails) -> Self {
+        let request = details.request.as_ref().map(RequestOut::whole);
+        let attempts = Some(details.attempts.iter().map(AttemptOut::new).collect());
+        Self { request, attempts, ..Self::whole(view) }
     }
 
     /// The operation as an item of a list.
@@ -113,26 +123,14 @@ impl<'a> OperationOut<'a> {
             request_id: view.request_id.as_deref(),
             deployment_id: view.deployment_id.as_deref(),
             upstream: view.upstream.as_deref(),
-            request: None,
+            request: view.request.as_ref().map(RequestOut::line),
+            attempts: None,
             job_id: view.job_id.as_deref(),
             deadline_at: view.deadline_at.map(Timestamp),
             cancel_requested: view.cancel_requested,
             max_attempts: None,
             fingerprint: None,
         }
-    }
-}
-
-/// What an operation asks its upstream for.
-#[derive(Serialize)]
-struct RequestLineOut<'a> {
-    method: &'static str,
-    path: &'a str,
-}
-
-impl<'a> RequestLineOut<'a> {
-    fn new(line: &'a RequestLine) -> Self {
-        Self { method: line.method, path: &line.path }
     }
 }
 

@@ -13,6 +13,7 @@ mod bulk;
 mod complete;
 mod costs;
 mod deployments;
+mod details;
 mod edge;
 mod entities;
 mod events;

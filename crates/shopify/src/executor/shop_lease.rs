@@ -5,10 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::OperationId;
 use tidegate_limits::{Error, LeaseAcquisition, LeaseGuard, LeaseToken, NamedLease, Result};
 use tidegate_store::SharedState;
 use tidegate_upstream::http::UpstreamConfig;
+use tokio::sync::broadcast;
 
+use super::release_watch::ReleaseWatch;
 use crate::shop::ShopId;
 
 /// The time to live while a job is being started; whoever starts it renews it.
@@ -17,8 +20,26 @@ const STARTING: Duration = Duration::from_secs(30);
 /// that it outlives a restart.
 const AWAITING: Duration = Duration::from_secs(300);
 
+/// How long a job waits for the lease while a release is reported: a dead holder reports none.
+const HEARD_PAUSE: Duration = Duration::from_secs(5);
+/// How long a job waits for the lease while no release is reported. Asking for it is cheap.
+const UNHEARD_PAUSE: Duration = Duration::from_secs(2);
+
 /// The lease of one shop.
-pub(super) struct ShopLease(NamedLease);
+pub(super) struct ShopLease {
+    lease: NamedLease,
+    releases: ReleaseWatch,
+}
+
+/// The outcome of asking for a slot.
+pub(super) enum SlotAcquisition {
+    Held(LeaseGuard),
+    /// All are held by others.
+    Busy {
+        /// When to ask again, unless a release is reported before.
+        pause: Duration,
+    },
+}
 
 /// Returns the name of the lease of the shop behind an upstream: the shop is the one of the base
 /// URL, or, where that leads elsewhere, the upstream's name.
@@ -28,17 +49,36 @@ pub(super) fn lease_name(config: &UpstreamConfig) -> String {
 }
 
 impl ShopLease {
-    pub(super) fn new(store: Arc<dyn SharedState>, name: &str, places: u32) -> Result<Self> {
-        Ok(Self(NamedLease::with_places(store, name, STARTING, places)?))
+    /// The lease of this name; jobs that may start because it was released are sent to `starts`.
+    pub(super) fn new(
+        store: &Arc<dyn SharedState>,
+        name: &str,
+        places: u32,
+        starts: &broadcast::Sender<OperationId>,
+    ) -> Result<Self> {
+        let lease = NamedLease::with_places(Arc::clone(store), name, STARTING, places)?;
+        let releases = ReleaseWatch::new(Arc::clone(store), name, starts.clone());
+        Ok(Self { lease, releases })
     }
 
     pub(super) fn name(&self) -> &str {
-        self.0.name()
+        self.lease.name()
     }
 
-    /// Acquires a slot to start a job; `None` when all are held.
-    pub(super) async fn acquire(&self) -> Result<Option<LeaseGuard>> {
-        Ok(self.0.try_acquire().await?.held())
+    /// Acquires a slot to start a job, or lets it wait for a release while all are held.
+    pub(super) async fn acquire(&self, job: Option<OperationId>) -> Result<SlotAcquisition> {
+        if let Some(guard) = self.lease.try_acquire().await?.held() {
+            return Ok(SlotAcquisition::Held(guard));
+        }
+        let pause = if self.releases.add(job).await { HEARD_PAUSE } else { UNHEARD_PAUSE };
+        // One may have been released before the job was known to wait.
+        match self.lease.try_acquire().await?.held() {
+            Some(guard) => {
+                self.releases.remove(job);
+                Ok(SlotAcquisition::Held(guard))
+            }
+            None => Ok(SlotAcquisition::Busy { pause }),
+        }
     }
 
     /// Keeps the slot of a job that was started.
@@ -51,7 +91,7 @@ impl ShopLease {
     /// Renews the slot of a job that awaits its end; returns `false` if it is lost.
     pub(super) async fn renew(&self, token: &LeaseToken) -> bool {
         // If the store fails, the next poll shows what became of it.
-        self.0.renew(token, AWAITING).await.map_err(|error| self.warn("renewed", &error)).unwrap_or(true)
+        self.lease.renew(token, AWAITING).await.map_err(|error| self.warn("renewed", &error)).unwrap_or(true)
     }
 
     /// Renews the slot of a job that awaits its end. One that was lost, or never held, is acquired
@@ -62,7 +102,7 @@ impl ShopLease {
         {
             return Some(token);
         }
-        match self.0.try_acquire().await {
+        match self.lease.try_acquire().await {
             Ok(LeaseAcquisition::Held(guard)) => Some(self.keep(guard).await),
             Ok(LeaseAcquisition::Busy { .. }) | Err(_) => None,
         }
@@ -70,7 +110,7 @@ impl ShopLease {
 
     /// Releases the slot of a job that has ended.
     pub(super) async fn release(&self, token: &LeaseToken) {
-        if let Err(error) = self.0.release(token).await {
+        if let Err(error) = self.lease.release(token).await {
             self.warn("released", &error);
         }
     }

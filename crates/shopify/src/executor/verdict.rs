@@ -18,8 +18,6 @@ use crate::client::error::{Error, ShopifyErrorKind};
 /// How long to wait when Shopify already runs the maximum: another owner's operations, whose end is
 /// not reported to us.
 const BUSY: Duration = Duration::from_secs(10);
-/// How long to wait when programs hold the shop's lease. Asking for it is cheap.
-const LEASE_BUSY: Duration = Duration::from_secs(2);
 /// How long to wait before checking whether a missing upstream has come back.
 const MISSING: Duration = Duration::from_secs(15);
 
@@ -73,10 +71,10 @@ impl BulkLimits {
     }
 
     /// Returns the verdict when others hold the shop's lease. Nothing was started.
-    pub(super) fn lease_busy_verdict(&self, lease: &str) -> Verdict {
+    pub(super) fn lease_busy_verdict(&self, lease: &str, pause: Duration) -> Verdict {
         let message = format!("Another program's bulk operation holds the lease {lease}: it waits.");
         let fault = Fault::new(FaultClass::RateLimited, message);
-        Verdict::Throttled { after: Some(LEASE_BUSY), scope: Some(Arc::clone(&self.bulk)), fault }
+        Verdict::Throttled { after: Some(pause), scope: Some(Arc::clone(&self.bulk)), fault }
     }
 
     /// Returns the verdict of a poll that did not find the operation. Only Shopify's word that it

@@ -113,6 +113,36 @@ async fn lim_23_answers_out_of_order_never_raise_the_balance() {
     assert!(limit(&engine, "acme/points").await.level / MICRO <= low, "its response reported 948");
 }
 
+/// LIM-14, LIM-23: time refills what we believe a shop has, as it refills the shop's own budget: a
+/// burst after an idle minute takes as long as the whole budget allows, each time.
+#[tokio::test(start_paused = true)]
+async fn lim_14_lim_23_an_idle_time_refills_the_budget() {
+    // Later ones are answered first, now and then.
+    let does = |text: &str| {
+        let takes = Duration::from_millis(if text.contains("first: 50") { 900 } else { 300 });
+        CallBehavior { requested: 60.0, actual: 31.0, takes }
+    };
+    let (store, shop) = (memory(), FakeShop::new(1_000.0, 50.0, does));
+    let engine = open(&store, &shop).await;
+    for round in 0..3 {
+        let start = Instant::now();
+        let mut ids = Vec::new();
+        for n in 0..64 {
+            let query = if n % 3 == 0 { FIFTY } else { TEN };
+            ids.push(engine.submit(graphql(&format!("g{n}"), query)).await.unwrap().id);
+        }
+        for id in ids {
+            assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+        }
+        let (took, needed) = (start.elapsed().as_secs_f64(), (64.0 * 31.0 - 1_000.0) / 50.0);
+        assert!(took < needed * 1.15, "round {round}: {took} s where {needed} s are needed");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let level = limit(&engine, "acme/points").await.level / MICRO;
+        assert!(level >= 950, "round {round}: {level} of 1,000 are believed");
+    }
+    assert_eq!(*shop.turned_away.lock().unwrap(), 0);
+}
+
 /// LIM-12 / LIM-1 / LIM-4: after THROTTLED every GraphQL call of the shop waits for the computed
 /// time, with no attempt spent; its REST calls continue.
 #[tokio::test(start_paused = true)]

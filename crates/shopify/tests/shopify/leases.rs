@@ -6,6 +6,7 @@ use serde_json::json;
 use tidegate::Options;
 use tidegate_core::{State, Time, Verdict};
 use tidegate_fixture::redis::RedisServer;
+use tidegate_limits::NamedLease;
 use tidegate_shopify::executor::BulkUpstreams;
 use tidegate_store::{SharedState, Store};
 use tokio::time::Instant;
@@ -111,7 +112,7 @@ async fn lim_16_a_held_lease_makes_a_job_wait() {
     let Verdict::Throttled { after: Some(after), scope: Some(scope), fault } = &waits.verdict else {
         panic!("{waits:?}")
     };
-    assert_eq!((&**scope, *after, server.calls()), ("acme/bulk", ms(2_000), 0));
+    assert_eq!((&**scope, *after, server.calls()), ("acme/bulk", ms(5_000), 0));
     assert!(fault.message.contains(LEASE), "{}", fault.message);
     let (_, note) = awaited(&attempt(&shop, &query(), 2).await);
     assert_eq!(poll(&shop, &note, false).await.verdict, Verdict::Done);
@@ -125,6 +126,36 @@ async fn lim_15_a_failed_start_gives_the_lease_back() {
     let outcome = attempt(&leased(&store, &server.url()), &query(), 1).await;
     assert!(matches!(outcome.verdict, Verdict::Retry { .. }), "{outcome:?}");
     assert_eq!(holder(&store).await, None);
+}
+
+/// LIM-16: on one Redis, a job that waits for a program's lease starts when the program releases it,
+/// and not when it would ask again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lim_16_a_release_wakes_a_waiting_job() {
+    let (server, sim) = (RedisServer::start(), sim(ms(300), 7).await);
+    let open = async || -> Arc<dyn Store> { tidegate_store_redis::open(&server.url()).await.unwrap() };
+    let (store, beside) = (open().await, open().await);
+    let engine = engine(&store, &sim, Options::default()).await;
+    let shared: Arc<dyn SharedState> = beside as _;
+    let program = NamedLease::new(shared, LEASE, ms(60_000)).unwrap();
+    for round in 1..=3 {
+        let guard = program.acquire_within(ms(10_000)).await.unwrap().held().unwrap();
+        let id = engine.submit(job("acme", "bulk:1", PRODUCTS)).await.unwrap().id;
+        let asks_again = loop {
+            let view = engine.get(id).await.unwrap();
+            if view.state == State::Waiting && view.fault.is_some() {
+                assert_eq!(view.attempt, 0);
+                break engine.why(id).await.unwrap().until.unwrap();
+            }
+            tokio::time::sleep(ms(5)).await;
+        };
+        guard.release().await.unwrap();
+        awaiting(&engine, id).await;
+        let started = store.read_attempts(0, vec![id.seq()]).await.unwrap()[0][0].at;
+        assert!(started.after(ms(1_000)) < asks_again, "round {round}: {started:?}, {asks_again:?}");
+        assert_eq!(ended(&engine, id).await.0, State::Succeeded);
+    }
+    engine.drain().await;
 }
 
 /// LIM-16, LIM-3: on one Redis, jobs of the queue and programs with the client library exclude each

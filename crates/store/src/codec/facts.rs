@@ -74,6 +74,7 @@ choice!(Fact {
     15 => Reported { seq, fence, at, limit, report },
     16 => Chained { seq, alternatives },
     17 => Picked { seq, alternative, at },
+    18 => Woken { seq, at },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),

@@ -119,6 +119,7 @@ pub(super) fn one_of_each() -> Vec<Fact> {
     ];
     facts.push(Fact::Chained { seq, alternatives: Box::new(alternatives_once()) });
     facts.push(Fact::Picked { seq, alternative: "acme".into(), at: AT });
+    facts.push(Fact::Woken { seq, at: AT });
     facts.extend(images());
     facts.push(chain_image_once());
     facts

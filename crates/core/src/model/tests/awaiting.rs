@@ -398,7 +398,8 @@ fn ops_8_an_awaiting_operation_survives_a_restart() {
         let now = world.now.after(Duration::from_secs(5));
         let poll = model.take(now, 9, LEASE, 0, &mut Vec::new()).claims;
         assert_eq!(poll.iter().map(|c| (c.attempt_fence, c.poll)).collect::<Vec<_>>(), [(claim.fence, true)]);
-        let settle = model.settle(now, claim.seq, claim.fence, Verdict::Done, &[], 0, &mut Vec::new());
+        let settle =
+            model.settle(now, ClaimReport::new(claim.seq, claim.fence, Verdict::Done), 0, &mut Vec::new());
         assert_eq!(end_of(&settle), Some(EndState::Succeeded));
         model.check().unwrap();
         assert_eq!(model.limit("slots", now).unwrap().in_flight, 0);
@@ -450,7 +451,7 @@ fn a_late_poll_settles_nothing() {
         let facts = &mut Vec::new();
         assert_eq!(model.claims(), [(poll.seq, poll.fence)]);
         assert!(!model.renew(slow.seq, slow.fence, world.now.after(LEASE), facts));
-        let late = model.settle(world.now, slow.seq, slow.fence, Verdict::Done, &[], 0, facts);
+        let late = model.settle(world.now, ClaimReport::new(slow.seq, slow.fence, Verdict::Done), 0, facts);
         assert_eq!((late, facts.len()), (SettleOutcome::Stale, 0));
         assert_eq!(model.claim_status(claim.seq, claim.fence).unwrap().worker, Some(poll.fence));
         assert!(model.renew(poll.seq, poll.fence, world.now.after(LEASE), facts));

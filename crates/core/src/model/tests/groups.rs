@@ -214,6 +214,11 @@ fn ops_27_waiting_groups_are_left_alone() {
 /// Settles without checking every invariant, which takes long with so many groups.
 fn answer(world: &mut ModelHarness, claims: &[Claim]) {
     for claim in claims {
-        world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &[], 0, &mut world.facts);
+        world.model.settle(
+            world.now,
+            ClaimReport::new(claim.seq, claim.fence, Verdict::Done),
+            0,
+            &mut world.facts,
+        );
     }
 }

@@ -174,7 +174,12 @@ fn lim_9_an_estimate_is_never_too_much() {
         ..Hint::default()
     };
     let Claim { seq, fence, .. } = first[0];
-    world.model.settle(world.now, seq, fence, Verdict::Done, &[hint], 0, &mut world.facts);
+    world.model.settle(
+        world.now,
+        ClaimReport::new(seq, fence, Verdict::Done).with_hints(&[hint]),
+        0,
+        &mut world.facts,
+    );
     world.model.set_limit(world.now, &named("points"), drip(20, 1), &mut world.facts).unwrap();
     for group in ["b", "c"] {
         world.wait_ms(60_000);
@@ -225,7 +230,12 @@ fn lim_23_reserve_then_settle() {
     let hint = Hint { limit: named("points"), spent: Some(12 * MICRO), ..Hint::default() };
     let (now, hints) = (world.now, [hint]);
     for _ in 0..2 {
-        world.model.settle(now, claim.seq, claim.fence, Verdict::Done, &hints, 0, &mut world.facts);
+        world.model.settle(
+            now,
+            ClaimReport::new(claim.seq, claim.fence, Verdict::Done).with_hints(&hints),
+            0,
+            &mut world.facts,
+        );
         assert_eq!(world.model.limit("points", now).unwrap().level, 88 * MICRO);
     }
 }
@@ -254,6 +264,38 @@ fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
     assert_eq!((again.seq, again.attempt), (Seq(1), 1));
 }
 
+/// LIM-16: an operation that waits for slots that others have starts when it is woken, once; one
+/// behind it, or one that waits for its own time, does not.
+#[test]
+fn lim_16_a_woken_operation_starts_at_once() {
+    let mut world = ModelHarness::new();
+    world.limit("shop/bulk", LimitShape::Cap { at_once: 1 });
+    let delayed = Draft {
+        not_before: Some(world.now.after(Duration::from_secs(60))),
+        ..charged("later", &[("shop/bulk", 1)])
+    };
+    for draft in [charged("bulk", &[("shop/bulk", 1)]), charged("bulk", &[("shop/bulk", 1)]), delayed] {
+        world.accept(draft);
+    }
+    let claim = world.take(9).pop().unwrap();
+    let wake =
+        |world: &mut ModelHarness, seq| world.model.wake_operation(world.now, Seq(seq), &mut world.facts);
+    assert!(!wake(&mut world, 1), "it runs");
+    let fault = Fault::new(FaultClass::RateLimited, "others have it");
+    let after = Some(Duration::from_secs(10));
+    world.settle(&claim, Verdict::Throttled { after, scope: Some("shop/bulk".into()), fault });
+    assert!(world.take(9).is_empty());
+    assert_eq!([2, 3, 9].map(|seq| wake(&mut world, seq)), [false; 3]);
+    assert!(wake(&mut world, 1));
+    assert!(!wake(&mut world, 1), "it is awake");
+    world.model.check().unwrap();
+    let mut replayed = world.replayed();
+    let claims = replayed.take(world.now, 9, Duration::from_secs(9), 0, &mut Vec::new()).claims;
+    assert_eq!(claims.iter().map(|claim| claim.seq).collect::<Vec<_>>(), [Seq(1)]);
+    let again = world.take(9).pop().unwrap();
+    assert_eq!((again.seq, again.attempt), (Seq(1), 1));
+}
+
 /// LIM-8: an operator's figures take precedence over learned ones, also after a restart; after a
 /// reset it learns again.
 #[test]
@@ -271,7 +313,12 @@ fn lim_8_what_a_person_set_stands_above_what_is_learned() {
         world.accept(charged("g", &[("points", 1)]));
         let claim = world.take(1).pop().unwrap();
         let hints = [says.clone()];
-        world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &hints, 0, &mut world.facts);
+        world.model.settle(
+            world.now,
+            ClaimReport::new(claim.seq, claim.fence, Verdict::Done).with_hints(&hints),
+            0,
+            &mut world.facts,
+        );
         world.model.limit("points", world.now).unwrap()
     };
     let shape = |view: &LimitView| match view.shape {

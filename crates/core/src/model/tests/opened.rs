@@ -30,7 +30,12 @@ fn lim_8_a_limit_is_opened_and_learned() {
         reset_at: Some(world.now.after(Duration::from_secs(1))),
         ..Hint::default()
     };
-    world.model.settle(world.now, first.seq, first.fence, Verdict::Done, &[hint], 0, &mut world.facts);
+    world.model.settle(
+        world.now,
+        ClaimReport::new(first.seq, first.fence, Verdict::Done).with_hints(&[hint]),
+        0,
+        &mut world.facts,
+    );
     let seen = world.model.limit("route", world.now).unwrap();
     assert_eq!((seen.level, seen.source), (4 * MICRO, LimitSource::Learned));
     assert_eq!(world.take(9).len(), 1);
@@ -77,7 +82,7 @@ fn limits_that_nobody_needs_go() {
         let lease = Duration::from_secs(9);
         for claim in world.model.take(world.now, 9, lease, 0, &mut world.facts).claims {
             let facts = &mut world.facts;
-            world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &[], 0, facts);
+            world.model.settle(world.now, ClaimReport::new(claim.seq, claim.fence, Verdict::Done), 0, facts);
         }
     }
     let kept: Vec<_> = world.model.limits(world.now).map(|limit| limit.name).collect();
@@ -162,7 +167,12 @@ fn lim_12_a_refusal_closes_all_that_it_names() {
     let after = Some(Duration::from_secs(9));
     let verdict = Verdict::Throttled { after, scope: Some(named("route")), fault };
     let hints = [spent("route"), spent("bucket")];
-    world.model.settle(world.now, claim.seq, claim.fence, verdict, &hints, 0, &mut world.facts);
+    world.model.settle(
+        world.now,
+        ClaimReport::new(claim.seq, claim.fence, verdict).with_hints(&hints),
+        0,
+        &mut world.facts,
+    );
     for limit in ["route", "bucket"] {
         let seen = world.model.limit(limit, world.now).unwrap();
         assert_eq!(seen.frozen_until, Some(until), "{limit}");

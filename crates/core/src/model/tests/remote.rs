@@ -41,7 +41,7 @@ fn work(world: &mut ModelHarness, slots: &[(Option<&[&str]>, usize)]) -> usize {
     let claims = claim_for(world, slots);
     for (claim, _) in &claims {
         let (seq, fence) = (claim.seq, claim.fence);
-        world.model.settle(world.now, seq, fence, Verdict::Done, &[], 0, &mut world.facts);
+        world.model.settle(world.now, ClaimReport::new(seq, fence, Verdict::Done), 0, &mut world.facts);
     }
     claims.len()
 }

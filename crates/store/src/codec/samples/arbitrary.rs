@@ -264,6 +264,7 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
         }),
         seq().prop_map(|seq| Fact::CancelRequested { seq }),
         (seq(), time()).prop_map(|(seq, at)| Fact::Repeated { seq, at }),
+        (seq(), time()).prop_map(|(seq, at)| Fact::Woken { seq, at }),
         (text(), time(), text(), text()).prop_map(|(group, at, by, reason)| Fact::Paused {
             group,
             at,

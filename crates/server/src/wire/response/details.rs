@@ -1,0 +1,132 @@
+//! The request of an operation and its attempts, in JSON.
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use tidegate::AttemptView;
+use tidegate::upstream::{BodyView, RequestLine, RequestView};
+use tidegate_store::costs::micro_to_tokens;
+
+use crate::wire::time::Timestamp;
+
+/// What an operation asks its upstream for.
+#[derive(Default, Serialize)]
+pub(super) struct RequestOut<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<HeadersOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<BodyOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_bytes: Option<usize>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    body_truncated: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum BodyOut<'a> {
+    Json(&'a RawValue),
+    Text(&'a str),
+}
+
+impl<'a> RequestOut<'a> {
+    /// Its start, for lists.
+    pub(super) fn line(line: &'a RequestLine) -> Self {
+        Self { method: Some(line.method), path: Some(&line.path), ..Self::default() }
+    }
+
+    /// All that may be shown.
+    pub(super) fn whole(view: &'a RequestView) -> Self {
+        let line = view.line.as_ref().map(Self::line).unwrap_or_default();
+        let body = view.body.as_ref();
+        Self {
+            query: view.query.as_deref(),
+            headers: view.line.as_ref().map(|_| HeadersOut(&view.headers)),
+            body: body.and_then(BodyOut::new),
+            body_bytes: body.and_then(|body| body.len),
+            body_truncated: body.is_some_and(|body| body.is_truncated),
+            ..line
+        }
+    }
+}
+
+impl<'a> BodyOut<'a> {
+    fn new(body: &'a BodyView) -> Option<Self> {
+        let text = body.text.as_deref()?;
+        let json = if body.is_json { serde_json::from_str(text).ok() } else { None };
+        Some(json.map_or(Self::Text(text), Self::Json))
+    }
+}
+
+/// Headers as an object, in order.
+struct HeadersOut<'a>(&'a [(String, String)]);
+
+impl Serialize for HeadersOut<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// One attempt of an operation.
+#[derive(Serialize)]
+pub(super) struct AttemptOut<'a> {
+    attempt: u16,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+}
+
+impl<'a> AttemptOut<'a> {
+    pub(super) fn new(attempt: &'a AttemptView) -> Self {
+        Self {
+            attempt: attempt.number,
+            state: attempt.state.as_str(),
+            accepted_at: attempt.accepted_at().map(Timestamp),
+            ended_at: attempt.ended_at.map(Timestamp),
+            status: response_status(attempt),
+            job_id: attempt.job_id.as_deref(),
+            cost: attempt.cost.map(micro_to_tokens),
+        }
+    }
+}
+
+/// The status of the response that accepted the job of an attempt, or that left its outcome
+/// unknown.
+pub(crate) fn response_status(attempt: &AttemptView) -> Option<u16> {
+    #[derive(Deserialize)]
+    struct ResponseStatus {
+        status: u16,
+    }
+    let response = serde_json::from_slice::<ResponseStatus>(attempt.response.as_deref()?).ok()?;
+    Some(response.status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OPS-23: JSON is shown as JSON, the beginning of it as text.
+    #[test]
+    fn ops_23_a_body_is_json_if_it_is_whole() {
+        let whole = RequestView::of_payload(br#"{"n":12345678901234567890123}"#);
+        let shown = serde_json::to_string(&RequestOut::whole(&whole)).unwrap();
+        assert_eq!(shown, r#"{"body":{"n":12345678901234567890123},"body_bytes":29}"#);
+        let long = format!(r#"{{"n":"{}"}}"#, "x".repeat(100_000));
+        let long = RequestView::of_payload(long.as_bytes());
+        let shown = serde_json::to_string(&RequestOut::whole(&long)).unwrap();
+        assert!(shown.starts_with(r#"{"body":"{\"n\":\"xxx"#), "{shown}");
+        assert!(shown.ends_with(r#"x","body_bytes":100008,"body_truncated":true}"#), "{shown}");
+    }
+}

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::client::RemoteArgs;
 use crate::deploy;
-use crate::remote::{cluster, group, key, limit, op};
+use crate::remote::{cluster, generation, group, key, ledger, limit, op, provider};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{FaultArgs, HttpSimArgs, ShopifySimArgs, SimCommand};
 
@@ -139,6 +139,12 @@ pub(crate) enum Command {
     Limit(limit::LimitArgs),
     /// Inspect, release and expire idempotency keys, and record the outcomes of their requests.
     Key(key::KeyArgs),
+    /// Create, inspect and cancel generations: pictures and videos from several providers.
+    Generation(generation::GenerationArgs),
+    /// Inspect the providers of generations, and set their limits.
+    Provider(provider::ProviderArgs),
+    /// List attempts at providers, and what may have been billed twice.
+    Ledger(ledger::LedgerArgs),
     /// Inspect the nodes that share a store.
     Cluster(cluster::ClusterArgs),
     /// Check a configuration file in this environment and report problems with line and column, as

@@ -1,8 +1,11 @@
 //! Commands that call a running server over HTTP.
 
 pub(crate) mod cluster;
+pub(crate) mod generation;
 pub(crate) mod group;
 pub(crate) mod key;
+pub(crate) mod ledger;
 pub(crate) mod limit;
 pub(crate) mod op;
+pub(crate) mod provider;
 pub(crate) mod submit;

@@ -8,6 +8,7 @@ mod costs;
 pub(crate) mod deployments;
 mod entities;
 pub(crate) mod events;
+pub(crate) mod generations;
 pub(crate) mod groups;
 mod health;
 mod keys;

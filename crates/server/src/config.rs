@@ -7,6 +7,7 @@ mod dialect;
 #[cfg(test)]
 mod documented;
 mod failure;
+mod generations;
 mod hydration;
 mod idempotency;
 mod key_policy;
@@ -38,6 +39,7 @@ use tidegate_upstream::{RemoteKindConfig, Secret};
 use toml::de::DeTable;
 
 pub use dialect::{DiscordConfig, ShopifyConfig};
+pub use generations::{GenerationsConfig, NotifyConfig, ResultStorageConfig};
 pub use hydration::HydrationConfig;
 pub use idempotency::IdempotencyConfig;
 pub use pacing::PacingConfig;
@@ -105,6 +107,8 @@ pub struct Config {
     pub pacing: PacingConfig,
     /// The settings of hydration.
     pub hydration: HydrationConfig,
+    /// Generations: their storage, providers and models.
+    pub generations: GenerationsConfig,
 }
 
 /// The settings of a node in a cluster.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use tidegate_core::ErrorCode;
 use tidegate_core::{OperationId, Time};
@@ -20,6 +21,8 @@ pub struct Error {
     pub operation: Option<OperationId>,
     /// The earliest time at which it could be done.
     pub earliest: Option<Time>,
+    /// How long the caller should wait before it tries again.
+    pub retry_after: Option<Duration>,
     /// Whether the request may have been accepted all the same.
     pub unsure: bool,
     /// Further problems with the same request.
@@ -44,6 +47,7 @@ impl Error {
             field: None,
             operation: None,
             earliest: None,
+            retry_after: None,
             unsure: false,
             also: Box::default(),
             source: None,

@@ -5,11 +5,15 @@ pub(crate) mod cluster;
 pub(crate) mod deployments;
 pub(crate) mod detail;
 pub(crate) mod errors;
+pub(crate) mod generations;
 pub(crate) mod keys;
+pub(crate) mod ledger;
 pub(crate) mod live;
 pub(crate) mod overview;
 mod parts;
+pub(crate) mod providers;
 pub(crate) mod reference;
+mod words;
 
 use std::sync::LazyLock;
 
@@ -26,6 +30,7 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
 use crate::wire::error::{PAGES, status};
+use words::Language;
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
@@ -66,32 +71,49 @@ pub(crate) async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// A complete HTML document.
+/// What surrounds the content of a page.
+pub(crate) struct Frame<'a> {
+    pub title: &'a str,
+    pub language: Language,
+    /// Where its live regions are fetched; empty for the page itself, `None` for a page that is not
+    /// live.
+    pub regions: Option<&'a str>,
+}
+
+/// A complete HTML document in English.
 pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
-    let version = VERSION.as_str();
+    framed(&Frame { title, language: Language::English, regions: is_live.then_some("/page/live") }, content)
+}
+
+/// A complete HTML document.
+pub(crate) fn framed(frame: &Frame<'_>, content: &Markup) -> Markup {
+    let (version, words) = (VERSION.as_str(), frame.language.words());
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(frame.language.code()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · Tidegate" }
+                title { (frame.title) " · Tidegate" }
                 link rel="stylesheet" href={ "/assets/page.css?" (version) };
-                @if is_live {
+                @if frame.regions.is_some() {
                     script type="module" src={ "/assets/page.js?" (version) } {}
                     noscript { meta http-equiv="refresh" content="5"; }
                 }
             }
             body {
-                a.skip href="#main" { "Skip to content" }
+                a.skip href="#main" { (words.skip) }
                 header {
                     a.brand href="/" { "Tidegate" }
-                    a href="/keys" { "Keys" }
-                    a href="/docs" { "API" }
-                    @if is_live {
-                        p #live role="status" { "as of this moment" }
-                        button #hold type="button" hidden { "Pause" }
+                    a href="/generations" { (words.generations) }
+                    a href="/providers" { (words.providers) }
+                    a href="/ledger" { (words.ledger) }
+                    a href="/keys" { (words.keys) }
+                    a href="/docs" { (words.api) }
+                    @if let Some(regions) = frame.regions {
+                        p #live role="status" data-regions=(regions) data-fresh=(words.live) data-lost=(words.lost) data-held=(words.held) { (words.as_of_now) }
+                        button #hold type="button" data-resume=(words.resume) hidden { (words.pause) }
                     }
                 }
                 main #main { (content) }

@@ -183,6 +183,9 @@ async fn route_call(
             RoutingRule::Extensions => work::route_claims(&front, call, "claims").await,
             RoutingRule::Settlements => work::route_claims(&front, call, "settlements").await,
             RoutingRule::Proxy => proxy_call::route_proxy_call(&front, call).await,
+            RoutingRule::Generations => relay::to_generations(&front, call).await,
+            RoutingRule::Generation => relay::by_id(&front, call).await,
+            RoutingRule::Webhook => relay::by_webhook(&front, call).await,
         },
         Err(failure) => failure.into_response(),
     }
@@ -225,7 +228,7 @@ async fn read_call(
     let content_type = content_type(&parts.headers);
     let key = parts.extensions.get::<HeldKey>().cloned();
     let passing =
-        (rule == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&front.server, parts.headers));
+        rule.passes_headers().then(|| ProxyContext::from_headers(&front.server, parts.headers));
     Ok(RoutedCall {
         method: parts.method,
         target,

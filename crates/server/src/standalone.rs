@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::error::{Error, ErrorCode, Result};
+use crate::executors::SharedParts;
 use crate::{backend, dialects, executors};
 
 /// How long to wait for the partition: longer than the lease of a process that died.
@@ -47,7 +48,8 @@ impl StandaloneEngine {
         let end = Instant::now() + OPEN_TIMEOUT;
         loop {
             let dialects = dialects::from_config(config);
-            let made = executors::from_config(config, dialects, ResponseRelay::default(), Some(&store))?;
+            let shared = SharedParts { store: Some(&store), ..SharedParts::default() };
+            let made = executors::from_config(config, dialects, ResponseRelay::default(), shared)?;
             let (store, options) = (Arc::clone(&store), options.clone());
             match Engine::builder(Arc::clone(&store))
                 .options(options)

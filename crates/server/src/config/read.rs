@@ -9,7 +9,7 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, cluster, exposure_message, failure, hydration, idempotency, kind,
+    Config, Overrides, ParseContext, cluster, exposure_message, failure, generations, hydration, idempotency, kind,
     pacing, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
@@ -42,6 +42,7 @@ pub(super) fn read(
     let idempotency = idempotency::read(root, reading);
     let pacing = pacing::read(root, reading);
     let hydration = hydration::read(root, reading);
+    let generations = generations::read(root, public_url.as_deref(), reading);
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let kinds = root.sections("kind", problems);
@@ -89,6 +90,7 @@ pub(super) fn read(
         idempotency: idempotency?,
         pacing: pacing?,
         hydration: hydration?,
+        generations: generations?,
     })
 }
 
@@ -134,14 +136,18 @@ fn read_public_url(found: LocatedValue<String>, problems: &mut Vec<ConfigProblem
     if found.value.is_empty() {
         return None;
     }
+    check_url(&found, problems).then_some(found.value)
+}
+
+/// Whether a text is a URL; reports what is not.
+pub(super) fn check_url(found: &LocatedValue<String>, problems: &mut Vec<ConfigProblem>) -> bool {
     let is_usable = BaseUrl::parse(&found.value).is_ok();
     if !is_usable {
         problems.push(
             found.problem("It must be a URL without user and query, such as https://tidegate.example.com."),
         );
-        return None;
     }
-    Some(found.value)
+    is_usable
 }
 
 fn read_listen(

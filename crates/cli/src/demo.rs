@@ -63,6 +63,7 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError>
     painting.abort();
     let counts = server.counts().await?;
     signals.run_until_signal(server.shutdown()).await?;
+    output.print_status(&studio.summary());
     let stats = echo.stats();
     output.print_status(&format!(
         "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} over its limit, {} repeated because a response was lost.",
@@ -73,7 +74,6 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError>
         stats.overstepped,
         stats.duplicates,
     ));
-    output.print_status(&studio.summary());
     Ok(())
 }
 

@@ -67,7 +67,9 @@ impl SimulatedProviders {
     pub(super) fn config(&self, listen: SocketAddr, results: &Path) -> String {
         let mut text = String::new();
         // Without a port that is known, no webhook could arrive: the providers are polled.
-        if listen.port() != 0 {
+        let has_webhooks = listen.port() != 0;
+        let poll_s = if has_webhooks { 5 } else { 1 };
+        if has_webhooks {
             let _ = writeln!(text, "[server]\npublic_url = \"http://{listen}\"");
         }
         let _ = writeln!(text, "[generations]\nstorage = {:?}", results.display().to_string());
@@ -89,7 +91,7 @@ impl SimulatedProviders {
             let _ = writeln!(
                 text,
                 "[provider.{name}]\n{address}key_env = \"{KEY_VARIABLE}\"\nmax_concurrent = {slots}\n\
-                 rpm = {rpm}\npoll_after_s = 5\npoll_every_s = 5"
+                 rpm = {rpm}\npoll_after_s = {poll_s}\npoll_every_s = {poll_s}"
             );
         }
         text.push_str(

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
 mod costs;
+mod generations;
 mod keys;
 mod long;
 mod operate;

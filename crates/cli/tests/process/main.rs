@@ -21,6 +21,7 @@ mod deploy;
 mod deployed;
 mod described;
 mod door;
+mod generations;
 mod kill;
 mod languages;
 mod learned;

@@ -16,6 +16,7 @@ mod deployments;
 mod edge;
 mod entities;
 mod events;
+mod generations;
 mod idempotent;
 mod keys;
 mod look;

@@ -125,7 +125,10 @@ fn print_banner(server: &Server, output: &Output) {
         "  the outcome; after half a minute the demo does it for you".to_owned(),
         format!("  the pictures: {page}generations, the providers: {page}providers"),
         "Try:".to_owned(),
-        format!("  tidegate generation create --model flux --prompt \"a cat\" --server http://{}", server.addr),
+        format!(
+            "  tidegate generation create --model flux --prompt \"a cat\" --server http://{}",
+            server.addr
+        ),
         format!("  tidegate group list --server http://{}", server.addr),
         format!("  tidegate op list --state failed --server http://{}", server.addr),
         "Stop it with ctrl-c.".to_owned(),

@@ -113,3 +113,10 @@ impl From<tidegate_store::Error> for Error {
         tidegate::Error::from(error).into()
     }
 }
+
+/// Returns a message of another crate as a sentence.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}

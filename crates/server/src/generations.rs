@@ -6,6 +6,7 @@ pub(crate) mod providers;
 mod reporter;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::{Engine, Executors};
 use tidegate_core::Placement;
@@ -17,8 +18,10 @@ use tidegate_store::Clock;
 use tidegate_upstream::http::LimitDefinition;
 
 use crate::config::{Config, NotifyConfig, ResultStorageConfig};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, sentence};
 
+/// When a user with too many unfinished generations may try again: no one knows when one ends.
+const ACTIVE_RETRY: Duration = Duration::from_secs(5);
 /// The prefix of the names of providers' limits.
 const PROVIDER_LIMITS: &str = "provider:";
 
@@ -131,6 +134,7 @@ impl From<DispatchError> for Error {
             DispatchErrorKind::NotFound => ErrorCode::NoOperation,
             DispatchErrorKind::NotNow => ErrorCode::NotNow,
             DispatchErrorKind::Engine(kind) => kind.code(),
+            _ => ErrorCode::Internal,
         };
         // The names of the fields of a request, where they differ.
         let field = error.field.as_deref().map(|field| match field {
@@ -138,10 +142,11 @@ impl From<DispatchError> for Error {
             "model" => "model_id",
             field => field,
         });
-        let mut this = Self::new(code, error.message);
+        let is_active = error.kind == DispatchErrorKind::TooManyActive;
+        let retry_after = error.retry_after.or(is_active.then_some(ACTIVE_RETRY));
+        let mut this = Self::new(code, sentence(&error.message));
         this.field = field.map(Box::from);
-        this.operation = error.operation;
-        this.retry_after = error.retry_after;
+        (this.operation, this.retry_after) = (error.operation, retry_after);
         this
     }
 }

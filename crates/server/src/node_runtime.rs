@@ -44,7 +44,8 @@ impl NodeRuntime {
         dialects: Dialects,
     ) -> Result<Self> {
         let handover = house.pacing.handover.clone();
-        let shared = executors::SharedParts { store: Some(&house.store), generations: house.generations.as_ref() };
+        let shared =
+            executors::SharedParts { store: Some(&house.store), generations: house.generations.as_ref() };
         let inputs = executors::from_config(config, dialects, handover, shared)?;
         let key = completion_key(&*house.store).await?;
         let key = house.completion_key.get_or_init(|| key).clone();

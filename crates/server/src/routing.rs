@@ -227,8 +227,7 @@ async fn read_call(
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
     let key = parts.extensions.get::<HeldKey>().cloned();
-    let passing =
-        rule.passes_headers().then(|| ProxyContext::from_headers(&front.server, parts.headers));
+    let passing = rule.passes_headers().then(|| ProxyContext::from_headers(&front.server, parts.headers));
     Ok(RoutedCall {
         method: parts.method,
         target,

@@ -12,7 +12,7 @@ use tidegate_upstream::http::ResponseRelay;
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::executors::SharedParts;
 use crate::{backend, dialects, executors};
 
@@ -74,10 +74,4 @@ fn already_owned(error: &tidegate::Error) -> Error {
     let message =
         format!("{} If a server uses this store, run it there: --server URL.", sentence(&error.message));
     Error::new(ErrorCode::StoreRefused, message)
-}
-
-fn sentence(text: &str) -> String {
-    let text = text.trim_end_matches('.');
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
 }

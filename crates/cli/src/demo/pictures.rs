@@ -110,7 +110,8 @@ impl SimulatedProviders {
     /// What the providers saw.
     pub(super) fn summary(&self) -> String {
         let all = [&self.replicate, &self.google, &self.fal, &self.higgsfield].map(ProviderSim::stats);
-        let sum = |count: fn(&tidegate_sim::Stats) -> u64| all.iter().map(|stats| count(&stats.all)).sum::<u64>();
+        let sum =
+            |count: fn(&tidegate_sim::Stats) -> u64| all.iter().map(|stats| count(&stats.all)).sum::<u64>();
         format!(
             "the providers saw {} calls, billed {} jobs, and throttled {} calls.",
             sum(|stats| stats.calls),

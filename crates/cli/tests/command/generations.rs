@@ -46,7 +46,8 @@ impl Studio {
 #[tokio::test(flavor = "multi_thread")]
 async fn dsp_1_generations_are_created_from_the_command_line() {
     let studio = Studio::start(Duration::from_millis(50)).await;
-    let create = ["generation", "create", "--model", "flux", "--prompt", "a cat", "--user", "anna", "--key", "k-1"];
+    let create =
+        ["generation", "create", "--model", "flux", "--prompt", "a cat", "--user", "anna", "--key", "k-1"];
     let made = studio.run(&[&create[..], &["--wait-s", "30", "--json"]].concat()).await.json();
     assert_eq!((&made["status"], &made["user_id"]), (&"completed".into(), &"anna".into()), "{made}");
     let id = made["id"].as_str().unwrap();
@@ -55,14 +56,22 @@ async fn dsp_1_generations_are_created_from_the_command_line() {
     assert!(shown.expect_success().contains("status\tcompleted\n"), "{shown:?}");
     assert!(shown.out.contains(&format!("result\t/api/generations/{id}/result/0 (image/png, ")), "{shown:?}");
     let list = studio.run(&["generation", "list", "--user", "anna"]).await;
-    assert!(list.expect_success().starts_with(&format!("{id}\tcompleted\tflux\tanna\treplicate\t")), "{list:?}");
+    assert!(
+        list.expect_success().starts_with(&format!("{id}\tcompleted\tflux\tanna\treplicate\t")),
+        "{list:?}"
+    );
     let none = studio.run(&["generation", "list", "--user", "boris"]).await;
     assert_eq!((none.expect_success(), none.err.trim()), ("", "no generation matches"));
     let ledger = studio.run(&["ledger"]).await;
-    assert!(ledger.expect_success().starts_with(&format!("{id}\t1\treplicate\tkey-1\tsucceeded\t")), "{ledger:?}");
+    assert!(
+        ledger.expect_success().starts_with(&format!("{id}\t1\treplicate\tkey-1\tsucceeded\t")),
+        "{ledger:?}"
+    );
     let doubtful = studio.run(&["ledger", "--may-be-double"]).await;
     assert_eq!((doubtful.expect_success(), doubtful.err.trim()), ("", "no attempt matches"));
-    let failed = studio.run(&["generation", "create", "--model", "flux", "--prompt", "[nsfw]", "--wait-s", "30"]).await;
+    let failed = studio
+        .run(&["generation", "create", "--model", "flux", "--prompt", "[nsfw]", "--wait-s", "30"])
+        .await;
     assert!(failed.exit == Some(1) && failed.out.contains("status\tfailed\n"), "{failed:?}");
     let wrong = studio.run(&["generation", "create", "--model", "fulx", "--prompt", "x"]).await;
     assert!(wrong.exit == Some(1) && wrong.err.starts_with("error[TG0030]: "), "{wrong:?}");

@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate_core::OperationId;
+use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_dispatch::{Generation, GenerationPage, GenerationQuery, Generations, NewGeneration};
 use tidegate_idempotency::HEADER;
 
@@ -59,9 +60,11 @@ pub(super) async fn create(
         service.check_notify_url(url)?;
     }
     new.request_id = Some(request_id.to_string());
-    // The key itself is of the caller: one of another caller is another key.
-    let key = headers.get(HEADER).and_then(|key| key.to_str().ok());
-    new.idempotency_key = key.map(|key| format!("{}:{key}", caller.0));
+    // The same key of another caller is another key.
+    new.idempotency_key = headers.get(HEADER).map(|key| {
+        let name = Fingerprint::of("idempotency key").part(caller.0.as_bytes()).part(key.as_bytes());
+        hex(&name.finish())
+    });
     let created = generations.create(&new).await.map_err(Error::from)?;
     let location = [(LOCATION, format!("/api/generations/{}", created.generation.id))];
     let status = if created.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -85,7 +88,9 @@ fn parse(body: &[u8], caller: &Caller) -> Result<NewGeneration> {
         Error::new(ErrorCode::Malformed, message).field("input")
     })?;
     let user = user.unwrap_or_else(|| caller.0.to_string());
-    Ok(NewGeneration { notify_url, ..NewGeneration::new(user, model, input) })
+    let mut new = NewGeneration::new(user, model, input);
+    new.notify_url = notify_url;
+    Ok(new)
 }
 
 pub(super) async fn show(State(app): State<SharedPartition>, Path(text): Path<String>) -> HandlerResult {
@@ -194,7 +199,10 @@ pub(super) async fn result(
         (CONTENT_TYPE, kind),
         (CACHE_CONTROL, RESULT_CACHE),
         (CONTENT_DISPOSITION, HeaderValue::from_static(shown)),
-        (ETAG, HeaderValue::from_str(&format!("\"{}\"", file.key)).unwrap_or(HeaderValue::from_static("\"\""))),
+        (
+            ETAG,
+            HeaderValue::from_str(&format!("\"{}\"", file.key)).unwrap_or(HeaderValue::from_static("\"\"")),
+        ),
     ];
     Ok((headers, stored.bytes).into_response())
 }

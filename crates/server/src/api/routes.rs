@@ -12,8 +12,8 @@ use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, delete, get, page as html, patch, post, proxied, put};
 use super::{
-    buckets, cluster, commands, complete, costs, deployments, entities, events, generations, groups, health, keys,
-    leases, limits, openapi, operations, outbox, proxy, submit, work,
+    buckets, cluster, commands, complete, costs, deployments, entities, events, generations, groups, health,
+    keys, leases, limits, openapi, operations, outbox, proxy, submit, work,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.

@@ -60,8 +60,11 @@ pub(super) fn read(
     let variable = section.text("notify_secret_env", problems);
     let allows_private = section.flag("notify_private", problems).unwrap_or(false);
     let storage = storage::read(&mut section, reading);
-    let notify = read_notify(&section, url, variable, reading)
-        .map(|(url, secret)| NotifyConfig { url, secret, allows_private });
+    let notify = read_notify(&section, url, variable, reading).map(|(url, secret)| NotifyConfig {
+        url,
+        secret,
+        allows_private,
+    });
     section.finish(&mut reading.problems);
     let most = |figure: u64| u32::try_from(figure).ok().filter(|figure| *figure > 0);
     let per_user = UserLimits { max_active: most(active?), per_minute: most(per_minute?) };

@@ -9,8 +9,8 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, cluster, exposure_message, failure, generations, hydration, idempotency, kind,
-    pacing, token, upstream,
+    Config, Overrides, ParseContext, cluster, exposure_message, failure, generations, hydration, idempotency,
+    kind, pacing, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 

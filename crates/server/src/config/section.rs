@@ -316,12 +316,7 @@ impl<'a> Section<'a> {
     }
 
     /// A table that has neither defaults nor variables.
-    fn of_file(
-        key_path: String,
-        at: SourceLocation,
-        table: &'a DeTable<'a>,
-        source: SourceText<'a>,
-    ) -> Self {
+    fn of_file(key_path: String, at: SourceLocation, table: &'a DeTable<'a>, source: SourceText<'a>) -> Self {
         Self { key_path, at, table: Some(table), source, defaults: None, env: None, asked: Vec::new() }
     }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::Engine;
-use tidegate_core::Time;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
-use tidegate_dispatch::{Dispatch, Generation, GenerationQuery, GenerationStatus, Generations};
+use tidegate_core::{OperationId, Time};
+use tidegate_dispatch::{Dispatch, GenerationQuery, GenerationStatus, Generations};
 use tidegate_store::status_board::{StatusBoard, StatusEntry, StatusValue};
 use tidegate_store::{Clock, Store};
 use tokio::sync::broadcast::error::RecvError;
@@ -67,7 +67,15 @@ impl ProviderMirror {
             before: None,
             limit: LEASES_MAX,
         };
-        let active = self.generations.list(&query).await.map_err(Error::from)?.generations;
+        let mut active = Vec::new();
+        for one in self.generations.list(&query).await.map_err(Error::from)?.generations {
+            let Some(current) = self.engine.current_attempt(one.id).await? else { continue };
+            let alternative = current.alternative.as_deref().unwrap_or_default();
+            if let Some((provider, _)) = alternative.split_once('/') {
+                let since = current.awaiting_since.unwrap_or(one.created_at);
+                active.push(ActiveLease { provider: provider.to_owned(), generation: one.id, since });
+            }
+        }
         let now = self.clock.now();
         for status in &statuses {
             board.publish_status("provider", &status.name, entries(status, &active, now), TTL).await?;
@@ -76,13 +84,18 @@ impl ProviderMirror {
     }
 }
 
+/// A slot that a generation holds.
+struct ActiveLease {
+    provider: String,
+    generation: OperationId,
+    /// When the provider accepted its job, or it was created.
+    since: Time,
+}
+
 /// The keys of one provider.
-fn entries(status: &ProviderStatus, active: &[Generation], now: Time) -> Vec<StatusEntry> {
-    let leases = active.iter().filter(|one| one.provider.as_deref() == Some(&status.name));
-    let leases = leases.map(|one| {
-        let since = one.processing_since.unwrap_or(one.created_at);
-        (one.id.to_string(), since.as_millis())
-    });
+fn entries(status: &ProviderStatus, active: &[ActiveLease], now: Time) -> Vec<StatusEntry> {
+    let leases = active.iter().filter(|lease| lease.provider == status.name);
+    let leases = leases.map(|lease| (lease.generation.to_string(), lease.since.as_millis()));
     let mut entries = vec![
         StatusEntry::new("active", StatusValue::Ranked(leases.collect())),
         StatusEntry::new("state", StatusValue::Fields(state_fields(status, now))),

@@ -4,6 +4,7 @@
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::Time;
@@ -22,14 +23,12 @@ use crate::state::{PartitionState, SharedPartition};
 use crate::wire::generation::result_path;
 use crate::wire::time::Timestamp;
 
+/// The most generations of one page.
+const SHOWN_MAX: usize = 24;
 /// The most characters of an input that are shown.
 const INPUT_LEN_MAX: usize = 4_000;
 
-pub(crate) async fn list(
-    State(app): State<SharedPartition>,
-    headers: HeaderMap,
-    query: Query,
-) -> Response {
+pub(crate) async fn list(State(app): State<SharedPartition>, headers: HeaderMap, query: Query) -> Response {
     let language = Language::preferred(&headers);
     let words = language.words();
     match read_page(&app, query).await {
@@ -45,7 +44,16 @@ async fn read_page(app: &PartitionState, mut query: Query) -> Result<(Generation
     let mut wanted = api::read_query(&mut query);
     wanted.before = api::page_cursor(&mut query, &wanted);
     query.finish()?;
-    let page = app.generations()?.list(&wanted).await.map_err(Error::from)?;
+    wanted.limit = wanted.limit.min(SHOWN_MAX);
+    let generations = app.generations()?;
+    let mut page = generations.list(&wanted).await.map_err(Error::from)?;
+    // Pages have neither files nor providers.
+    let whole = join_all(page.generations.iter().map(|one| generations.get(one.id))).await;
+    for (one, whole) in page.generations.iter_mut().zip(whole) {
+        if let Ok(whole) = whole {
+            *one = whole;
+        }
+    }
     Ok((wanted, page))
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tidegate_cluster::PartitionRoute;
-use tidegate_core::{OperationId, Placement};
 use tidegate_core::id::Partition;
+use tidegate_core::{OperationId, Placement};
 use tokio::time::Instant;
 use tower::ServiceExt;
 

@@ -9,7 +9,7 @@ use tidegate_dispatch::{
 
 use super::time::Timestamp;
 
-/// A generation. In a page it has neither its input nor its position in the queue.
+/// A generation. In a page it has only what its list knows.
 #[derive(Serialize)]
 pub(crate) struct GenerationOut<'a> {
     id: String,

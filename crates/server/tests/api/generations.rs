@@ -2,9 +2,11 @@
 //! picture.
 
 mod board;
+mod described;
 mod languages;
 mod limits;
 mod nodes;
+mod reports;
 mod studio;
 mod webhooks;
 
@@ -30,7 +32,10 @@ async fn dsp_1_a_generation_is_created_and_becomes_a_picture() {
         let location = created.headers()["location"].to_str().unwrap().to_owned();
         let created: Value = serde_json::from_str(&created.text().await.unwrap()).unwrap();
         let id = created["id"].as_str().unwrap();
-        assert_eq!((created["status"].as_str(), location), (Some("queued"), format!("/api/generations/{id}")));
+        assert_eq!(
+            (created["status"].as_str(), location),
+            (Some("queued"), format!("/api/generations/{id}"))
+        );
         let done = studio.wait_until_ended(id).await;
         assert_eq!(done["status"], "completed", "{done}");
         assert_eq!((&done["user_id"], &done["model_id"]), (&json!("anna"), &json!("flux")));
@@ -62,7 +67,8 @@ async fn dsp_1_a_list_pages_through_a_users_own() {
         }
         let (mut seen, mut cursor) = (Vec::new(), String::new());
         loop {
-            let page = studio.get(&format!("/api/generations?user_id=anna&limit=2&cursor={cursor}")).await.json;
+            let page =
+                studio.get(&format!("/api/generations?user_id=anna&limit=2&cursor={cursor}")).await.json;
             for one in page["generations"].as_array().unwrap() {
                 assert_eq!(one["user_id"], "anna");
                 assert!(one.get("input").is_none(), "{one}");
@@ -111,7 +117,7 @@ async fn dsp_1_a_wrong_request_is_refused_by_its_field() {
     within(async {
         let studio = Studio::start(StudioPlan::default()).await;
         let table = [
-            (json!({ "model_id": "flux", "input": {} }), 422, "TG0031", "input.prompt"),
+            (json!({ "model_id": "flux", "input": {} }), 422, "TG0031", "input"),
             (json!({ "model_id": "flux", "input": { "prompt": 7 } }), 422, "TG0031", "input.prompt"),
             (json!({ "model_id": "flux", "input": { "prompt": "" } }), 422, "TG0031", "input.prompt"),
             (json!({ "model_id": "fulx", "input": { "prompt": "x" } }), 422, "TG0030", "model_id"),
@@ -119,7 +125,12 @@ async fn dsp_1_a_wrong_request_is_refused_by_its_field() {
             (json!({ "model_id": "flux", "input": "x" }), 400, "TG0001", "input"),
             (json!({ "input": { "prompt": "x" } }), 400, "TG0001", "model_id"),
             (json!({ "model_id": "flux", "input": { "prompt": "x" }, "user": "a" }), 400, "TG0001", "user"),
-            (json!({ "model_id": "flux", "input": { "prompt": "x" }, "user_id": "" }), 400, "TG0002", "user_id"),
+            (
+                json!({ "model_id": "flux", "input": { "prompt": "x" }, "user_id": "" }),
+                400,
+                "TG0002",
+                "user_id",
+            ),
             (
                 json!({ "model_id": "flux", "input": { "prompt": "x" }, "notify_url": "http://a.example" }),
                 400,
@@ -216,7 +227,11 @@ async fn dsp_2_changes_are_pushed_and_resumed() {
         };
         assert!(seen.windows(2).all(|pair| place(&pair[0]) <= place(&pair[1])), "{seen:?}");
         let (_, last) = seen.last().unwrap();
-        assert_eq!((&last["status"], &last["provider"]), (&json!("completed"), &json!("replicate")), "{seen:?}");
+        assert_eq!(
+            (&last["status"], &last["provider"]),
+            (&json!("completed"), &json!("replicate")),
+            "{seen:?}"
+        );
         assert_eq!(last["results"][0]["content_type"], "image/png");
         assert!(seen.iter().any(|(_, event)| event["status"] == "processing"), "{seen:?}");
         let first = seen.iter().find_map(|(event, _)| *event).expect("an event has an id");
@@ -260,8 +275,7 @@ async fn dsp_2_a_position_in_the_queue_is_shown() {
 async fn dsp_24_why_lists_each_provider_with_its_reason() {
     within(async {
         let chain = vec![Provider::Replicate, Provider::Fal];
-        let studio =
-            Studio::start(StudioPlan { chain, slots: 1, sim: slow, ..StudioPlan::default() }).await;
+        let studio = Studio::start(StudioPlan { chain, slots: 1, sim: slow, ..StudioPlan::default() }).await;
         for n in 0..2 {
             let id = studio.create(generation("anna", &format!("cat {n}"))).await;
             studio.wait_for_status(&id, "processing").await;

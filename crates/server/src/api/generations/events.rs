@@ -142,12 +142,7 @@ impl GenerationStream {
     }
 }
 
-fn message(
-    id: OperationId,
-    status: GenerationStatus,
-    at: Time,
-    one: Option<&Generation>,
-) -> Option<Message> {
+fn message(id: OperationId, status: GenerationStatus, at: Time, one: Option<&Generation>) -> Option<Message> {
     let details = one.map(EventDetailsOut::new);
     let event =
         GenerationEventOut { id: id.to_string(), status: status.as_str(), at: Timestamp(at), details };

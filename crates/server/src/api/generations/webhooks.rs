@@ -49,8 +49,8 @@ fn refusal_error(provider: &str, refusal: WebhookRefusal) -> Error {
         WebhookRefusal::Refused(error) => {
             Error::new(ErrorCode::Unauthorized, format!("The webhook is not accepted: {error}."))
         }
-        WebhookRefusal::Unavailable(problem) => {
-            Error::new(ErrorCode::StoreUnavailable, format!("The webhook cannot be checked now: {problem}."))
+        other => {
+            Error::new(ErrorCode::StoreUnavailable, format!("The webhook cannot be checked now: {other}."))
         }
     }
 }

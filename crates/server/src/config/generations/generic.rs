@@ -15,8 +15,7 @@ pub(super) const KEYS: [&str; 8] =
 
 const WEBHOOKS: [(&str, WebhookVerification); 2] =
     [("token", WebhookVerification::Token), ("standard", WebhookVerification::Standard)];
-const SCOPES: [(&str, ThrottleScope); 2] =
-    [("key", ThrottleScope::Key), ("account", ThrottleScope::Account)];
+const SCOPES: [(&str, ThrottleScope); 2] = [("key", ThrottleScope::Key), ("account", ThrottleScope::Account)];
 
 /// Reads the tables, and checks that they can work together.
 pub(super) fn read(
@@ -66,22 +65,14 @@ pub(super) fn read(
 }
 
 /// Reads a required text of a table.
-fn required(
-    table: &mut Section<'_>,
-    key: &'static str,
-    problems: &mut Vec<ConfigProblem>,
-) -> Option<String> {
+fn required(table: &mut Section<'_>, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<String> {
     if !table.has(key) {
         problems.push(table.problem(format!("The key {key} is missing.")));
     }
     table.text(key, problems).map(|found| found.value)
 }
 
-fn optional(
-    table: &mut Section<'_>,
-    key: &'static str,
-    problems: &mut Vec<ConfigProblem>,
-) -> Option<String> {
+fn optional(table: &mut Section<'_>, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<String> {
     table.text(key, problems).map(|found| found.value)
 }
 
@@ -108,14 +99,7 @@ fn read_submit(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> 
         ["input_field", "model_field", "webhook_field", "webhook_query", "attempt_header"]
             .map(|key| optional(&mut table, key, problems));
     table.finish(problems);
-    Some(SubmitConfig {
-        path: path?,
-        input_field,
-        model_field,
-        webhook_field,
-        webhook_query,
-        attempt_header,
-    })
+    Some(SubmitConfig { path: path?, input_field, model_field, webhook_field, webhook_query, attempt_header })
 }
 
 fn read_path(
@@ -141,8 +125,7 @@ fn read_fields(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> 
     let (id, status) = (required(&mut table, "id", problems), required(&mut table, "status", problems));
     let files = words(&mut table, "files", problems);
     let [error, queue_position, percent, retry_after] =
-        ["error", "queue_position", "percent", "retry_after"]
-            .map(|key| optional(&mut table, key, problems));
+        ["error", "queue_position", "percent", "retry_after"].map(|key| optional(&mut table, key, problems));
     table.finish(problems);
     Some(FieldConfig { id: id?, status: status?, files, error, queue_position, percent, retry_after })
 }

@@ -21,10 +21,7 @@ pub enum ResultStorageConfig {
 const ADDRESSING: [(&str, S3Addressing); 2] =
     [("path", S3Addressing::Path), ("virtual_host", S3Addressing::VirtualHost)];
 
-pub(super) fn read(
-    section: &mut Section<'_>,
-    reading: &mut ParseContext<'_>,
-) -> Option<ResultStorageConfig> {
+pub(super) fn read(section: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Option<ResultStorageConfig> {
     let problems = &mut reading.problems;
     if !section.has_table("storage") {
         let folder = section.text("storage", problems)?;
@@ -36,8 +33,7 @@ pub(super) fn read(
     }
     let mut storage = section.section("storage", problems);
     let kind = storage.text("kind", problems);
-    let [endpoint, region, bucket] =
-        ["endpoint", "region", "bucket"].map(|key| storage.text(key, problems));
+    let [endpoint, region, bucket] = ["endpoint", "region", "bucket"].map(|key| storage.text(key, problems));
     let [access_key, secret_key] =
         ["access_key_env", "secret_key_env"].map(|key| storage.text(key, problems));
     let addressing = storage.word("addressing", &ADDRESSING, problems).unwrap_or_default();

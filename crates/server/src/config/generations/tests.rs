@@ -47,7 +47,9 @@ fn dsp_14_providers_and_models_are_read() {
     assert_eq!((replicate.max_concurrent, replicate.rpm), (Some(20), Some(540)));
     assert_eq!(replicate.cooldown, [5, 15, 15, 15].map(Duration::from_secs));
     assert_eq!((replicate.poll_after, replicate.poll_every), (Some(Duration::from_secs(7)), None));
-    assert!(matches!(&house.adapter, AdapterConfig::Fal { jwks_url: Some(url), .. } if url.ends_with("/keys")));
+    assert!(
+        matches!(&house.adapter, AdapterConfig::Fal { jwks_url: Some(url), .. } if url.ends_with("/keys"))
+    );
     let keys: Vec<_> = house.keys.iter().map(|key| (key.name.as_str(), key.account.as_deref())).collect();
     assert_eq!(keys, [("key-1", Some("main")), ("spare", None)]);
     assert_eq!(house.cooldown, [10, 30, 60, 120].map(Duration::from_secs));
@@ -96,7 +98,10 @@ chain = ["acme"]
     assert_eq!((generic.auth.header.as_str(), generic.auth.prefix.as_str()), ("x-api-key", ""));
     assert_eq!(generic.cancel.as_ref().unwrap().method, "DELETE");
     assert_eq!(config.models[0].chain[0].model, "flux");
-    let broken = acme.replace("path = \"/jobs/{id}\"\n[provider.acme.cancel]", "path = \"/jobs\"\nx = 1\n[provider.acme.cancel]");
+    let broken = acme.replace(
+        "path = \"/jobs/{id}\"\n[provider.acme.cancel]",
+        "path = \"/jobs\"\nx = 1\n[provider.acme.cancel]",
+    );
     assert_snapshot!(wrong(&broken), @"");
 }
 

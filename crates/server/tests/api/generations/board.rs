@@ -13,7 +13,8 @@ use crate::support::within;
 /// Sends one command as `redis-cli` would, and returns the lines of the reply.
 fn redis(store: &RedisServer, command: &str) -> Vec<String> {
     let url = store.url();
-    let mut stream = TcpStream::connect(url.trim_start_matches("redis://").split('/').next().unwrap()).unwrap();
+    let mut stream =
+        TcpStream::connect(url.trim_start_matches("redis://").split('/').next().unwrap()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).unwrap();
     let mut reply = String::new();
@@ -44,8 +45,14 @@ async fn dsp_15_providers_can_be_read_in_redis() {
         }
         let field = |key: &str, name: &str| ask(&format!("HGET tg:provider:{key} {name}")).join("");
         assert_eq!(field("{replicate}:state", "state"), "free");
-        assert_eq!((field("{replicate}:state", "in_use"), field("{replicate}:state", "max_concurrent")), ("1".into(), "4".into()));
-        assert_eq!((field("{replicate}:window", "limit"), field("{replicate}:window", "used")), ("6000".into(), "1".into()));
+        assert_eq!(
+            (field("{replicate}:state", "in_use"), field("{replicate}:state", "max_concurrent")),
+            ("1".into(), "4".into())
+        );
+        assert_eq!(
+            (field("{replicate}:window", "limit"), field("{replicate}:window", "used")),
+            ("6000".into(), "1".into())
+        );
         assert_eq!(ask("GET tg:provider:{replicate}:errors"), ["0"]);
         assert_eq!(ask("GET tg:provider:{fal}:errors"), ["1"]);
         assert_eq!(field("{fal}:state", "state"), "cooling_down");
@@ -54,7 +61,8 @@ async fn dsp_15_providers_can_be_read_in_redis() {
         assert_eq!(field("{fal}:last_error", "generation"), id);
         assert_eq!(ask("EXISTS tg:provider:{replicate}:last_error"), [":0"]);
         for key in ["{replicate}:active", "{fal}:state", "{fal}:window", "{fal}:errors", "{fal}:last_error"] {
-            let ttl: i64 = ask(&format!("PTTL tg:provider:{key}"))[0].trim_start_matches(':').parse().unwrap();
+            let ttl: i64 =
+                ask(&format!("PTTL tg:provider:{key}"))[0].trim_start_matches(':').parse().unwrap();
             assert!((1..=30_000).contains(&ttl), "{key}: {ttl}");
         }
         studio.wait_until_ended(&id).await;

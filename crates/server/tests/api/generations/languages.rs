@@ -20,8 +20,14 @@ async fn page(studio: &Studio, path: &str, language: &str) -> String {
 }
 
 const LANGUAGES: [(&str, [&str; 6]); 2] = [
-    ("en-GB,en;q=0.9,ru;q=0.5", ["lang=\"en\"", "in queue…", "generating…", "done", "failed", "Position in the queue"]),
-    ("ru-RU,ru;q=0.9,en;q=0.5", ["lang=\"ru\"", "в очереди…", "генерируется…", "готово", "ошибка", "Место в очереди"]),
+    (
+        "en-GB,en;q=0.9,ru;q=0.5",
+        ["lang=\"en\"", "in queue…", "generating…", "done", "failed", "Position in the queue"],
+    ),
+    (
+        "ru-RU,ru;q=0.9,en;q=0.5",
+        ["lang=\"ru\"", "в очереди…", "генерируется…", "готово", "ошибка", "Место в очереди"],
+    ),
 ];
 
 /// DSP-16: the page shows a spinner with "in queue…" and "generating…", the picture when done and
@@ -29,7 +35,8 @@ const LANGUAGES: [(&str, [&str; 6]); 2] = [
 #[tokio::test]
 async fn dsp_16_the_page_shows_progress_in_both_languages() {
     within(async {
-        let plan = StudioPlan { chain: vec![Provider::Replicate], slots: 1, sim: slow, ..StudioPlan::default() };
+        let plan =
+            StudioPlan { chain: vec![Provider::Replicate], slots: 1, sim: slow, ..StudioPlan::default() };
         let studio = Studio::start(plan).await;
         let running = studio.create(generation("<b>anna</b>", "<script>alert(1)</script>")).await;
         studio.wait_for_status(&running, "processing").await;

@@ -27,7 +27,10 @@ async fn dsp_1_a_user_has_limits() {
             ids.push(studio.create(generation("anna", "a cat")).await);
         }
         let refused = create("anna").await.unwrap();
-        assert_eq!((refused.status().as_u16(), &refused.headers()["x-tidegate-error"]), (429, &"TG0032".parse().unwrap()));
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["x-tidegate-error"]),
+            (429, &"TG0032".parse().unwrap())
+        );
         let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
         assert!((1..=60).contains(&wait), "{wait}");
         assert_eq!(create("boris").await.unwrap().status(), 202);
@@ -54,10 +57,14 @@ async fn dsp_14_limits_are_changed_at_run_time() {
         let busy = studio.provider("replicate").await;
         assert_eq!((&busy["state"], &busy["slots"]["in_use"]), (&json!("busy"), &json!(1)), "{busy}");
         assert_eq!(busy["slots"]["source"], "config");
-        let changed = studio.patch("/v1/providers/replicate", &json!({ "max_concurrent": 2, "rpm": 77 })).await;
+        let changed =
+            studio.patch("/v1/providers/replicate", &json!({ "max_concurrent": 2, "rpm": 77 })).await;
         assert_eq!(changed.status, 200, "{changed:?}");
         assert_eq!(changed.json["slots"]["max_concurrent"], 2);
-        assert_eq!((&changed.json["rpm"]["limit"], &changed.json["rpm"]["source"]), (&json!(77), &json!("operator")));
+        assert_eq!(
+            (&changed.json["rpm"]["limit"], &changed.json["rpm"]["source"]),
+            (&json!(77), &json!("operator"))
+        );
         let runs = studio.wait_for_status(&second, "processing").await;
         assert_eq!(runs["provider"], "replicate");
         for (body, code, field) in [
@@ -89,7 +96,11 @@ async fn dsp_14_a_provider_that_fails_is_shown_with_its_error() {
         let done = studio.wait_until_ended(&id).await;
         assert_eq!((&done["status"], &done["provider"]), (&json!("completed"), &json!("fal")), "{done}");
         let hot = studio.provider("replicate").await;
-        assert_eq!((&hot["state"], &hot["breaker"]["state"]), (&json!("cooling_down"), &json!("open")), "{hot}");
+        assert_eq!(
+            (&hot["state"], &hot["breaker"]["state"]),
+            (&json!("cooling_down"), &json!("open")),
+            "{hot}"
+        );
         assert_eq!(hot["breaker"]["failures"], 1, "{hot}");
         assert!(hot["until"].is_string() && hot["last_error"]["message"].is_string(), "{hot}");
         assert_eq!(hot["last_error"]["generation"], json!(id));

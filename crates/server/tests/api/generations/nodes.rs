@@ -32,7 +32,8 @@ async fn wait_until_joined(client: &Client, nodes: &[Server]) {
 async fn dsp_1_dsp_11_any_node_takes_every_call() {
     within(async {
         let store = RedisServer::start();
-        let plan = StudioPlan { chain: vec![Provider::Replicate], store: store.url(), ..StudioPlan::default() };
+        let plan =
+            StudioPlan { chain: vec![Provider::Replicate], store: store.url(), ..StudioPlan::default() };
         let sims = Simulators::start(&plan).await;
         let results = tempfile::tempdir().unwrap();
         let mut nodes = Vec::new();
@@ -49,10 +50,12 @@ async fn dsp_1_dsp_11_any_node_takes_every_call() {
             assert_eq!(created.status, 202, "{created:?}");
             let id = created.text("id");
             let other = 1 - node;
-            let events = client.get(url(other, &format!("/api/generations/{id}/events"))).send().await.unwrap();
+            let events =
+                client.get(url(other, &format!("/api/generations/{id}/events"))).send().await.unwrap();
             let events = events.text().await.unwrap();
             assert!(events.contains("\"status\":\"completed\""), "{events}");
-            let picture = client.get(url(other, &format!("/api/generations/{id}/result/0"))).send().await.unwrap();
+            let picture =
+                client.get(url(other, &format!("/api/generations/{id}/result/0"))).send().await.unwrap();
             assert!(picture.bytes().await.unwrap().starts_with(b"\x89PNG"));
             let request = client.request(Method::GET, url(other, &format!("/generations/{id}")));
             let page = request.header("accept-language", "ru").send().await.unwrap().text().await.unwrap();

@@ -18,6 +18,9 @@ use crate::support::{Answer, answer};
 /// Longer than any request here may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The secret that signs reports.
+pub(super) const NOTIFY_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
 /// How a studio is set up.
 #[derive(Clone)]
 pub(super) struct StudioPlan {
@@ -109,7 +112,9 @@ impl Simulators {
                 Provider::Replicate => (format!("base_url = \"http://{addr}/v1\"\n"), "acme/flux"),
                 Provider::Google => (format!("base_url = \"http://{addr}/v1beta\"\n"), "veo-3"),
                 Provider::Fal => (
-                    format!("base_url = \"http://{addr}\"\njwks_url = \"http://{addr}/.well-known/jwks.json\"\n"),
+                    format!(
+                        "base_url = \"http://{addr}\"\njwks_url = \"http://{addr}/.well-known/jwks.json\"\n"
+                    ),
                     "acme/flux/dev",
                 ),
                 Provider::Higgsfield => (format!("base_url = \"http://{addr}\"\n"), "acme/soul"),
@@ -134,7 +139,8 @@ pub(super) async fn free_addr() -> SocketAddr {
 
 /// The configuration of a node that listens there.
 pub(super) fn config(plan: &StudioPlan, sims: &Simulators, listen: SocketAddr, results: &TempDir) -> Config {
-    let public = if plan.has_webhooks { format!("public_url = \"http://{listen}\"\n") } else { String::new() };
+    let public =
+        if plan.has_webhooks { format!("public_url = \"http://{listen}\"\n") } else { String::new() };
     let text = format!(
         "[server]\nlisten = \"{listen}\"\ndrain_s = 1\n{public}[store]\nurl = \"{}\"\n\
          [generations]\nstorage = {:?}\n{}\n{}{}",
@@ -147,7 +153,7 @@ pub(super) fn config(plan: &StudioPlan, sims: &Simulators, listen: SocketAddr, r
     let env = |name: &str| match name {
         "TEST_TOKEN" => Some("a-token-from-the-environment".to_owned()),
         "PROVIDER_KEY" => Some("id:secret".to_owned()),
-        "NOTIFY_SECRET" => Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned()),
+        "NOTIFY_SECRET" => Some(NOTIFY_SECRET.to_owned()),
         _ => None,
     };
     Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap()
@@ -191,10 +197,8 @@ impl Studio {
 
     /// Waits until it has ended.
     pub(super) async fn wait_until_ended(&self, id: &str) -> Value {
-        self.wait_for(id, |one| {
-            matches!(one["status"].as_str(), Some("completed" | "failed" | "canceled"))
-        })
-        .await
+        self.wait_for(id, |one| matches!(one["status"].as_str(), Some("completed" | "failed" | "canceled")))
+            .await
     }
 
     pub(super) async fn wait_for_status(&self, id: &str, status: &str) -> Value {

@@ -62,8 +62,8 @@ async fn dsp_1_a_list_pages_through_a_users_own() {
         let studio = Studio::start(StudioPlan::default()).await;
         let mut ids = Vec::new();
         for n in 0..5 {
-            ids.push(studio.create(generation("anna", &format!("cat {n}"))).await);
-            studio.create(generation("boris", "a dog")).await;
+            ids.push(studio.create(&generation("anna", &format!("cat {n}"))).await);
+            studio.create(&generation("boris", "a dog")).await;
         }
         let (mut seen, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -182,9 +182,9 @@ async fn dsp_1_a_generation_is_canceled() {
     within(async {
         let plan = StudioPlan { chain: vec![Provider::Replicate], slots: 1, ..StudioPlan::default() };
         let studio = Studio::start(StudioPlan { sim: slow, ..plan }).await;
-        let running = studio.create(generation("anna", "a cat")).await;
+        let running = studio.create(&generation("anna", "a cat")).await;
         studio.wait_for_status(&running, "processing").await;
-        let waiting = studio.create(generation("anna", "a dog")).await;
+        let waiting = studio.create(&generation("anna", "a dog")).await;
         let canceled = studio.post(&format!("/api/generations/{waiting}/cancel"), &json!({})).await;
         assert_eq!((canceled.status, canceled.text("status")), (200, "canceled".into()));
         let asked = studio.post(&format!("/api/generations/{running}/cancel"), &json!({})).await;
@@ -215,7 +215,7 @@ fn events(text: &str) -> Vec<(Option<u64>, Value)> {
 async fn dsp_2_changes_are_pushed_and_resumed() {
     within(async {
         let studio = Studio::start(StudioPlan { sim: slow, ..StudioPlan::default() }).await;
-        let id = studio.create(generation("anna", "a cat")).await;
+        let id = studio.create(&generation("anna", "a cat")).await;
         let path = format!("/api/generations/{id}/events");
         let stream = studio.request(Method::GET, &path).send().await.unwrap();
         assert_eq!(stream.headers()["content-type"], "text/event-stream");
@@ -252,11 +252,11 @@ async fn dsp_2_a_position_in_the_queue_is_shown() {
     within(async {
         let plan = StudioPlan { chain: vec![Provider::Replicate], slots: 1, ..StudioPlan::default() };
         let studio = Studio::start(StudioPlan { sim: slow, ..plan }).await;
-        let first = studio.create(generation("anna", "a cat")).await;
+        let first = studio.create(&generation("anna", "a cat")).await;
         studio.wait_for_status(&first, "processing").await;
         let mut waiting = Vec::new();
         for n in 0..2 {
-            waiting.push(studio.create(generation("anna", &format!("{n}"))).await);
+            waiting.push(studio.create(&generation("anna", &format!("{n}"))).await);
         }
         for (index, id) in waiting.iter().enumerate() {
             let shown = studio.get(&format!("/api/generations/{id}")).await.json;
@@ -277,10 +277,10 @@ async fn dsp_24_why_lists_each_provider_with_its_reason() {
         let chain = vec![Provider::Replicate, Provider::Fal];
         let studio = Studio::start(StudioPlan { chain, slots: 1, sim: slow, ..StudioPlan::default() }).await;
         for n in 0..2 {
-            let id = studio.create(generation("anna", &format!("cat {n}"))).await;
+            let id = studio.create(&generation("anna", &format!("cat {n}"))).await;
             studio.wait_for_status(&id, "processing").await;
         }
-        let id = studio.create(generation("anna", "a dog")).await;
+        let id = studio.create(&generation("anna", "a dog")).await;
         let why = studio.get(&format!("/api/generations/{id}/why")).await.json;
         assert_eq!(why["status"], "queued", "{why}");
         assert!(why["because"].as_str().unwrap().len() > 10, "{why}");
@@ -302,7 +302,7 @@ async fn dsp_24_why_lists_each_provider_with_its_reason() {
 async fn dsp_18_the_ledger_has_every_attempt() {
     within(async {
         let studio = Studio::start(StudioPlan::default()).await;
-        let id = studio.create(generation("anna", "a cat")).await;
+        let id = studio.create(&generation("anna", "a cat")).await;
         studio.wait_until_ended(&id).await;
         let ledger = studio.get("/v1/ledger").await.json;
         let [entry] = ledger["entries"].as_array().unwrap().as_slice() else { panic!("{ledger}") };

@@ -3,6 +3,7 @@
 //! with the generation.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -13,6 +14,7 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use tidegate_core::{OperationId, Time};
 use tidegate_dispatch::{Generation, GenerationChange, GenerationChanges, GenerationStatus, Generations};
+use tidegate_store::Clock;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +44,6 @@ pub(crate) async fn stream(
     let one = find(&app, &text).await?;
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let clock = std::sync::Arc::clone(&app.server.clock);
     let stream = GenerationStream {
         id: one.id,
         generations,
@@ -50,7 +51,7 @@ pub(crate) async fn stream(
         look,
         shown: None,
         has_ended: false,
-        now: Box::new(move || clock.now()),
+        clock: Arc::clone(&app.server.clock),
         stopping: app.server.stopping.clone(),
     };
     let stream = Sse::new(messages(stream)).keep_alive(KeepAlive::new().interval(COMMENT_EVERY).text(""));
@@ -84,7 +85,7 @@ struct GenerationStream {
     look: Interval,
     shown: Option<ShownState>,
     has_ended: bool,
-    now: Box<dyn Fn() -> Time + Send>,
+    clock: Arc<dyn Clock>,
     stopping: CancellationToken,
 }
 
@@ -138,7 +139,7 @@ impl GenerationStream {
         }
         self.shown = Some(state);
         self.has_ended = one.status.is_ended();
-        message(one.id, one.status, (self.now)(), Some(&one))
+        message(one.id, one.status, self.clock.now(), Some(&one))
     }
 }
 

@@ -95,9 +95,11 @@ fn read_adapter(
 /// Reports the keys that the adapter does not have.
 fn reject_others(adapter: &str, section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) {
     if adapter != "generic" {
-        for key in generic::KEYS.into_iter().filter(|key| section.has(key)) {
-            section.asked.push(key);
-            problems.push(section.problem_at(key, "Only the adapter \"generic\" has this key."));
+        for key in generic::KEYS {
+            if section.has(key) {
+                section.asked.push(key);
+                problems.push(section.problem_at(key, "Only the adapter \"generic\" has this key."));
+            }
         }
     }
     if !["google", "fal"].contains(&adapter) && section.has("jwks_url") {

@@ -37,7 +37,7 @@ async fn dsp_15_providers_can_be_read_in_redis() {
         let chain = vec![Provider::Fal, Provider::Replicate];
         let plan = StudioPlan { chain, sim: failing, store: store.url(), ..StudioPlan::default() };
         let studio = Studio::start(plan).await;
-        let id = studio.create(generation("anna", "a cat")).await;
+        let id = studio.create(&generation("anna", "a cat")).await;
         studio.wait_for_status(&id, "processing").await;
         let ask = |command: &str| tokio::task::block_in_place(|| redis(&store, command));
         while ask("ZRANGE tg:provider:{replicate}:active 0 -1") != [id.as_str()] {

@@ -38,9 +38,9 @@ async fn dsp_16_the_page_shows_progress_in_both_languages() {
         let plan =
             StudioPlan { chain: vec![Provider::Replicate], slots: 1, sim: slow, ..StudioPlan::default() };
         let studio = Studio::start(plan).await;
-        let running = studio.create(generation("<b>anna</b>", "<script>alert(1)</script>")).await;
+        let running = studio.create(&generation("<b>anna</b>", "<script>alert(1)</script>")).await;
         studio.wait_for_status(&running, "processing").await;
-        let waiting = studio.create(generation("boris", "[nsfw] a dog")).await;
+        let waiting = studio.create(&generation("boris", "[nsfw] a dog")).await;
         for (language, [lang, in_queue, generating, _, _, position]) in LANGUAGES {
             let list = page(&studio, "/generations", language).await;
             assert!(list.contains(lang) && list.contains(in_queue) && list.contains(generating), "{list}");
@@ -76,7 +76,7 @@ async fn dsp_16_the_page_shows_progress_in_both_languages() {
 async fn dsp_16_providers_and_the_ledger_have_pages() {
     within(async {
         let studio = Studio::start(StudioPlan::default()).await;
-        let id = studio.create(generation("anna", "a cat")).await;
+        let id = studio.create(&generation("anna", "a cat")).await;
         studio.wait_until_ended(&id).await;
         for (language, words) in [
             ("en", ["Providers", "Ledger", "free", "Errors in a row", "Cost"]),

@@ -24,7 +24,7 @@ async fn dsp_1_a_user_has_limits() {
         };
         let mut ids = Vec::new();
         for _ in 0..2 {
-            ids.push(studio.create(generation("anna", "a cat")).await);
+            ids.push(studio.create(&generation("anna", "a cat")).await);
         }
         let refused = create("anna").await.unwrap();
         assert_eq!(
@@ -51,9 +51,9 @@ async fn dsp_1_a_user_has_limits() {
 async fn dsp_14_limits_are_changed_at_run_time() {
     within(async {
         let studio = Studio::start(one_slot()).await;
-        let first = studio.create(generation("anna", "a cat")).await;
+        let first = studio.create(&generation("anna", "a cat")).await;
         studio.wait_for_status(&first, "processing").await;
-        let second = studio.create(generation("anna", "a dog")).await;
+        let second = studio.create(&generation("anna", "a dog")).await;
         let busy = studio.provider("replicate").await;
         assert_eq!((&busy["state"], &busy["slots"]["in_use"]), (&json!("busy"), &json!(1)), "{busy}");
         assert_eq!(busy["slots"]["source"], "config");
@@ -92,7 +92,7 @@ async fn dsp_14_a_provider_that_fails_is_shown_with_its_error() {
     within(async {
         let chain = vec![Provider::Replicate, Provider::Fal];
         let studio = Studio::start(StudioPlan { chain, sim: failing, ..StudioPlan::default() }).await;
-        let id = studio.create(generation("anna", "a cat")).await;
+        let id = studio.create(&generation("anna", "a cat")).await;
         let done = studio.wait_until_ended(&id).await;
         assert_eq!((&done["status"], &done["provider"]), (&json!("completed"), &json!("fal")), "{done}");
         let hot = studio.provider("replicate").await;

@@ -35,8 +35,8 @@ async fn dsp_2_an_end_is_reported_to_the_application() {
         let studio = Studio::start(StudioPlan { generations, ..StudioPlan::default() }).await;
         let mut body = generation("anna", "a cat");
         body["notify_url"] = json!(format!("http://{}/hook", receiver.addr()));
-        let id = studio.create(body).await;
-        let silent = studio.create(generation("anna", "no one asked about this one")).await;
+        let id = studio.create(&body).await;
+        let silent = studio.create(&generation("anna", "no one asked about this one")).await;
         for id in [&id, &silent] {
             studio.wait_until_ended(id).await;
         }

@@ -76,7 +76,6 @@ pub(super) struct Studio {
     pub server: Server,
     pub sims: Simulators,
     pub client: Client,
-    pub plan: StudioPlan,
     _results: TempDir,
 }
 
@@ -165,7 +164,7 @@ impl Studio {
         let results = tempfile::tempdir().unwrap();
         let config = config(&plan, &sims, free_addr().await, &results);
         let server = Server::start(config).await.unwrap();
-        Self { server, sims, client: Client::new(), plan, _results: results }
+        Self { server, sims, client: Client::new(), _results: results }
     }
 
     pub(super) fn stats(&self, provider: Provider) -> ProviderStats {
@@ -189,8 +188,8 @@ impl Studio {
     }
 
     /// Creates a generation and returns its id.
-    pub(super) async fn create(&self, body: Value) -> String {
-        let created = self.post("/api/generations/create", &body).await;
+    pub(super) async fn create(&self, body: &Value) -> String {
+        let created = self.post("/api/generations/create", body).await;
         assert_eq!(created.status, 202, "{created:?}");
         created.text("id")
     }

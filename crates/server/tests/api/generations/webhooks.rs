@@ -31,7 +31,7 @@ async fn picture_of(provider: Provider, sim: fn(Provider) -> ProviderSimOptions)
     let mut headers = reqwest::header::HeaderMap::new();
     headers.insert("authorization", "Bearer a-token-from-the-environment".parse().unwrap());
     studio.client = reqwest::Client::builder().default_headers(headers).build().unwrap();
-    let id = studio.create(generation("anna", "a cat")).await;
+    let id = studio.create(&generation("anna", "a cat")).await;
     let done = studio.wait_until_ended(&id).await;
     assert_eq!(done["status"], "completed", "{}: {done}", name(provider));
     assert_eq!(studio.stats(provider).all.billed, 1);
@@ -78,7 +78,7 @@ async fn dsp_12_without_a_webhook_the_provider_is_polled() {
 async fn dsp_11_made_up_webhooks_are_refused() {
     within(async {
         let studio = Studio::start(StudioPlan::default()).await;
-        let id = studio.create(generation("anna", "a cat")).await;
+        let id = studio.create(&generation("anna", "a cat")).await;
         studio.wait_until_ended(&id).await;
         let post = |path: &str| {
             let request = studio.request(Method::POST, path).header("host", "app.example.com");

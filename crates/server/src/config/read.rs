@@ -44,10 +44,8 @@ pub(super) fn read(
     let hydration = hydration::read(root, reading);
     let generations = generations::read(root, public_url.as_deref(), reading);
     let problems = &mut reading.problems;
-    let upstreams = root.sections("upstream", problems);
-    let kinds = root.sections("kind", problems);
-    let tokens = root.sections("token", problems);
-    let rules = root.sections("on_failure", problems);
+    let [upstreams, kinds, tokens, rules] =
+        ["upstream", "kind", "token", "on_failure"].map(|key| root.sections(key, problems));
     let on_failure = rules.into_iter().filter_map(|section| failure::read(section, problems)).collect();
     let open_to_all = tokens.is_empty();
     let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));

@@ -35,6 +35,7 @@ mod sdk;
 mod storm;
 mod streams;
 mod transcript;
+mod webhooks;
 mod why;
 mod workers;
 

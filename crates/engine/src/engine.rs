@@ -4,6 +4,7 @@
 mod builder;
 mod commands;
 mod complete;
+mod jobs;
 mod open;
 mod outbox;
 mod withdraw;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use builder::EngineBuilder;
 pub(crate) use builder::HTTP;
+pub use jobs::CurrentAttempt;
 
 use crate::archiver::{Backlog, SharedArchive};
 use crate::clock::EngineClock;

@@ -36,6 +36,7 @@ mod sdk;
 mod storm;
 mod streams;
 mod transcript;
+mod webhooks;
 mod why;
 mod workers;
 

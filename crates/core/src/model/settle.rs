@@ -18,7 +18,7 @@ use crate::id::{Fence, Seq};
 use crate::operation::{OnFailure, OnUnknown};
 use crate::state::EndState;
 use crate::time::Time;
-use crate::verdict::{Hint, Verdict};
+use crate::verdict::{Blame, Hint, Verdict};
 
 /// An operation that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,17 @@ pub struct ClaimStatus {
     pub worker: Option<Fence>,
 }
 
+/// What is reported of an attempt.
+#[derive(Clone, Debug)]
+pub struct AttemptReport<'a> {
+    /// The verdict on it.
+    pub verdict: Verdict,
+    /// What its failure counts against.
+    pub blame: &'a Blame,
+    /// What its response said about limits.
+    pub hints: &'a [Hint],
+}
+
 /// The outcome of a settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettleOutcome {
@@ -82,15 +93,29 @@ impl Model {
         chance: u32,
         facts: &mut Vec<Fact>,
     ) -> SettleOutcome {
-        let now = self.now(now);
+        let report = AttemptReport { verdict, blame: &Blame::ByClass, hints };
+        self.settle_report(now, (seq, fence), report, chance, facts)
+    }
+
+    /// Settles a claim as [`settle`](Self::settle) does, with what its failure counts against.
+    pub fn settle_report(
+        &mut self,
+        now: Time,
+        (seq, fence): (Seq, Fence),
+        report: AttemptReport<'_>,
+        chance: u32,
+        facts: &mut Vec<Fact>,
+    ) -> SettleOutcome {
+        let AttemptReport { verdict, blame, hints } = report;
+        let (now, reporter) = (self.now(now), fence);
         let Some((entry, run)) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
         let fence = run.fence;
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
         let has_alternatives = entry.has_alternatives;
         let was_awaiting = self.awaiting_since(entry).is_some();
-        let health = health_of(&verdict, now);
-        let effect = self.awaiting_effect(entry, now, &verdict, chance);
+        let health = health_of(&verdict, blame, now);
+        let effect = self.awaiting_effect((entry, reporter), now, &verdict, chance);
         let effect = effect.or_else(|| self.chained_effect(entry, now, &verdict, chance));
         let (after, fault) = match effect {
             Some(effect) => effect,

@@ -1,7 +1,7 @@
 //! Applies commands to the model, one at a time.
 
 use tidegate_core::model::{
-    AcceptOutcome, DraftRefusal, LimitRefusal, SettleOutcome, TakeOutcome, WorkerSlots,
+    AcceptOutcome, AttemptReport, DraftRefusal, LimitRefusal, SettleOutcome, TakeOutcome, WorkerSlots,
 };
 use tidegate_core::operation::MICRO;
 use tidegate_core::{LimitName, OperationId, State, Time};
@@ -92,21 +92,17 @@ impl Owner {
         }
         let now = self.clock.now();
         let chance = self.chance.next();
-        let (verdict, hints) = (report.verdict.clone(), &report.hints);
-        let settle = self.model.settle(
-            now,
-            report.seq,
-            report.fence,
-            verdict,
-            hints,
-            chance,
-            &mut self.building.facts,
-        );
+        // Once the claim is settled, its alternative is no longer known.
+        let alternative = self.model.picked_alternative(report.seq).cloned();
+        let said =
+            AttemptReport { verdict: report.verdict.clone(), blame: &report.blame, hints: &report.hints };
+        let claim = (report.seq, report.fence);
+        let settle = self.model.settle_report(now, claim, said, chance, &mut self.building.facts);
         let is_current = settle != SettleOutcome::Stale;
         if let SettleOutcome::Settled { ended, effect } = settle {
             self.building.record_costs(&report.spent);
             if let Some(status) = status {
-                self.record_attempt(&report, status, &effect, now);
+                self.record_attempt(&report, (status, alternative.as_ref()), &effect, now);
             }
             if let Some(ended) = ended {
                 self.building.end(ended, report.body.clone());
@@ -136,7 +132,7 @@ impl Owner {
             }
         }
         let take = self.model.take_for(now, &slots, chance, &mut self.building.facts);
-        let TakeOutcome { claims, slots, ended, overdue } = take;
+        let TakeOutcome { claims, slots, ended, overdue, lost } = take;
         for (claim, slot) in claims.into_iter().zip(slots) {
             match (slot, askers[slot]) {
                 (0, _) => self.building.claims.push(claim),
@@ -144,7 +140,10 @@ impl Owner {
             }
         }
         for overdue in overdue {
-            self.record_overdue(overdue, now);
+            self.record_overdue(&overdue, now);
+        }
+        for lost in lost {
+            self.record_lost(&lost, now);
         }
         for ended in ended {
             self.building.end(ended, bytes::Bytes::new());

@@ -123,9 +123,9 @@ fn results_go_to_a_folder_or_to_a_bucket() {
     assert_snapshot!(wrong("[generations]\nstorage = 7\nnotify_url = \"https://a.example/hook\""), @"");
 }
 
-/// OPS-21: what is wrong is reported with its place, all of it.
+/// What is wrong is reported with its place, all of it.
 #[test]
-fn ops_21_every_problem_has_its_place() {
+fn every_problem_of_a_section_has_its_place() {
     let text = r#"
 [provider.a]
 adapter = "dall-e"

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::client::RemoteArgs;
 use crate::deploy;
-use crate::remote::{cluster, flight, group, key, limit, op};
+use crate::remote::{cluster, flight, generation, group, key, ledger, limit, op, provider};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{FaultArgs, HttpSimArgs, ShopifySimArgs, SimCommand};
 
@@ -141,6 +141,12 @@ pub(crate) enum Command {
     Key(key::KeyArgs),
     /// Inspect which entities of other modules are being asked for.
     Flight(flight::FlightArgs),
+    /// Create, inspect and cancel generations: pictures and videos from several providers.
+    Generation(generation::GenerationArgs),
+    /// Inspect the providers of generations, and set their limits.
+    Provider(provider::ProviderArgs),
+    /// List attempts at providers, and what may have been billed twice.
+    Ledger(ledger::LedgerArgs),
     /// Inspect the nodes that share a store.
     Cluster(cluster::ClusterArgs),
     /// Check a configuration file in this environment and report problems with line and column, as

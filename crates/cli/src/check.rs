@@ -24,20 +24,30 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), CliError> {
     let kinds = config.remote_kinds.len();
     let limits =
         config.limit_count() + config.remote_kinds.iter().map(|kind| kind.limits.len()).sum::<usize>();
+    let dispatch = &config.generations.dispatch;
+    let (providers, models) = (dispatch.providers.len(), dispatch.models.len());
     let archive = config.archive_url.as_deref().map(redact_url);
     if output.json {
         output.print_json(&json!({
             "file": file, "upstreams": upstreams, "kinds": kinds, "limits": limits, "tokens": tokens,
+            "providers": providers, "models": models,
             "listen": config.listen.to_string(), "store": redact_url(&config.store_url), "archive": archive,
         }));
         return Ok(());
     }
+    let counted = [
+        (upstreams, "upstream", "upstreams", true),
+        (kinds, "kind", "kinds", kinds > 0),
+        (limits, "limit", "limits", true),
+        (providers, "provider", "providers", providers > 0),
+        (models, "model", "models", models > 0),
+        (tokens, "token", "tokens", true),
+    ];
+    let counted = counted.iter().filter(|(.., is_shown)| *is_shown);
+    let counted: Vec<_> = counted.map(|(count, one, more, _)| pluralize(*count, one, more)).collect();
     output.print_data(&format!(
-        "{file}: valid: {}, {}{}, {}; listens on {}, stores in {}{}",
-        pluralize(upstreams, "upstream", "upstreams"),
-        if kinds > 0 { format!("{}, ", pluralize(kinds, "kind", "kinds")) } else { String::new() },
-        pluralize(limits, "limit", "limits"),
-        pluralize(tokens, "token", "tokens"),
+        "{file}: valid: {}; listens on {}, stores in {}{}",
+        counted.join(", "),
         config.listen,
         redact_url(&config.store_url),
         archive.map(|archive| format!(", archives to {archive}")).unwrap_or_default(),

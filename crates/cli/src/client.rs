@@ -116,6 +116,31 @@ impl Client {
         self.call(Method::POST, path, Some(json(body)?), Duration::ZERO, mark).await
     }
 
+    /// As `post`, under an idempotency key: sent again with the same key, nothing happens twice.
+    pub(crate) async fn post_with_key(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: &str,
+        mark: &str,
+    ) -> Result<Value, CliError> {
+        let mut request = self.request(Method::POST, path, json(body)?)?;
+        let value = HeaderValue::from_str(key)
+            .map_err(|_| CliError::usage(format!("HTTP does not allow the key {key:?}.")))?;
+        request.headers_mut().insert("idempotency-key", value);
+        let answer = tokio::time::timeout(PATIENCE, self.send(request, mark)).await;
+        Ok(answer.unwrap_or_else(|_| Err(self.silent_error(PATIENCE)))?.value)
+    }
+
+    pub(crate) async fn patch(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        mark: &str,
+    ) -> Result<Value, CliError> {
+        self.call(Method::PATCH, path, Some(json(body)?), Duration::ZERO, mark).await
+    }
+
     pub(crate) async fn put(&self, path: &str, body: &impl Serialize, mark: &str) -> Result<Value, CliError> {
         self.call(Method::PUT, path, Some(json(body)?), Duration::ZERO, mark).await
     }

@@ -1,6 +1,8 @@
 //! `demo`: a server on this machine with simulated upstreams, which enforce their limits and fail
 //! now and then, under a load that comes in waves.
 
+mod pictures;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -40,10 +42,12 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError>
         ..HttpSimOptions::default()
     })
     .await?;
-    let store = format!("file:{}", dir.path().display());
-    let server = Server::start(config(args.listen, store, echo.addr(), slow.addr())?).await?;
+    let studio = pictures::SimulatedProviders::start().await?;
+    let config = config(args.listen, dir.path(), echo.addr(), slow.addr(), &studio)?;
+    let server = Server::start(config).await?;
     print_banner(&server, output);
     let load = tokio::spawn(load::run(server.addr));
+    let painting = tokio::spawn(pictures::create_generations(server.addr));
     let end = async {
         match args.seconds {
             Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
@@ -56,8 +60,10 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError>
         error = server.failed() => return Err(error.into()),
     }
     load.abort();
+    painting.abort();
     let counts = server.counts().await?;
     signals.run_until_signal(server.shutdown()).await?;
+    output.print_status(&studio.summary());
     let stats = echo.stats();
     output.print_status(&format!(
         "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} over its limit, {} repeated because a response was lost.",
@@ -77,10 +83,19 @@ async fn simulator(options: HttpSimOptions) -> Result<HttpSim, CliError> {
         .map_err(|error| CliError::new(format!("Cannot start the simulator: {error}.")))
 }
 
-fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr) -> Result<Config, CliError> {
+fn config(
+    listen: SocketAddr,
+    folder: &std::path::Path,
+    echo: SocketAddr,
+    slow: SocketAddr,
+    studio: &pictures::SimulatedProviders,
+) -> Result<Config, CliError> {
+    let store = format!("file:{}", folder.display());
     let over = Overrides { listen: Some(listen), store_url: Some(store), workers: None };
     // Environment variables are meant for the user's own server, so the demo ignores them.
-    let config = Config::defaults(&|_| None, &over);
+    let env = |name: &str| (name == pictures::KEY_VARIABLE).then(|| "demo:key".to_owned());
+    let text = studio.config(listen, &folder.join("results"));
+    let config = Config::parse("demo", &text, &env, &over, &[]);
     let mut config = config.map_err(|problems| CliError::usage(problems.to_string()))?;
     let limit = |name: &str, kind| vec![LimitConfig::new(name, kind)];
     let drip = LimitKind::Drip { capacity: CAPACITY.into(), refill_per_s: REFILL_PER_S.into() };
@@ -101,6 +116,7 @@ fn print_banner(server: &Server, output: &Output) {
             "  echo  a simulated API with a limit of {REFILL_PER_S} calls per second and a burst of {CAPACITY}, which fails now and then"
         ),
         format!("  slow  a simulated API that allows {AT_ONCE} calls in flight"),
+        "  pictures from simulated Replicate, Google, fal and Higgsfield, which fail now and then".to_owned(),
         "  The load comes in waves for 40 groups; each group keeps its order.".to_owned(),
         "Look at:".to_owned(),
         "  the limits: nearly used up during a wave, then full again".to_owned(),
@@ -109,8 +125,13 @@ fn print_banner(server: &Server, output: &Output) {
             .to_owned(),
         "  the outcome; after half a minute the demo does it for you".to_owned(),
         format!("  {page}flights: 25 readers want one customer, and slow is asked for it once"),
+        format!("  the pictures: {page}generations, the providers: {page}providers"),
         "Try:".to_owned(),
         format!("  curl {page}v1/entities/customer/c-7?wait_ms=5000"),
+        format!(
+            "  tidegate generation create --model flux --prompt \"a cat\" --server http://{}",
+            server.addr
+        ),
         format!("  tidegate group list --server http://{}", server.addr),
         format!("  tidegate op list --state failed --server http://{}", server.addr),
         "Stop it with ctrl-c.".to_owned(),

@@ -86,6 +86,9 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
         Command::Limit(limit) => remote::limit::run(limit, output).await,
         Command::Key(key) => remote::key::run(key, output).await,
         Command::Flight(flight) => remote::flight::run(flight, output).await,
+        Command::Generation(generation) => remote::generation::run(generation, output).await,
+        Command::Provider(provider) => remote::provider::run(provider, output).await,
+        Command::Ledger(ledger) => remote::ledger::run(ledger, output).await,
         Command::Cluster(cluster) => remote::cluster::run(cluster, output).await,
         Command::CheckConfig { file } => check::run(&file, output),
     }

@@ -2,8 +2,11 @@
 
 pub(crate) mod cluster;
 pub(crate) mod flight;
+pub(crate) mod generation;
 pub(crate) mod group;
 pub(crate) mod key;
+pub(crate) mod ledger;
 pub(crate) mod limit;
 pub(crate) mod op;
+pub(crate) mod provider;
 pub(crate) mod submit;

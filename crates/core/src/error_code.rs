@@ -67,11 +67,21 @@ pub enum ErrorCode {
     BadTemplate,
     /// There is no such deployment.
     NoDeployment,
+    /// No such model is configured.
+    UnknownModel,
+    /// The input of a generation does not fit its model.
+    BadInput,
+    /// The user has too many generations, or creates them too fast.
+    TooManyGenerations,
+    /// There is no such provider.
+    NoProvider,
+    /// The generation has no such result.
+    NoResult,
 }
 
 impl ErrorCode {
     /// All codes, by number.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 34] = [
         Self::Malformed,
         Self::Invalid,
         Self::UnknownUpstream,
@@ -101,6 +111,11 @@ impl ErrorCode {
         Self::NoAnswer,
         Self::BadTemplate,
         Self::NoDeployment,
+        Self::UnknownModel,
+        Self::BadInput,
+        Self::TooManyGenerations,
+        Self::NoProvider,
+        Self::NoResult,
     ];
 
     /// The title of the code, the same in every case.
@@ -136,6 +151,11 @@ impl ErrorCode {
             Self::NoAnswer => "No answer from the upstream",
             Self::BadTemplate => "Invalid template",
             Self::NoDeployment => "No such deployment",
+            Self::UnknownModel => "Unknown model",
+            Self::BadInput => "Input does not fit the model",
+            Self::TooManyGenerations => "Too many generations",
+            Self::NoProvider => "No such provider",
+            Self::NoResult => "No such result",
         }
     }
 

@@ -57,4 +57,4 @@ pub use outcome::{AttemptEnd, KeyUse, OutcomeClass, RetryRule, ServerErrors, Ver
 pub use placement::Placement;
 pub use state::{EndState, State};
 pub use time::Time;
-pub use verdict::{Hint, Verdict};
+pub use verdict::{Blame, Hint, Verdict};

@@ -63,6 +63,19 @@ pub enum Verdict {
     },
 }
 
+/// What a failed attempt counts against, of the breakers that its operation charges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Blame {
+    /// All of them, when the class of the fault is the provider's own: rate limited, transient,
+    /// forbidden.
+    #[default]
+    ByClass,
+    /// None of them, whatever the class.
+    NoOne,
+    /// The breaker of this name, whatever the class.
+    Limit(Arc<str>),
+}
+
 /// What a response said about one limit. Fields it did not mention are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint {

@@ -115,7 +115,11 @@ impl Calls {
     /// Lets an earlier call of the same operation, still in flight in this process, settle this
     /// claim.
     pub(crate) fn adopt(&mut self, claim: &Claim) -> bool {
-        match self.sent.get_mut(&claim.seq).filter(|sent| sent.accepted_at == claim.accepted_at) {
+        // A poll does not wait for the response to the submit, which may never come.
+        let is_own_submit = |sent: &InFlightCall| claim.poll && sent.fence == claim.attempt_fence;
+        let is_same =
+            |sent: &&mut InFlightCall| sent.accepted_at == claim.accepted_at && !is_own_submit(sent);
+        match self.sent.get_mut(&claim.seq).filter(is_same) {
             Some(sent) => {
                 sent.fence = claim.fence;
                 self.unsent.remove(&claim.fence);

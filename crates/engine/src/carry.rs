@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidegate_core::fingerprint::hex;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Claim;
-use tidegate_core::{Fault, FaultClass, Hint, OperationId, Time, Verdict, bounds};
+use tidegate_core::{Blame, Fault, FaultClass, Hint, OperationId, Time, Verdict, bounds};
 use tidegate_store::Clock;
 use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::costs::Cost;
@@ -38,6 +38,8 @@ pub(crate) struct Report {
     pub spent: Vec<Cost>,
     /// What to keep of a job that was accepted.
     pub job: Option<JobNote>,
+    /// Which breakers a failure counts against.
+    pub blame: Blame,
 }
 
 impl Report {
@@ -48,7 +50,18 @@ impl Report {
         verdict: Verdict,
     ) -> Self {
         let (hints, body, spent) = (Vec::new(), bytes::Bytes::new(), Vec::new());
-        Self { seq, fence, accepted_at: None, sent_at: None, verdict, hints, body, spent, job: None }
+        Self {
+            seq,
+            fence,
+            accepted_at: None,
+            sent_at: None,
+            verdict,
+            hints,
+            body,
+            spent,
+            job: None,
+            blame: Blame::ByClass,
+        }
     }
 
     /// Creates the report of an executor that panicked: the effect of its call is unknown.
@@ -85,14 +98,14 @@ impl Carrier {
         let outcome = checked(self.send(&ready, &stop).await);
         let ReadyCall { claim, operation, .. } = ready;
         log_attempt(self.id_of(&operation), &claim, &operation, &outcome, started);
-        let Outcome { verdict, hints, body, spending, job, .. } = outcome;
+        let Outcome { verdict, hints, body, spending, job, blame, .. } = outcome;
         let spent = match spending.is_empty() {
             true => Vec::new(),
             false => costs(spending, self.id_of(&operation), claim.fence, self.clock.now()),
         };
         let Claim { seq, fence, .. } = claim;
         let (accepted_at, sent_at) = (Some(claim.accepted_at), None);
-        Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent, job }
+        Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent, job, blame }
     }
 
     const fn id_of(&self, operation: &StoredOperation) -> OperationId {
@@ -127,7 +140,8 @@ impl Carrier {
             .with_doubt(claim.in_doubt)
             .with_on_unknown(claim.on_unknown)
             .with_deadline(claim.deadline)
-            .with_completion_token(token.as_deref());
+            .with_completion_token(token.as_deref())
+            .with_alternative(claim.alternative.as_deref());
         if claim.poll {
             let attempt = attempt.as_ref();
             let job = AcceptedJob {
@@ -145,7 +159,9 @@ impl Carrier {
         }
         tokio::select! {
             outcome = executor.carry(call) => outcome,
-            () = stop.cancelled() => Outcome::unanswered(Verdict::Canceled { may_have_happened: true }),
+            () = stop.cancelled(), if !executor.finishes_canceled_calls() => {
+                Outcome::unanswered(Verdict::Canceled { may_have_happened: true })
+            }
             () = self.give_up.cancelled() => {
                 let fault = Fault::new(FaultClass::Transient, "the process stopped before the response came");
                 Outcome::unanswered(Verdict::Lost(fault))

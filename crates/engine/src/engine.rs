@@ -5,6 +5,7 @@ mod builder;
 mod commands;
 mod complete;
 mod early_start;
+mod jobs;
 mod open;
 mod outbox;
 mod withdraw;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use builder::EngineBuilder;
 pub(crate) use builder::HTTP;
+pub use jobs::CurrentAttempt;
 
 use crate::archiver::{Backlog, SharedArchive};
 use crate::clock::EngineClock;

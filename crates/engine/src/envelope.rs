@@ -30,6 +30,8 @@ pub(crate) struct Envelope {
     /// Microseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
 }
 
 /// The rules, as stable names.

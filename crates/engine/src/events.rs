@@ -66,6 +66,8 @@ pub struct OperationLabels {
     pub dedupe_key: Option<Arc<str>>,
     /// The upstream it is for.
     pub upstream: Option<Arc<str>>,
+    /// The user it is for.
+    pub user: Option<Arc<str>>,
 }
 
 /// A listener's subscription.

@@ -66,7 +66,7 @@ pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
 pub use completion::{Completion, CompletionKey, CompletionProof, CompletionReceipt};
 pub use costs::cost_report;
-pub use engine::{Engine, EngineBuilder, Executors};
+pub use engine::{CurrentAttempt, Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Change, Event, OperationLabels, Subscription};
 pub use options::Options;
@@ -84,11 +84,13 @@ pub use work::{
 pub use tidegate_backend as store;
 pub use tidegate_core::fact::{LimitShape, LimitSource};
 pub use tidegate_core::id::{Partition, Seq};
-pub use tidegate_core::model::{Cause, Counts, GroupView, LimitView, Resolution};
+pub use tidegate_core::model::{
+    AlternativeState, AlternativeStatus, Cause, Counts, GroupView, LimitView, Resolution,
+};
 pub use tidegate_core::operation::FailureRule;
 pub use tidegate_core::{
-    Charge, Fault, FaultClass, Fence, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State, Time,
-    Verdict,
+    Blame, Charge, Fault, FaultClass, Fence, Hint, OnFailure, OnUnknown, OperationId, ServerErrors, State,
+    Time, Verdict,
 };
 #[doc(inline)]
 pub use tidegate_upstream as upstream;

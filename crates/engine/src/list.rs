@@ -38,8 +38,9 @@ impl Engine {
             let first = self.first_seq_since(time).await?;
             filter.before = Some(OperationId::new(Time::ZERO, self.options.partition, first));
         }
-        let chunks = if filter.upstream.is_some() { CHUNKS_MAX } else { 1 };
-        let chunk = if filter.upstream.is_some() { CHUNK.max(filter.limit) } else { filter.limit };
+        let is_rare = filter.upstream.is_some() || filter.user.is_some();
+        let chunks = if is_rare { CHUNKS_MAX } else { 1 };
+        let chunk = if is_rare { CHUNK.max(filter.limit) } else { filter.limit };
         let mut page = OperationPage { operations: Vec::new(), next: filter.before };
         for _ in 0..chunks {
             let found = self.chunk(Filter { before: page.next, limit: chunk, ..filter.clone() }).await?;
@@ -116,6 +117,7 @@ fn matches_filter(view: &OperationView, filter: &Filter) -> bool {
     is(&filter.group, &view.group)
         && is(&filter.kind, &view.kind)
         && filter.upstream.as_ref().is_none_or(|upstream| view.upstream.as_ref() == Some(upstream))
+        && filter.user.as_ref().is_none_or(|user| view.user.as_ref() == Some(user))
         && (filter.states.is_empty() || filter.states.contains(&view.state))
         && filter.created_after.is_none_or(|after| view.created_at >= after)
         && filter.created_before.is_none_or(|before| view.created_at < before)

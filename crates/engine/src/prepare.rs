@@ -57,6 +57,7 @@ pub(crate) fn prepare(
         deployment_id: submission.deployment_id.clone(),
         upstream: submission.upstream.clone(),
         deadline_at: deadline.map(Time::as_micros),
+        user: submission.user.clone(),
     };
     let draft = Draft {
         deadline,
@@ -109,6 +110,7 @@ pub(crate) fn draft(
     Draft {
         charges: required.charges,
         opens: required.opens,
+        alternatives: required.alternatives,
         max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
         priority: envelope.priority,
         on_unknown: envelope.on_unknown().unwrap_or(required.on_unknown),
@@ -180,7 +182,11 @@ fn check_sizes(submission: &Submission) -> Result<()> {
             format!("dedupe_key must be 1 to {} bytes long", bounds::DEDUPE_KEY_LEN_MAX),
         );
     }
-    let traces = [("request_id", &submission.request_id), ("deployment_id", &submission.deployment_id)];
+    let traces = [
+        ("request_id", &submission.request_id),
+        ("deployment_id", &submission.deployment_id),
+        ("user", &submission.user),
+    ];
     for (field, trace) in traces {
         if trace.as_ref().is_some_and(|trace| trace.len() > bounds::TRACE_LEN_MAX) {
             return invalid(field, format!("{field} must be at most {} bytes long", bounds::TRACE_LEN_MAX));

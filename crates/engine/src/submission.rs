@@ -50,6 +50,8 @@ pub struct Submission {
     pub request_id: Option<Arc<str>>,
     /// The caller's deployment id, for tracing.
     pub deployment_id: Option<Arc<str>>,
+    /// The user it is for, so that it is listed with others of the same user.
+    pub user: Option<Arc<str>>,
 }
 
 /// The key of the request by which an operation is submitted, such as an `Idempotency-Key`: the
@@ -87,6 +89,7 @@ impl Submission {
             on_failure: None,
             request_id: None,
             deployment_id: None,
+            user: None,
         }
     }
 
@@ -197,6 +200,13 @@ impl Submission {
     #[must_use]
     pub fn with_deployment_id(mut self, deployment_id: impl Into<Arc<str>>) -> Self {
         self.deployment_id = Some(deployment_id.into());
+        self
+    }
+
+    /// Names the user it is for, so that it is listed with others of the same user.
+    #[must_use]
+    pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
+        self.user = Some(user.into());
         self
     }
 }

@@ -40,6 +40,8 @@ pub struct OperationView {
     pub deployment_id: Option<Arc<str>>,
     /// The upstream it is for.
     pub upstream: Option<Arc<str>>,
+    /// The user it is for.
+    pub user: Option<Arc<str>>,
     /// What it asks the upstream for; `None` for a kind that has no request line, and for a request
     /// that is damaged. [`Engine::details`](crate::Engine::details) returns all of it.
     pub request: Option<RequestLine>,
@@ -120,6 +122,8 @@ pub struct Filter {
     pub kind: Option<Arc<str>>,
     /// Only operations for this upstream.
     pub upstream: Option<Arc<str>>,
+    /// Only operations for this user.
+    pub user: Option<Arc<str>>,
     /// Only the operation accepted under this key, while the key is remembered.
     pub dedupe_key: Option<Arc<str>>,
     /// Only operations accepted at this time or later.
@@ -158,6 +162,13 @@ impl Filter {
     #[must_use]
     pub fn with_upstream(mut self, upstream: impl Into<Arc<str>>) -> Self {
         self.upstream = Some(upstream.into());
+        self
+    }
+
+    /// Selects operations for one user.
+    #[must_use]
+    pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
+        self.user = Some(user.into());
         self
     }
 

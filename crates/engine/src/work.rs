@@ -59,6 +59,8 @@ pub struct RemoteClaim {
     pub in_doubt: bool,
     /// What follows when its outcome is unknown.
     pub on_unknown: OnUnknown,
+    /// The alternative that was granted, if the operation has some.
+    pub alternative: Option<Arc<str>>,
     /// The job to ask about, when it was accepted before: it must not be started again.
     pub job: Option<RemoteJob>,
     /// Authorizes the completion of this attempt by others. A secret.

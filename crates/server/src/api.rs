@@ -9,6 +9,7 @@ pub(crate) mod deployments;
 mod entities;
 pub(crate) mod events;
 mod flights;
+pub(crate) mod generations;
 pub(crate) mod groups;
 mod health;
 mod keys;

@@ -9,6 +9,7 @@ mod dialect;
 #[cfg(test)]
 mod documented;
 mod failure;
+mod generations;
 mod hydration;
 mod idempotency;
 mod key_policy;
@@ -41,6 +42,7 @@ use tidegate_upstream::{RemoteKindConfig, Secret};
 use toml::de::DeTable;
 
 pub use dialect::{DiscordConfig, ShopifyConfig};
+pub use generations::{GenerationsConfig, NotifyConfig, ResultStorageConfig};
 pub use hydration::HydrationConfig;
 pub use idempotency::IdempotencyConfig;
 pub use pacing::PacingConfig;
@@ -114,6 +116,8 @@ pub struct Config {
     pub bus_url: String,
     /// The upstreams that answer for a type of entities.
     pub sources: Vec<SourceConfig>,
+    /// Generations: their storage, providers and models.
+    pub generations: GenerationsConfig,
 }
 
 /// The settings of a node in a cluster.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use tidegate_core::ErrorCode;
 use tidegate_core::{OperationId, Time};
@@ -20,6 +21,8 @@ pub struct Error {
     pub operation: Option<OperationId>,
     /// The earliest time at which it could be done.
     pub earliest: Option<Time>,
+    /// How long the caller should wait before it tries again.
+    pub retry_after: Option<Duration>,
     /// Whether the request may have been accepted all the same.
     pub unsure: bool,
     /// Further problems with the same request.
@@ -44,6 +47,7 @@ impl Error {
             field: None,
             operation: None,
             earliest: None,
+            retry_after: None,
             unsure: false,
             also: Box::default(),
             source: None,
@@ -108,4 +112,11 @@ impl From<tidegate_store::Error> for Error {
     fn from(error: tidegate_store::Error) -> Self {
         tidegate::Error::from(error).into()
     }
+}
+
+/// Returns a message of another crate as a sentence.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
 }

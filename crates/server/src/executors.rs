@@ -6,13 +6,14 @@ use tidegate::Executors;
 use tidegate_discord::deploy::StepExecutor;
 use tidegate_discord::deploy::executor::KINDS;
 use tidegate_shopify::executor::{self, BulkUpstreams};
-use tidegate_store::{SharedState, Store};
+use tidegate_store::{Clock, SharedState, Store, WallClock};
 use tidegate_upstream::http::{LimitDefinition, ResponseRelay, UpstreamConfig};
 use tidegate_upstream::{FieldRefusal, HttpUpstreams, RemoteKind, Upstream};
 
 use crate::config::{Config, kind};
 use crate::dialects::Dialects;
 use crate::error::{Error, ErrorCode, Result};
+use crate::generations::GenerationService;
 
 /// The kind of operation that sends one request.
 pub(crate) const HTTP: &str = "http";
@@ -25,12 +26,21 @@ pub(crate) struct EngineInputs {
     pub remote_kinds: Vec<Arc<str>>,
 }
 
-/// Creates the executors. With a store, bulk operations hold the leases of their shops in it.
+/// What executors share with the rest of the process.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SharedParts<'a> {
+    /// With a store, bulk operations hold the leases of their shops in it.
+    pub store: Option<&'a Arc<dyn Store>>,
+    /// Generations, if a model is configured.
+    pub generations: Option<&'a GenerationService>,
+}
+
+/// Creates the executors.
 pub(crate) fn from_config(
     config: &Config,
     dialects: Dialects,
     handover: ResponseRelay,
-    store: Option<&Arc<dyn Store>>,
+    shared: SharedParts<'_>,
 ) -> Result<EngineInputs> {
     let upstreams = HttpUpstreams::with_dialects(dialects)
         .map_err(bad_upstream)?
@@ -42,7 +52,7 @@ pub(crate) fn from_config(
     executors.insert(Arc::from(HTTP), Arc::clone(&http));
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
     let mut shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(bad_upstream)?;
-    if let Some(store) = store {
+    if let Some(store) = shared.store {
         let store: Arc<dyn SharedState> = Arc::clone(store) as _;
         let places = |name: &str| config.shopify.get(name).map_or(1, |shop| shop.bulk_at_once);
         shops = shops.with_leases(&store, places).map_err(bad_upstream)?;
@@ -52,6 +62,9 @@ pub(crate) fn from_config(
     }
     if !config.discord.is_empty() {
         executors.extend(StepExecutor::executors(http));
+    }
+    if let Some(generations) = shared.generations {
+        generations.extend(&mut executors, &mut limits);
     }
     for kind in &config.remote_kinds {
         if kind::is_built_in(&kind.name) {
@@ -76,7 +89,10 @@ pub(crate) fn from_config(
 /// When an upstream cannot be used.
 pub fn built_in_executors(config: &Config) -> Result<Executors> {
     let dialects = crate::dialects::from_config(config);
-    let mut executors = from_config(config, dialects, ResponseRelay::default(), None)?.executors;
+    let clock: Arc<dyn Clock> = Arc::new(WallClock);
+    let generations = GenerationService::from_config(config, &clock)?;
+    let shared = SharedParts { store: None, generations: generations.as_ref() };
+    let mut executors = from_config(config, dialects, ResponseRelay::default(), shared)?.executors;
     executors.retain(|kind, _| kind::is_built_in(kind));
     Ok(executors)
 }
@@ -111,7 +127,8 @@ mod tests {
             let env = |name: &str| (name == "T").then(|| "secret".to_owned());
             let config = Config::parse("t", &upstreams, &env, &Overrides::default(), &[]).unwrap();
             let dialects = dialects::from_config(&config);
-            let carried = from_config(&config, dialects, ResponseRelay::default(), None).unwrap().executors;
+            let made = from_config(&config, dialects, ResponseRelay::default(), SharedParts::default());
+            let carried = made.unwrap().executors;
             let carried: BTreeSet<_> = carried.keys().map(AsRef::as_ref).collect();
             assert_eq!(kinds(&config).into_iter().collect::<BTreeSet<&str>>(), carried);
         }

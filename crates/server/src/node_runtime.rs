@@ -45,7 +45,9 @@ impl NodeRuntime {
         dialects: Dialects,
     ) -> Result<Self> {
         let handover = house.pacing.handover.clone();
-        let inputs = executors::from_config(config, dialects, handover, Some(&house.store))?;
+        let shared =
+            executors::SharedParts { store: Some(&house.store), generations: house.generations.as_ref() };
+        let inputs = executors::from_config(config, dialects, handover, shared)?;
         let key = completion_key(&*house.store).await?;
         let key = house.completion_key.get_or_init(|| key).clone();
         let options = engine_options(config).with_completion_key(key);
@@ -123,7 +125,7 @@ impl NodeRuntime {
             .await?;
         work::attach(&house.work, &engine);
         work::return_undelivered(&house.work, &engine, house.stopping.clone());
-        let app = PartitionState::new(engine, house);
+        let app = PartitionState::new(engine, house, true);
         if !app.server.discord_upstreams.is_empty() {
             let bots = app.server.discord_upstreams.clone();
             app.deployments.resume_interrupted(move |wanted| bots.contains(&wanted.upstream));

@@ -6,12 +6,16 @@ pub(crate) mod deployments;
 pub(crate) mod detail;
 pub(crate) mod errors;
 pub(crate) mod flights;
+pub(crate) mod generations;
 pub(crate) mod keys;
+pub(crate) mod ledger;
 pub(crate) mod live;
 pub(crate) mod overview;
 mod parts;
+pub(crate) mod providers;
 pub(crate) mod reference;
 mod request;
+mod words;
 
 use std::sync::LazyLock;
 
@@ -28,6 +32,7 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
 use crate::wire::error::{PAGES, status};
+use words::Language;
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
@@ -87,40 +92,64 @@ impl PageSite {
     }
 }
 
-/// A complete HTML document of the server.
+/// What surrounds the content of a page.
+pub(crate) struct Frame<'a> {
+    pub title: &'a str,
+    pub language: Language,
+    /// Where its live regions are fetched; empty for the page itself, `None` for a page that is not
+    /// live.
+    pub regions: Option<&'a str>,
+}
+
+/// A complete HTML document of the server, in English.
 pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
-    document_at(PageSite::Server, title, is_live, content)
+    framed(&Frame { title, language: Language::English, regions: is_live.then_some("/page/live") }, content)
+}
+
+/// A complete HTML document of the server.
+pub(crate) fn framed(frame: &Frame<'_>, content: &Markup) -> Markup {
+    framed_at(PageSite::Server, frame, content)
+}
+
+/// A complete HTML document in English that is not live.
+fn document_at(site: PageSite, title: &str, content: &Markup) -> Markup {
+    framed_at(site, &Frame { title, language: Language::English, regions: None }, content)
 }
 
 /// A complete HTML document.
-fn document_at(site: PageSite, title: &str, is_live: bool, content: &Markup) -> Markup {
-    let version = VERSION.as_str();
+fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
+    let (version, words) = (VERSION.as_str(), frame.language.words());
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(frame.language.code()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · Tidegate" }
+                title { (frame.title) " · Tidegate" }
                 link rel="stylesheet" href={ "/assets/page.css?" (version) };
-                @if is_live {
+                @if frame.regions.is_some() {
                     script type="module" src={ "/assets/page.js?" (version) } {}
                     noscript { meta http-equiv="refresh" content="5"; }
                 }
             }
             body {
-                a.skip href="#main" { "Skip to content" }
+                a.skip href="#main" { (words.skip) }
                 header {
                     a.brand href=(site.home().0) { "Tidegate" }
-                    a href="/keys" { "Keys" }
                     @if site == PageSite::Server {
-                        a href="/flights" { "Flights" }
-                        a href="/docs" { "API" }
+                        a href="/generations" { (words.generations) }
+                        a href="/providers" { (words.providers) }
+                        a href="/ledger" { (words.ledger) }
                     }
-                    @if is_live {
-                        p #live role="status" { "as of this moment" }
-                        button #hold type="button" hidden { "Pause" }
+                    a href="/keys" { (words.keys) }
+                    @if site == PageSite::Server {
+                        a href="/flights" { (words.flights) }
+                        a href="/docs" { (words.api) }
+                    }
+                    @if let Some(regions) = frame.regions {
+                        p #live role="status" data-regions=(regions) data-fresh=(words.live) data-lost=(words.lost) data-held=(words.held) { (words.as_of_now) }
+                        button #hold type="button" data-resume=(words.resume) hidden { (words.pause) }
                     }
                 }
                 main #main { (content) }
@@ -148,7 +177,7 @@ fn error_page_at(site: PageSite, error: &Error) -> Response {
         code if code.is_client_error() => "Not understood",
         _ => "Something went wrong",
     };
-    (code, document_at(site, title, false, &content)).into_response()
+    (code, document_at(site, title, &content)).into_response()
 }
 
 #[cfg(test)]

@@ -188,6 +188,9 @@ async fn route_call(
             RoutingRule::Extensions => work::route_claims(&routing, call, "claims").await,
             RoutingRule::Settlements => work::route_claims(&routing, call, "settlements").await,
             RoutingRule::Proxy => proxy_call::route_proxy_call(&routing, call).await,
+            RoutingRule::Generations => relay::to_generations(&routing, call).await,
+            RoutingRule::Generation => relay::by_id(&routing, call).await,
+            RoutingRule::Webhook => relay::by_webhook(&routing, call).await,
         },
         Err(failure) => failure.into_response(),
     }
@@ -229,8 +232,7 @@ async fn read_call(
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
     let key = parts.extensions.get::<HeldKey>().cloned();
-    let passing =
-        (rule == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&routing.server, parts.headers));
+    let passing = rule.passes_headers().then(|| ProxyContext::from_headers(&routing.server, parts.headers));
     Ok(RoutedCall {
         method: parts.method,
         target,

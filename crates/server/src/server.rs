@@ -21,6 +21,7 @@ use crate::dialects;
 use crate::edge::idempotency;
 use crate::edge::request_id::RequestIds;
 use crate::error::{Error, ErrorCode, Result};
+use crate::generations::GenerationService;
 use crate::hydration::EntityService;
 use crate::key_store;
 use crate::listen::{self, AcceptOptions, Slots};
@@ -84,6 +85,7 @@ impl Server {
             pacing: PacedProxy::new(config.pacing, &dialects),
             completion_key: OnceLock::new(),
             entities: EntityService::start(&config, Arc::clone(&store), Arc::clone(&clock)).await?,
+            generations: GenerationService::from_config(&config, &clock)?,
             remote_kinds: RemoteKinds::from_config(&config),
             work: Arc::default(),
             discord_upstreams: config.discord.keys().cloned().collect(),

@@ -12,7 +12,8 @@ use tidegate_upstream::http::ResponseRelay;
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, sentence};
+use crate::executors::SharedParts;
 use crate::{backend, dialects, executors};
 
 /// How long to wait for the partition: longer than the lease of a process that died.
@@ -47,7 +48,8 @@ impl StandaloneEngine {
         let end = Instant::now() + OPEN_TIMEOUT;
         loop {
             let dialects = dialects::from_config(config);
-            let made = executors::from_config(config, dialects, ResponseRelay::default(), Some(&store))?;
+            let shared = SharedParts { store: Some(&store), ..SharedParts::default() };
+            let made = executors::from_config(config, dialects, ResponseRelay::default(), shared)?;
             let (store, options) = (Arc::clone(&store), options.clone());
             match Engine::builder(Arc::clone(&store))
                 .options(options)
@@ -72,10 +74,4 @@ fn already_owned(error: &tidegate::Error) -> Error {
     let message =
         format!("{} If a server uses this store, run it there: --server URL.", sentence(&error.message));
     Error::new(ErrorCode::StoreRefused, message)
-}
-
-fn sentence(text: &str) -> String {
-    let text = text.trim_end_matches('.');
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidegate::{CompletionKey, Engine, SharedArchive};
+use tidegate_dispatch::Generations;
 use tidegate_idempotency::{IdempotencyLayer, KeyStore};
 use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::ApiToken;
 use crate::deployment_runner::DeploymentRunner;
 use crate::edge::request_id::RequestIds;
+use crate::generations::GenerationService;
 use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
@@ -35,6 +37,8 @@ pub(crate) struct ServerState {
     pub completion_key: OnceLock<CompletionKey>,
     /// Entities of other modules.
     pub entities: EntityService,
+    /// Generations, if a model is configured.
+    pub generations: Option<GenerationService>,
     /// The kinds that are left to remote workers.
     pub remote_kinds: RemoteKinds,
     /// Callers that wait for work.
@@ -56,12 +60,17 @@ pub(crate) struct PartitionState {
     pub engine: Engine,
     pub server: Arc<ServerState>,
     pub deployments: DeploymentRunner,
+    /// The generations, if they are in this partition and a model is configured.
+    pub generations: Option<Generations>,
 }
 
 impl PartitionState {
-    pub(crate) fn new(engine: Engine, house: Arc<ServerState>) -> Self {
+    /// `has_generations` says whether the generations are in this partition.
+    pub(crate) fn new(engine: Engine, house: Arc<ServerState>, has_generations: bool) -> Self {
         let deploying = DeploymentRunner::new(engine.clone(), Arc::clone(&house.store));
-        Self { engine, server: house, deployments: deploying }
+        let service = house.generations.as_ref().filter(|_| has_generations);
+        let generations = service.map(|service| service.accompany(&engine, &house.store, &house.clock));
+        Self { engine, server: house, deployments: deploying, generations }
     }
 }
 

@@ -44,6 +44,7 @@ fn describe() {
         "From the first byte of a submission's body to its durable acceptance."
     );
     describe_counter!("tidegate_operations_accepted_total", "Operations that were accepted.");
+    describe_counter!("tidegate_webhooks_total", "Webhooks of providers, by provider and outcome.");
     describe_counter!("tidegate_operations_ended_total", "Operations that ended, by state.");
     describe_counter!("tidegate_attempts_total", "Attempts that were settled, by result.");
     describe_histogram!("tidegate_batch_calls", "Attempts that were settled with one append.");

@@ -161,6 +161,11 @@ impl Keys {
         (family.name_of)(rest).map(str::to_owned)
     }
 
+    /// What people can read of one thing; all of it is in one slot.
+    pub(crate) fn status(&self, kind: &str, name: &str, key: &str) -> String {
+        format!("{}:{kind}:{{{name}}}:{key}", self.prefix)
+    }
+
     /// A hydration window.
     pub(crate) fn window(&self, key: &str) -> String {
         format!("{}:{{window:{key}}}", self.prefix)
@@ -223,6 +228,7 @@ mod tests {
         assert_eq!(keys.records(3), "tg:{record:3}:r:");
         assert_eq!(keys.record_index(3), "tg:{record:3}:due");
         assert_eq!(keys.deployments(), "tg:{journal}:d:");
+        assert_eq!(keys.status("provider", "fal", "active"), "tg:provider:{fal}:active");
         assert_eq!(family("a/b/c"), "a");
         for name in ["plain", "shop/points", "a}:b/c", "{x}/}:"] {
             assert_eq!(keys.name_in(&keys.buckets(), &keys.bucket(name)).as_deref(), Some(name));

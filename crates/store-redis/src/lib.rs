@@ -31,6 +31,7 @@ mod scripts;
 mod server_time;
 mod shared;
 mod snapshot;
+mod status_board;
 mod subscriber;
 mod sweep;
 mod tail;

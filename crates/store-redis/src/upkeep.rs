@@ -4,7 +4,7 @@
 use redis::{Value, cmd};
 use tidegate_core::id::Partition;
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
-use tidegate_store::{Error, Result, StoreErrorKind, StoreFuture, Upkeep};
+use tidegate_store::{Error, Result, StatusBoard, StoreErrorKind, StoreFuture, Upkeep};
 
 use crate::errors::{undecided, unreadable, unusable};
 use crate::scripts::{self, ScriptCall};
@@ -163,6 +163,10 @@ impl Upkeep for RedisStore {
             let kept = u128::from_str_radix(&kept, 16).map_err(|_| reply::unexpected_reply("a secret"))?;
             Ok(kept.to_be_bytes())
         })
+    }
+
+    fn status_board(&self) -> Option<&dyn StatusBoard> {
+        Some(self)
     }
 
     fn health(&self) -> StoreFuture<'_, ()> {

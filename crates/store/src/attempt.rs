@@ -28,7 +28,8 @@ pub struct StoredAttempt {
     /// What it may have cost, in millionths of the unit that the executor counts in.
     pub cost: Option<u64>,
     /// What the executor must remember until the job ends, opaque to the store. Of an attempt whose
-    /// outcome is unknown and whose job was not accepted, the response.
+    /// outcome is unknown and whose job was not accepted, the response. Of one that used an
+    /// alternative and of which its executor left no note, the name of the alternative.
     pub memo: Bytes,
 }
 

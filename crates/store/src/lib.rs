@@ -28,6 +28,7 @@ pub mod log;
 pub mod nodes;
 pub mod outbox;
 pub mod shared;
+pub mod status_board;
 pub mod upkeep;
 
 use std::future::Future;
@@ -44,6 +45,7 @@ pub use log::Log;
 pub use nodes::Nodes;
 pub use outbox::Outbox;
 pub use shared::{NamedPage, RecordPage, SharedState};
+pub use status_board::StatusBoard;
 pub use upkeep::Upkeep;
 
 /// The return type of every method of a port, so that a port can be a trait object.

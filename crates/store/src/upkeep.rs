@@ -2,7 +2,7 @@
 
 use tidegate_core::id::Partition;
 
-use crate::{Outbox, StoreFuture};
+use crate::{Outbox, StatusBoard, StoreFuture};
 
 /// Statistics of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,11 @@ pub trait Upkeep: Send + Sync {
 
     /// The outbox that applications fill inside their own transactions, if there is one.
     fn outbox(&self) -> Option<&dyn Outbox> {
+        None
+    }
+
+    /// The keys that people read, if it has any.
+    fn status_board(&self) -> Option<&dyn StatusBoard> {
         None
     }
 

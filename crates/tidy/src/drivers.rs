@@ -21,7 +21,7 @@ const DRIVERS: [(&str, &[&str]); 19] = [
     ("async-compression", &["encoding"]),
     ("axum", &["server", "sim", "bench"]),
     ("hyper", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),
-    ("hyper-util", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),
+    ("hyper-util", &["upstream", "dispatch", "server", "sim", "cli", "idempotency", "bench"]),
     ("hyper-rustls", &["upstream", "idempotency"]),
     ("maud", &["server", "sim"]),
     ("metrics-exporter-prometheus", &["server"]),

@@ -8,6 +8,8 @@ mod connections;
 pub mod dialect;
 #[doc(hidden)]
 pub mod download;
+#[doc(hidden)]
+pub mod exchange;
 mod jobs;
 pub mod plain;
 mod proxying;
@@ -178,12 +180,9 @@ impl Upstream for HttpUpstreams {
         let (envelope, upstream) = self.read(payload)?;
         self.check_callback(&envelope)?;
         let charges = upstream.dialect.charges(&envelope.request, cost)?;
-        Ok(CallRequirements {
-            opens: upstream.dialect.limits_to_open(&envelope.request, &charges),
-            charges,
-            on_unknown: upstream.dialect.on_unknown(&envelope.request),
-            can_reconcile: false,
-        })
+        let opens = upstream.dialect.limits_to_open(&envelope.request, &charges);
+        let on_unknown = upstream.dialect.on_unknown(&envelope.request);
+        Ok(CallRequirements::new(charges).with_opens(opens).with_on_unknown(on_unknown))
     }
 
     fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {

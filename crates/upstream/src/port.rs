@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tidegate_core::alternatives::Alternatives;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Charge, Fault, Hint, OnUnknown, OperationId, Time, Verdict};
+use tidegate_core::{Blame, Charge, Fault, Hint, OnUnknown, OperationId, Time, Verdict};
 use tidegate_encoding::json::hash_by_value;
 use tokio::sync::broadcast;
 
@@ -38,6 +39,9 @@ pub struct Call<'a> {
     /// Authorizes the completion of this attempt from outside; `None` where none is possible. A
     /// secret.
     pub completion_token: Option<&'a str>,
+    /// The alternative that was granted, if the call has some; of a poll, the one that accepted the
+    /// job.
+    pub alternative: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
@@ -54,6 +58,7 @@ impl<'a> Call<'a> {
             deadline: None,
             operation,
             completion_token: None,
+            alternative: None,
         }
     }
 
@@ -103,6 +108,13 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn with_completion_token(mut self, token: impl Into<Option<&'a str>>) -> Self {
         self.completion_token = token.into();
+        self
+    }
+
+    /// Sets the alternative that was granted.
+    #[must_use]
+    pub fn with_alternative(mut self, alternative: impl Into<Option<&'a str>>) -> Self {
+        self.alternative = alternative.into();
         self
     }
 }
@@ -174,8 +186,11 @@ pub struct Outcome {
     /// The cost of the call, if the dialect knows it; kept for analysis, and no limit depends on
     /// it. At most [`CHARGES_MAX`](tidegate_core::bounds::CHARGES_MAX) are kept for one call.
     pub spending: Vec<CallCost>,
-    /// What to keep of a job that was accepted. From a poll it replaces what was kept before.
+    /// What to keep of a job that was accepted. From a poll it replaces what was kept before. Of a
+    /// call with alternatives it is kept however the call ended.
     pub job: Option<JobNote>,
+    /// Which breakers a failure counts against.
+    pub blame: Blame,
 }
 
 /// What one call cost in one limit, in micro-tokens.
@@ -199,7 +214,15 @@ impl Outcome {
     /// Creates an outcome with nothing but a verdict: no response came.
     #[must_use]
     pub const fn unanswered(verdict: Verdict) -> Self {
-        Self { verdict, hints: Vec::new(), body: Bytes::new(), status: None, spending: Vec::new(), job: None }
+        Self {
+            verdict,
+            hints: Vec::new(),
+            body: Bytes::new(),
+            status: None,
+            spending: Vec::new(),
+            job: None,
+            blame: Blame::ByClass,
+        }
     }
 
     /// Sets the verdict.
@@ -243,6 +266,13 @@ impl Outcome {
         self.job = job.into();
         self
     }
+
+    /// Sets which breakers a failure counts against.
+    #[must_use]
+    pub fn with_blame(mut self, blame: Blame) -> Self {
+        self.blame = blame;
+        self
+    }
 }
 
 impl fmt::Debug for Outcome {
@@ -272,6 +302,8 @@ pub struct CallRequirements {
     pub on_unknown: OnUnknown,
     /// Whether the dialect can check whether an earlier attempt took effect.
     pub can_reconcile: bool,
+    /// The ways to send it, of which one is granted: each with the charges that it has in addition.
+    pub alternatives: Option<Alternatives>,
 }
 
 impl CallRequirements {
@@ -299,6 +331,13 @@ impl CallRequirements {
     #[must_use]
     pub const fn with_can_reconcile(mut self, can_reconcile: bool) -> Self {
         self.can_reconcile = can_reconcile;
+        self
+    }
+
+    /// Sets the ways to send it.
+    #[must_use]
+    pub fn with_alternatives(mut self, alternatives: Alternatives) -> Self {
+        self.alternatives = Some(alternatives);
         self
     }
 }
@@ -409,6 +448,12 @@ pub trait Upstream: Send + Sync {
     /// nothing says how to read it. By default nothing does.
     fn read_callback(&self, _payload: &[u8], _content: &[u8]) -> Option<CallbackMeaning> {
         None
+    }
+
+    /// Whether a call in flight is finished after a cancel: it submits a job, which can be canceled
+    /// only once it is known. By default the call is abandoned.
+    fn finishes_canceled_calls(&self) -> bool {
+        false
     }
 
     /// Sends the call, at most once, and returns its outcome. Never retries and never follows a

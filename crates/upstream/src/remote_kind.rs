@@ -78,7 +78,7 @@ impl Upstream for RemoteKind {
             None => refuse_unknown_limits(&self.name, &[], cost).map(|()| Vec::new())?,
         };
         let on_unknown = if self.repeatable { OnUnknown::Repeat } else { OnUnknown::Ask };
-        Ok(CallRequirements { charges, opens: Vec::new(), on_unknown, can_reconcile: false })
+        Ok(CallRequirements::new(charges).with_on_unknown(on_unknown))
     }
 
     fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {

@@ -159,4 +159,7 @@ fn the_demo_ends_by_itself_and_says_what_it_did() {
     );
     let succeeded: u64 = last.split(' ').nth(1).unwrap().parse().unwrap();
     assert!(succeeded > 50, "{last}");
+    let billed = ran.err.lines().find_map(|line| line.split_once(" calls, billed ")).unwrap().1;
+    let billed: u64 = billed.split(' ').next().unwrap().parse().unwrap();
+    assert!(billed > 1, "{ran:?}");
 }

@@ -4,6 +4,7 @@
 
 mod costs;
 mod flights;
+mod generations;
 mod keys;
 mod long;
 mod operate;

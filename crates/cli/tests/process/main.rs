@@ -21,6 +21,7 @@ mod deploy;
 mod deployed;
 mod described;
 mod door;
+mod generations;
 mod kill;
 mod languages;
 mod learned;
@@ -35,6 +36,7 @@ mod sdk;
 mod storm;
 mod streams;
 mod transcript;
+mod webhooks;
 mod why;
 mod workers;
 

@@ -2,14 +2,15 @@
 //! its slots of caps, and its group keeps its head, but no worker holds it. It ends by a settlement
 //! that names the fence (a completion), by the report of a poll, or when its time is up. A poll is
 //! the same claim in the hands of a worker again: it takes its turn, and it charges the buckets of
-//! the operation as the call itself did. The worker has a fence of its own for each poll, so a late
-//! report of an earlier poll settles nothing.
+//! the operation as the call itself did, unless that has alternatives: their buckets count submits.
+//! The worker has a fence of its own for each poll, so a late report of an earlier poll settles
+//! nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Model;
-use super::entry::Entry;
+use super::entry::{Entry, EntryIx};
 use super::group::{Group, GroupIx, GroupPlacement, RunningClaim};
 use super::limit::Meter;
 use super::settle::{ClaimReport, SettleOutcome};
@@ -68,7 +69,8 @@ impl Model {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
             let Some(status) = self.claim_status(seq, fence) else { break };
             let since = status.awaiting_since.unwrap_or(status.accepted_at);
-            take.overdue.push(OverdueClaim { seq, fence, attempt: status.attempt, since });
+            let alternative = self.picked_alternative(seq).cloned();
+            take.overdue.push(OverdueClaim { seq, fence, attempt: status.attempt, since, alternative });
             let message = match status.cancel_requested {
                 true => "a cancel was requested, and no one reported that its job has stopped",
                 false => "it was accepted, and its completion did not come in time",
@@ -151,14 +153,10 @@ impl Model {
             let group = model.entries[ix.at()].group;
             let is_awaiting = |run: &mut Box<RunningClaim>| run.fence == fence && run.awaiting().is_some();
             let Some(mut run) = model.groups[group.at()].run.take_if(is_awaiting) else { return };
-            model.clamp_charges(ix, true);
-            let entry = &model.entries[ix.at()];
-            for ((limit, cost), mark) in entry.charges.iter().zip(&mut run.marks) {
-                if let Meter::Bucket(bucket) = &mut model.limits[limit.at()].meter {
-                    *mark = bucket.take(cost.micro);
-                    model.stale.push(*limit);
-                }
+            if !model.entries[ix.at()].has_free_polls() {
+                model.charge_poll(ix, &mut run.marks);
             }
+            let entry = &model.entries[ix.at()];
             run.until = until;
             run.poll = Some(model.counters.next_fence);
             model.counters.next_fence.0 = model.counters.next_fence.0.saturating_add(1);
@@ -170,23 +168,38 @@ impl Model {
         });
     }
 
+    /// Takes the charges of a poll from the buckets.
+    fn charge_poll(&mut self, ix: EntryIx, marks: &mut [u64]) {
+        self.clamp_charges(ix, true);
+        for ((limit, cost), mark) in self.entries[ix.at()].charges.iter().zip(marks) {
+            if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
+                *mark = bucket.take(cost.micro);
+                self.stale.push(*limit);
+            }
+        }
+    }
+
     /// What a response means for a claim that awaits its completion, or does from now on; `None`
     /// when the rules for any other claim apply.
     pub(super) fn awaiting_effect(
         &self,
-        entry: &Entry,
+        (entry, fence): (&Entry, Fence),
         now: Time,
         verdict: &Verdict,
         chance: u32,
     ) -> Option<(SettleEffect, Option<Fault>)> {
-        let before = self.groups[entry.group.at()].run.as_ref().and_then(|run| run.awaiting.as_deref());
+        let run = self.groups[entry.group.at()].run.as_deref();
+        let before = run.and_then(|run| run.awaiting.as_deref());
+        // The submit's own response, after a report on its job: what that made due stays due.
+        let is_late = run.is_some_and(|run| run.worker() != Some(fence));
+        let due = before.filter(|_| is_late).and_then(|before| before.poll_at).map(|at| at.max(now));
         let poll_at =
             |wait: Duration| Some(now.after(wait.clamp(bounds::POLL_AFTER_MIN, bounds::HORIZON_MAX)));
         match (verdict, before) {
             (Verdict::Accepted { poll_after, timeout }, _) => {
                 let until =
                     before.map_or_else(|| now.after((*timeout).min(bounds::AWAIT_MAX)), |it| it.until);
-                let poll_at = poll_after.and_then(poll_at);
+                let poll_at = [poll_after.and_then(poll_at), due].into_iter().flatten().min();
                 Some((SettleEffect::Awaiting { poll_at, until }, None))
             }
             (

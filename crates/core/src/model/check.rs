@@ -259,7 +259,11 @@ impl Model {
                 }
             }
             Meter::Bucket(bucket) => {
-                let in_flight = claims.iter().filter(|run| run.has_worker()).count();
+                let is_metered = |group: &&&Group| {
+                    let is_free = self.head_of(group).is_some_and(Entry::has_free_polls);
+                    group.run.as_ref().is_some_and(|run| run.is_metered(is_free))
+                };
+                let in_flight = claimed.iter().filter(is_metered).count();
                 if bucket.in_flight as usize != in_flight {
                     let counted = bucket.in_flight;
                     return Err(format!("{} counts {counted} in flight, there are {in_flight}", limit.name));

@@ -70,3 +70,10 @@ pub(super) struct Entry {
     /// Whether it has alternatives. While it is not claimed it then charges nothing itself.
     pub has_alternatives: bool,
 }
+
+impl Entry {
+    /// Whether polls of its job take nothing from buckets: those of an alternative count submits.
+    pub(super) const fn has_free_polls(&self) -> bool {
+        self.has_alternatives
+    }
+}

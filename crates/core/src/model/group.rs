@@ -65,6 +65,12 @@ impl RunningClaim {
         self.awaiting.as_ref().is_none_or(|awaiting| awaiting.polling)
     }
 
+    /// Whether buckets count it: while it is sent, and while it is polled, unless its polls are
+    /// free.
+    pub(super) fn is_metered(&self, polls_are_free: bool) -> bool {
+        self.awaiting.as_ref().is_none_or(|awaiting| awaiting.polling && !polls_are_free)
+    }
+
     /// The fence of the worker that holds it, to send it or to poll.
     pub(super) fn worker(&self) -> Option<Fence> {
         self.has_worker().then(|| self.poll.unwrap_or(self.fence))

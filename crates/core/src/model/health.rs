@@ -13,7 +13,7 @@ use crate::fact::Fact;
 use crate::fault::FaultClass;
 use crate::id::{Fence, Seq};
 use crate::time::Time;
-use crate::verdict::Verdict;
+use crate::verdict::{Blame, Verdict};
 
 /// A shorter wait than this is not meant: the upstream gave no time.
 const HINT_MIN: Duration = Duration::from_millis(100);
@@ -28,7 +28,27 @@ pub(super) const fn is_providers_fault(class: FaultClass) -> bool {
 }
 
 /// What a verdict says about the health of the provider; `None` for nothing.
-pub(super) fn health_of(verdict: &Verdict, now: Time) -> Option<ProviderHealth> {
+pub(super) fn health_of(verdict: &Verdict, blame: &Blame, now: Time) -> Option<ProviderHealth> {
+    let health = health_by_class(verdict, now);
+    let is_failure = matches!(
+        verdict,
+        Verdict::Throttled { .. }
+            | Verdict::Retry { .. }
+            | Verdict::Rejected(_)
+            | Verdict::Unknown(_)
+            | Verdict::PollFailed { .. }
+    );
+    match blame {
+        Blame::NoOne if is_failure => None,
+        Blame::Limit(limit) if is_failure => {
+            let report = health.map_or(BreakerReport::Failed, |(report, _)| report);
+            Some((report, Some(Arc::clone(limit))))
+        }
+        _ => health,
+    }
+}
+
+fn health_by_class(verdict: &Verdict, now: Time) -> Option<ProviderHealth> {
     match verdict {
         Verdict::Done => Some((BreakerReport::Succeeded, None)),
         Verdict::Accepted { .. } => Some((BreakerReport::Accepted, None)),

@@ -18,7 +18,7 @@ use crate::id::{Fence, Seq};
 use crate::operation::{OnFailure, OnUnknown};
 use crate::state::EndState;
 use crate::time::Time;
-use crate::verdict::{Hint, Verdict};
+use crate::verdict::{Blame, Hint, Verdict};
 
 /// An operation that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct ClaimReport<'a> {
     pub fence: Fence,
     /// The verdict on the attempt.
     pub verdict: Verdict,
+    /// What a failure counts against.
+    pub blame: &'a Blame,
     /// What the response said about limits.
     pub hints: &'a [Hint],
 }
@@ -72,7 +74,14 @@ impl<'a> ClaimReport<'a> {
     /// A report that says nothing about limits.
     #[must_use]
     pub const fn new(seq: Seq, fence: Fence, verdict: Verdict) -> Self {
-        Self { seq, fence, verdict, hints: &[] }
+        Self { seq, fence, verdict, blame: &Blame::ByClass, hints: &[] }
+    }
+
+    /// Sets what a failure counts against.
+    #[must_use]
+    pub const fn with_blame(mut self, blame: &'a Blame) -> Self {
+        self.blame = blame;
+        self
     }
 
     /// Sets what the response said about limits.
@@ -106,16 +115,16 @@ impl Model {
         chance: u32,
         facts: &mut Vec<Fact>,
     ) -> SettleOutcome {
-        let now = self.now(now);
-        let ClaimReport { seq, fence, verdict, hints } = report;
+        let ClaimReport { seq, fence, verdict, blame, hints } = report;
+        let (now, reporter) = (self.now(now), fence);
         let Some((entry, run)) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
         let fence = run.fence;
         let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
         let has_alternatives = entry.has_alternatives;
         let was_awaiting = self.awaiting_since(entry).is_some();
-        let health = health_of(&verdict, now);
-        let effect = self.awaiting_effect(entry, now, &verdict, chance);
+        let health = health_of(&verdict, blame, now);
+        let effect = self.awaiting_effect((entry, reporter), now, &verdict, chance);
         let effect = effect.or_else(|| self.chained_effect(entry, now, &verdict, chance));
         let (after, fault) = match effect {
             Some(effect) => effect,

@@ -98,6 +98,21 @@ impl Model {
     pub(super) fn restore_chain(&mut self, image: &ChainImage) {
         if let Some(ix) = self.by_seq.get(image.seq) {
             self.set_route(ix, &image.alternatives, image.picked.clone(), image.failed.clone());
+            self.uncount_poll(ix);
+        }
+    }
+
+    /// Takes back that buckets count the poll of an operation, which turned out to be free.
+    fn uncount_poll(&mut self, ix: EntryIx) {
+        let entry = &self.entries[ix.at()];
+        let run = self.groups[entry.group.at()].run.as_ref().filter(|_| entry.prev.is_none());
+        if run.is_none_or(|run| !run.has_worker() || run.is_metered(true)) {
+            return;
+        }
+        for (limit, _) in entry.charges.iter() {
+            if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
+                bucket.in_flight = bucket.in_flight.saturating_sub(1);
+            }
         }
     }
 

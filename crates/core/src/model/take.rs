@@ -65,6 +65,8 @@ pub struct TakeOutcome {
     pub ended: Vec<EndedOperation>,
     /// Claims whose completion did not come in time.
     pub overdue: Vec<OverdueClaim>,
+    /// Claims of an alternative whose worker is gone: whether it was submitted is not known.
+    pub lost: Vec<OverdueClaim>,
 }
 
 /// What a claim is made with.
@@ -83,8 +85,8 @@ enum NextGroup {
     Parked(ChainIx),
 }
 
-/// A claim whose completion did not come in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A claim whose completion, or whose worker's report, did not come in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverdueClaim {
     /// The operation.
     pub seq: Seq,
@@ -92,8 +94,10 @@ pub struct OverdueClaim {
     pub fence: Fence,
     /// The number of the attempt.
     pub attempt: u16,
-    /// When its job was accepted.
+    /// When its job was accepted; of a claim whose job was not, when its operation was.
     pub since: Time,
+    /// The alternative that it used, if the operation has some.
+    pub alternative: Option<Arc<str>>,
 }
 
 impl Model {
@@ -120,7 +124,7 @@ impl Model {
     ) -> TakeOutcome {
         let now = self.now(now);
         let mut take = TakeOutcome::default();
-        self.expire_claims(now, chance, facts, &mut take.ended);
+        self.expire_claims(now, chance, facts, &mut take);
         self.expire_awaiting(now, chance, facts, &mut take);
         self.expire_deadlines(now, facts, &mut take.ended);
         self.wake(now);
@@ -162,22 +166,23 @@ impl Model {
         self.running.first_key_value().map(|((at, _), _)| *at)
     }
 
-    fn expire_claims(
-        &mut self,
-        now: Time,
-        chance: u32,
-        facts: &mut Vec<Fact>,
-        ended: &mut Vec<EndedOperation>,
-    ) {
+    fn expire_claims(&mut self, now: Time, chance: u32, facts: &mut Vec<Fact>, take: &mut TakeOutcome) {
         while let Some((&(until, fence), &ix)) = self.running.first_key_value()
             && until <= now
         {
-            let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
+            let Some(head) = self.head_of(&self.groups[ix.at()]) else { break };
+            let (seq, attempt, since) = (head.seq, head.attempt.saturating_add(1), head.at);
+            if let Some(alternative) =
+                self.alternative_of(head).filter(|_| self.awaiting_since(head).is_none())
+            {
+                let alternative = Some(alternative);
+                take.lost.push(OverdueClaim { seq, fence, attempt, since, alternative });
+            }
             let fault =
                 Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
             let settle = self.settle(now, ClaimReport::new(seq, fence, Verdict::Lost(fault)), chance, facts);
             if let SettleOutcome::Settled { ended: Some(end), .. } = settle {
-                ended.push(end);
+                take.ended.push(end);
             }
         }
     }
@@ -291,7 +296,7 @@ impl Model {
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             // A claim that awaits its completion has its slots already.
-            if is_poll && meter.meter.spares_polls() {
+            if is_poll && (head.has_free_polls() || meter.meter.spares_polls()) {
                 continue;
             }
             let mut when = meter.ready(if is_poll { cost.of_poll() } else { *cost }, now);

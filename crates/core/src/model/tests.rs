@@ -13,6 +13,7 @@ mod listing;
 mod opened;
 mod remote;
 mod retries;
+mod submits;
 mod takeover;
 mod upcoming;
 

@@ -113,6 +113,8 @@ pub struct LimitView {
     pub frozen_until: Option<Time>,
     /// When it is full again, for a window.
     pub reset_at: Option<Time>,
+    /// Failures in a row that count now, for a breaker.
+    pub failures: u32,
 }
 
 impl Model {
@@ -315,5 +317,9 @@ fn limit_view(limit: &Limit, now: Time) -> LimitView {
         users: limit.users,
         frozen_until: (frozen_until > now).then_some(frozen_until),
         reset_at: (reset_at > now).then_some(reset_at),
+        failures: match &limit.meter {
+            Meter::Breaker(breaker) => breaker.failures(now),
+            Meter::Bucket(_) | Meter::Cap(_) => 0,
+        },
     }
 }

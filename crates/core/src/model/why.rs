@@ -200,8 +200,40 @@ impl Model {
         })
     }
 
-    /// Every alternative of an operation, with what keeps it: those that are left in their order,
-    /// then those that failed.
+    /// Every alternative of an operation that has not ended, with what keeps it: those that are
+    /// left in their order, then those that failed. Empty for an operation without alternatives.
+    #[must_use]
+    pub fn alternatives(&self, seq: Seq, now: Time) -> Vec<AlternativeStatus> {
+        let now = self.now(now);
+        let group = self.entry_of(seq).map(|entry| &self.groups[entry.group.at()]);
+        group.and_then(|group| self.alternative_status(seq, group, now)).unwrap_or_default()
+    }
+
+    /// How many operations with alternatives go before this one, which waits for its turn: those
+    /// ahead in its group, and the groups of an earlier turn. Counted up to a bound; `None` when
+    /// it does not wait.
+    #[must_use]
+    pub fn waiting_ahead(&self, seq: Seq) -> Option<usize> {
+        let entry = self.entry_of(seq)?;
+        let group = &self.groups[entry.group.at()];
+        if group.run.is_some() && entry.prev.is_none() {
+            return None;
+        }
+        let in_group = std::iter::successors(entry.prev, |ix| self.entries[ix.at()].prev).count();
+        let is_earlier = |pool: super::PoolIx, turn: Turn| pool == group.pool && turn < group.turn;
+        let ready = self.ready.iter().filter(|(pool, turn, ix)| {
+            let is_chained = self.head_of(&self.groups[ix.at()]).is_some_and(|head| head.has_alternatives);
+            is_earlier(*pool, *turn) && is_chained && self.groups[ix.at()].run.is_none()
+        });
+        let parked = self.chains.iter().flat_map(|(_, chain)| &chain.waiting);
+        let parked = parked.filter(|(pool, turn, _)| is_earlier(*pool, *turn));
+        Some(
+            in_group
+                + ready.take(bounds::POSITION_COUNTED_MAX).count()
+                + parked.take(bounds::POSITION_COUNTED_MAX).count(),
+        )
+    }
+
     fn alternative_status(
         &self,
         seq: Seq,

@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// The claim that a token authorizes.
-    fn verify_token(&self, id: OperationId, token: &str) -> Result<Fence> {
+    pub(super) fn verify_token(&self, id: OperationId, token: &str) -> Result<Fence> {
         let fence = self.options.completion_key.as_ref().and_then(|key| key.verify(id, token));
         fence.ok_or_else(|| Error::new(ErrorKind::Unauthorized, "the completion token is not valid"))
     }

@@ -145,6 +145,7 @@ fn settle(owner: &mut Owner, settlement: WorkReport) -> Result<Option<State>> {
         hints: outcome.hints,
         body: outcome.body,
         job: outcome.job,
+        blame: outcome.blame,
         ..Report::without_call(seq, fence, outcome.verdict)
     };
     if !owner.settle(report) {

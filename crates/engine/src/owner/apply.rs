@@ -92,14 +92,16 @@ impl Owner {
         }
         let now = self.clock.now();
         let chance = self.chance.next();
+        // Once the claim is settled, its alternative is no longer known.
+        let alternative = self.model.picked_alternative(report.seq).cloned();
         let claim = ClaimReport::new(report.seq, report.fence, report.verdict.clone());
-        let claim = claim.with_hints(&report.hints);
+        let claim = claim.with_blame(&report.blame).with_hints(&report.hints);
         let settle = self.model.settle(now, claim, chance, &mut self.building.facts);
         let is_current = settle != SettleOutcome::Stale;
         if let SettleOutcome::Settled { ended, effect } = settle {
             self.building.record_costs(&report.spent);
             if let Some(status) = status {
-                self.record_attempt(&report, status, &effect, now);
+                self.record_attempt(&report, (status, alternative.as_ref()), &effect, now);
             }
             if let Some(ended) = ended {
                 self.building.end(ended, report.body.clone());
@@ -129,7 +131,7 @@ impl Owner {
             }
         }
         let take = self.model.take_for(now, &slots, chance, &mut self.building.facts);
-        let TakeOutcome { claims, slots, ended, overdue } = take;
+        let TakeOutcome { claims, slots, ended, overdue, lost } = take;
         for (claim, slot) in claims.into_iter().zip(slots) {
             match (slot, askers[slot]) {
                 (0, _) => self.building.claims.push(claim),
@@ -137,7 +139,10 @@ impl Owner {
             }
         }
         for overdue in overdue {
-            self.record_overdue(overdue, now);
+            self.record_overdue(&overdue, now);
+        }
+        for lost in lost {
+            self.record_lost(&lost, now);
         }
         for ended in ended {
             self.building.end(ended, bytes::Bytes::new());

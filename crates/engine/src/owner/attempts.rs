@@ -1,6 +1,8 @@
 //! Records the attempts whose job ends elsewhere: what the executor has to remember when the job is
 //! accepted, and how it ended; and attempts of unknown outcome, which a late report may name.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tidegate_core::bounds::MEMO_LEN_MAX;
 use tidegate_core::fact::SettleEffect;
@@ -12,27 +14,31 @@ use super::Owner;
 use crate::carry::Report;
 
 impl Owner {
-    /// Records what a settled claim means for its attempt, if its job was accepted.
+    /// Records what a settled claim means for its attempt, if its job was accepted, or if it used
+    /// an alternative: of those every attempt is kept.
     pub(super) fn record_attempt(
         &mut self,
         report: &Report,
-        before: ClaimStatus,
+        (before, alternative): (ClaimStatus, Option<&Arc<str>>),
         effect: &SettleEffect,
         now: Time,
     ) {
         let is_awaiting = before.awaiting_since.is_some();
+        let is_kept = is_awaiting || alternative.is_some();
         let (state, ended_at) = match effect {
             SettleEffect::Awaiting { .. } if !is_awaiting || report.job.is_some() => {
                 (AttemptState::Awaiting, None)
             }
-            SettleEffect::Ended { state, .. } if is_awaiting => (end_state(*state), Some(now)),
-            SettleEffect::Retry { .. } | SettleEffect::NextAlternative
-                if is_awaiting && is_retry(&report.verdict) =>
-            {
-                (AttemptState::Retried, Some(now))
-            }
-            SettleEffect::Retry { .. } | SettleEffect::NextAlternative if is_awaiting => {
+            SettleEffect::Ended { .. } if alternative.is_some() && is_unknown(&report.verdict) => {
                 (AttemptState::Unknown, Some(now))
+            }
+            SettleEffect::Ended { state, .. } if is_kept => (end_state(*state), Some(now)),
+            SettleEffect::Retry { .. } | SettleEffect::NextAlternative if is_kept => {
+                let is_unknown = is_unknown(&report.verdict);
+                (if is_unknown { AttemptState::Unknown } else { AttemptState::Retried }, Some(now))
+            }
+            SettleEffect::Throttled { .. } if alternative.is_some() && !is_awaiting => {
+                (AttemptState::Retried, Some(now))
             }
             // Whoever has its token may still report how it ended.
             SettleEffect::Held => (AttemptState::Unknown, Some(now)),
@@ -42,6 +48,9 @@ impl Owner {
         if !is_awaiting && matches!(effect, SettleEffect::Held) && report.body.len() <= MEMO_LEN_MAX {
             // What the upstream answered, for the person who has to find out what happened.
             job.memo = report.body.clone();
+        }
+        if !is_awaiting && report.job.is_none() {
+            job.memo = alternative.map_or(job.memo, name_of);
         }
         self.record(StoredAttempt {
             seq: report.seq,
@@ -57,10 +66,20 @@ impl Owner {
     }
 
     /// Records an attempt whose completion did not come in time.
-    pub(super) fn record_overdue(&mut self, overdue: OverdueClaim, now: Time) {
-        let OverdueClaim { seq, fence, attempt: number, since: at } = overdue;
+    pub(super) fn record_overdue(&mut self, overdue: &OverdueClaim, now: Time) {
+        let OverdueClaim { seq, fence, attempt: number, since: at, .. } = *overdue;
         let (ended_at, state) = (Some(now), AttemptState::Unknown);
         let (external_id, cost, memo) = (None, None, Bytes::new());
+        self.record(StoredAttempt { seq, fence, number, at, ended_at, state, external_id, cost, memo });
+    }
+
+    /// Records an attempt whose worker is gone: it is awaited, or its outcome stays unknown.
+    pub(super) fn record_lost(&mut self, lost: &OverdueClaim, now: Time) {
+        let OverdueClaim { seq, fence, attempt: number, since: at, ref alternative } = *lost;
+        let is_awaited = self.model.claim_status(seq, fence).is_some();
+        let state = if is_awaited { AttemptState::Awaiting } else { AttemptState::Unknown };
+        let (ended_at, memo) = ((!is_awaited).then_some(now), alternative.as_ref().map(name_of));
+        let (external_id, cost, memo) = (None, None, memo.unwrap_or_default());
         self.record(StoredAttempt { seq, fence, number, at, ended_at, state, external_id, cost, memo });
     }
 
@@ -76,8 +95,13 @@ impl Owner {
     }
 }
 
-const fn is_retry(verdict: &Verdict) -> bool {
-    !matches!(verdict, Verdict::Unknown(_) | Verdict::Lost(_) | Verdict::PollFailed { .. })
+/// What is kept of an attempt of which its executor left no note.
+fn name_of(alternative: &Arc<str>) -> Bytes {
+    Bytes::copy_from_slice(alternative.as_bytes())
+}
+
+const fn is_unknown(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Unknown(_) | Verdict::Lost(_) | Verdict::PollFailed { .. })
 }
 
 const fn end_state(state: EndState) -> AttemptState {

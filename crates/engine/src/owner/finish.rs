@@ -86,9 +86,9 @@ impl Owner {
             let known = active
                 .map(|a| (a.at, a.group, a.kind, a.attempt))
                 .or_else(|| kept.map(|kept| (kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), 1)));
-            let labels = kept.map(|kept| OperationLabels {
-                dedupe_key: kept.key.clone(),
-                upstream: Envelope::decode(&kept.envelope).upstream,
+            let labels = kept.map(|kept| {
+                let Envelope { upstream, user, .. } = Envelope::decode(&kept.envelope);
+                OperationLabels { dedupe_key: kept.key.clone(), upstream, user }
             });
             let (at, group, kind, attempt) = known?;
             // It may have been claimed in the batch that accepted it.

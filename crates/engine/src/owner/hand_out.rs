@@ -194,6 +194,7 @@ impl Owner {
             reconcile_first: claim.reconcile_first,
             in_doubt: claim.in_doubt,
             on_unknown: claim.on_unknown,
+            alternative: claim.alternative,
             job,
             completion_token: self
                 .options

@@ -29,24 +29,27 @@ const LAST: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells a reverse proxy to forward each event at once.
 pub(crate) const UNBUFFERED: [(&str, &str); 1] = [("x-accel-buffering", "no")];
 /// How often a comment is sent, so that no proxy closes an idle connection.
-const COMMENT_EVERY: Duration = Duration::from_secs(15);
+pub(crate) const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 pub(super) async fn stream(
     State(app): State<SharedPartition>,
     headers: HeaderMap,
     mut query: Query,
 ) -> HandlerResult {
-    let from_query = query.take("last_event_id");
+    let after = last_event_id(&headers, &mut query)?;
     let wanted = EventFilter::read(&mut query)?;
     query.finish()?;
-    let last = headers.get(&LAST).and_then(|id| id.to_str().ok()).map(str::to_owned).or(from_query);
-    let after = last
-        .filter(|id| !id.is_empty())
-        .map(|id| id.parse::<u64>().map_err(|_| bad_parameter("last_event_id", "must be the id of an event")))
-        .transpose()?;
     let engine = app.engine.clone();
     let find: EngineLookup = Arc::new(move |_| Some(engine.clone()));
     Ok(respond(app.engine.events(after), wanted, find, &app.server))
+}
+
+/// The event that a client saw last: in a header, or in the query.
+pub(crate) fn last_event_id(headers: &HeaderMap, query: &mut Query) -> crate::error::Result<Option<u64>> {
+    let from_query = query.take("last_event_id");
+    let last = headers.get(&LAST).and_then(|id| id.to_str().ok()).map(str::to_owned).or(from_query);
+    let wrong = |_| bad_parameter("last_event_id", "must be the id of an event");
+    last.filter(|id| !id.is_empty()).map(|id| id.parse::<u64>().map_err(wrong)).transpose()
 }
 
 /// The filter of events.

@@ -150,12 +150,13 @@ mod tests {
             ("GET", MethodFilter::GET),
             ("POST", MethodFilter::POST),
             ("PUT", MethodFilter::PUT),
+            ("PATCH", MethodFilter::PATCH),
             ("DELETE", MethodFilter::DELETE),
         ];
         let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
         let scope = match route.access {
             Access::Scoped(scope) | Access::Completion(scope) => scope.as_str(),
-            Access::Open | Access::Nodes => "",
+            Access::Open | Access::Webhook | Access::Nodes => "",
         };
         let path = route.path.replace("{*", "{");
         // In the table of routes, the part after the name belongs to the name's parameter.

@@ -23,6 +23,9 @@ pub(crate) enum Access {
     /// Callers whose token has this scope, and callers with a completion token, which the handler
     /// verifies.
     Completion(TokenScope),
+    /// Providers that report the end of a job: whoever calls, the handler verifies the token in the
+    /// path and the signature.
+    Webhook,
     /// Nodes that share the store, by their secret.
     Nodes,
 }
@@ -198,6 +201,11 @@ pub(super) fn post(
 /// Sets something to what the body says, so it can be repeated.
 pub(super) fn put(path: &'static str, scope: TokenScope, query: QueryPolicy, body: BodyBound) -> RouteSpec {
     RouteSpec { method: MethodFilter::PUT, body, ..get(path, scope, query) }
+}
+
+/// Changes some fields of something to what the body says, so it can be repeated.
+pub(super) fn patch(path: &'static str, scope: TokenScope, query: QueryPolicy, body: BodyBound) -> RouteSpec {
+    RouteSpec { method: MethodFilter::PATCH, body, ..get(path, scope, query) }
 }
 
 pub(super) fn delete(

@@ -7,12 +7,13 @@ use crate::edge::content::BodyBound::{Batch, Operation, Proxied, Small};
 use crate::page;
 use crate::routing::{RoutingRule, handshake, node_routes, peer_call, work as peer_work};
 
-use super::route::Access::{Nodes, Open};
+use super::route::Access::{Nodes, Open, Webhook};
 use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
-use super::route::{Route, RouteSpec, delete, get, page as html, post, proxied, put};
+use super::route::{Route, RouteSpec, delete, get, page as html, patch, post, proxied, put};
 use super::{
-    buckets, cluster, commands, complete, costs, deployments, entities, events, flights, groups, health,
+    buckets, cluster, commands, complete, costs, deployments, entities, events, flights, generations, groups,
+    health,
     keys, leases, limits, openapi, operations, outbox, proxy, submit, work,
 };
 
@@ -25,6 +26,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(work_routes());
     routes.extend(shared_state_routes());
     routes.extend(entity_routes());
+    routes.extend(generation_routes());
     routes.extend(key_routes());
     routes.extend(server_routes());
     routes.extend(page_routes());
@@ -120,6 +122,30 @@ fn entity_routes() -> Vec<Route> {
     ]
 }
 
+/// Generations, and the providers that make them.
+fn generation_routes() -> Vec<Route> {
+    use RoutingRule as Rule;
+    use generations::{events as stream, ledger, providers, webhooks};
+    vec![
+        post("/api/generations/create", Write, NoQuery, Operation, ByRequest)
+            .partition(Rule::Generations, generations::create),
+        get("/api/generations", Read, AnyQuery).partition(Rule::Generations, generations::list),
+        get("/api/generations/{id}", Read, NoQuery).partition(Rule::Generation, generations::show),
+        get("/api/generations/{id}/events", Read, AnyQuery).partition(Rule::Generation, stream::stream),
+        get("/api/generations/{id}/why", Read, NoQuery).partition(Rule::Generation, generations::why),
+        get("/api/generations/{id}/result/{index}", Read, NoQuery)
+            .partition(Rule::Generation, generations::result),
+        post("/api/generations/{id}/cancel", Write, NoQuery, Small, Always)
+            .partition(Rule::Generation, generations::cancel),
+        post("/api/webhooks/{provider}/{token}", Webhook, AnyQuery, Operation, Always)
+            .partition(Rule::Webhook, webhooks::receive),
+        get("/v1/ledger", Read, AnyQuery).partition(Rule::Generations, ledger::list),
+        get("/v1/providers", Read, NoQuery).partition(Rule::Generations, providers::list),
+        patch("/v1/providers/{name}", Operate, NoQuery, Small)
+            .partition(Rule::Generations, providers::change),
+    ]
+}
+
 /// The operators' routes about idempotency keys.
 pub(super) fn key_routes() -> Vec<Route> {
     vec![
@@ -158,6 +184,10 @@ fn page_routes() -> Vec<Route> {
         html("/deployments/{id}", Read).store(page::deployments::show),
         html("/keys", Read).keys(page::keys::show),
         html("/flights", Read).store(page::flights::show),
+        html("/generations", Read).partition(RoutingRule::Generations, page::generations::list),
+        html("/generations/{id}", Read).partition(RoutingRule::Generation, page::generations::show),
+        html("/ledger", Read).partition(RoutingRule::Generations, page::ledger::show),
+        html("/providers", Read).partition(RoutingRule::Generations, page::providers::show),
         html("/docs", Open).stateless(page::reference::show),
         html("/docs/errors/{code}", Open).stateless(page::errors::show),
         get("/assets/page.css", Open, AnyQuery).stateless(page::style),

@@ -2,6 +2,8 @@
 
 use tidegate_core::bounds::CHARGES_MAX;
 use tidegate_discord::deploy::executor::KINDS as DISCORD_KINDS;
+use tidegate_dispatch::KIND as GENERATION;
+use tidegate_dispatch::notify::KIND as NOTIFICATION;
 use tidegate_shopify::executor::KIND as BULK;
 use tidegate_upstream::RemoteKindConfig;
 
@@ -13,7 +15,7 @@ use crate::executors::HTTP;
 
 /// Whether this server has an executor for a kind, which then checks its operations.
 pub(crate) fn is_built_in(kind: &str) -> bool {
-    kind == HTTP || kind == BULK || DISCORD_KINDS.contains(&kind)
+    [HTTP, BULK, GENERATION, NOTIFICATION].contains(&kind) || DISCORD_KINDS.contains(&kind)
 }
 
 pub(super) fn read(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<RemoteKindConfig> {

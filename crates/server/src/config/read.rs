@@ -9,8 +9,8 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, bus, cluster, exposure_message, failure, hydration, idempotency, kind,
-    pacing, source, token, upstream,
+    Config, Overrides, ParseContext, bus, cluster, exposure_message, failure, generations, hydration,
+    idempotency, kind, pacing, source, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 
@@ -42,11 +42,10 @@ pub(super) fn read(
     let idempotency = idempotency::read(root, reading);
     let pacing = pacing::read(root, reading);
     let (hydration, bus_url) = (hydration::read(root, reading), bus::read(root, reading));
+    let generations = generations::read(root, public_url.as_deref(), reading);
     let problems = &mut reading.problems;
-    let upstreams = root.sections("upstream", problems);
-    let kinds = root.sections("kind", problems);
-    let tokens = root.sections("token", problems);
-    let rules = root.sections("on_failure", problems);
+    let [upstreams, kinds, tokens, rules] =
+        ["upstream", "kind", "token", "on_failure"].map(|key| root.sections(key, problems));
     let on_failure = rules.into_iter().filter_map(|section| failure::read(section, problems)).collect();
     let open_to_all = tokens.is_empty();
     let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));
@@ -89,6 +88,7 @@ pub(super) fn read(
         hydration: hydration?,
         bus_url: bus_url?,
         sources,
+        generations: generations?,
     })
 }
 
@@ -147,14 +147,18 @@ fn read_public_url(found: LocatedValue<String>, problems: &mut Vec<ConfigProblem
     if found.value.is_empty() {
         return None;
     }
+    check_url(&found, problems).then_some(found.value)
+}
+
+/// Whether a text is a URL; reports what is not.
+pub(super) fn check_url(found: &LocatedValue<String>, problems: &mut Vec<ConfigProblem>) -> bool {
     let is_usable = BaseUrl::parse(&found.value).is_ok();
     if !is_usable {
         problems.push(
             found.problem("It must be a URL without user and query, such as https://tidegate.example.com."),
         );
-        return None;
     }
-    Some(found.value)
+    is_usable
 }
 
 fn read_listen(

@@ -12,8 +12,6 @@ use super::value::{LocatedValue, RawConfigValue, out_of_bounds, type_mismatch, v
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Keys of later versions, which get another message than unknown keys.
-const LATER: [&str; 2] = ["model", "provider"];
 /// Keys that would hold a secret.
 const SECRET: [&str; 7] = ["token", "value", "secret", "password", "key", "api_key", "authorization"];
 
@@ -36,6 +34,13 @@ impl<'a> Section<'a> {
     /// A problem of the section as a whole.
     pub(super) fn problem(&self, message: impl Into<String>) -> ConfigProblem {
         ConfigProblem { at: self.at.clone(), key_path: self.key_path.clone(), message: message.into() }
+    }
+
+    /// Whether the value of a key is a table.
+    pub(super) fn has_table(&self, key: &str) -> bool {
+        self.table
+            .and_then(|table| table.get(key))
+            .is_some_and(|value| matches!(value.get_ref(), DeValue::Table(_)))
     }
 
     /// Whether the key is present, valid or not.
@@ -197,6 +202,31 @@ impl<'a> Section<'a> {
         value_or_problem(found, value, problems)
     }
 
+    /// Reads a list of whole numbers within bounds.
+    pub(super) fn integers(
+        &mut self,
+        key: &'static str,
+        bounds: RangeInclusive<u64>,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Option<Vec<u64>> {
+        let found = self.find(key)?;
+        let number = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => {
+                let parsed = number.as_str().replace('_', "").parse().ok();
+                parsed
+                    .filter(|number| bounds.contains(number))
+                    .ok_or_else(|| out_of_bounds(&bounds, number.as_str()))
+            }
+            other => Err(type_mismatch("a list of whole numbers", other)),
+        };
+        let value = match &found.value {
+            RawConfigValue::Value(DeValue::Array(items)) => items.iter().map(number).collect(),
+            RawConfigValue::Value(other) => Err(type_mismatch("a list of whole numbers", other)),
+            RawConfigValue::Text(_) => Err("It cannot be set from the environment.".to_owned()),
+        };
+        value_or_problem(found, value, problems).map(|found| found.value)
+    }
+
     /// Returns a table inside this one, present or not.
     pub(super) fn section(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Section<'a> {
         self.asked.push(key);
@@ -259,18 +289,35 @@ impl<'a> Section<'a> {
                 problems.push(refuse(item, &place));
                 continue;
             };
-            let (table, asked) = (Some(table), Vec::new());
-            sections.push(Section {
-                key_path: place,
-                at,
-                table,
-                source: self.source,
-                defaults: None,
-                env: None,
-                asked,
-            });
+            sections.push(Section::of_file(place, at, table, self.source));
         }
         sections
+    }
+
+    /// Returns the tables of a table inside this one, by their names: `[key.NAME]`.
+    pub(super) fn named_sections(
+        &mut self,
+        key: &'static str,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Vec<(String, Section<'a>)> {
+        let outer = self.section(key, problems);
+        let mut sections = Vec::new();
+        for (name, value) in outer.table.into_iter().flatten() {
+            let (name, key_path) = (name.get_ref().to_string(), outer.key_path_of(name.get_ref()));
+            let at = self.source.location(value.span().start);
+            let DeValue::Table(table) = value.get_ref() else {
+                let message = format!("This must be a section: [{key_path}].");
+                problems.push(ConfigProblem { at, key_path, message });
+                continue;
+            };
+            sections.push((name, Section::of_file(key_path, at, table, self.source)));
+        }
+        sections
+    }
+
+    /// A table that has neither defaults nor variables.
+    fn of_file(key_path: String, at: SourceLocation, table: &'a DeTable<'a>, source: SourceText<'a>) -> Self {
+        Self { key_path, at, table: Some(table), source, defaults: None, env: None, asked: Vec::new() }
     }
 
     /// Reports every key that was never looked up.
@@ -280,9 +327,7 @@ impl<'a> Section<'a> {
             if self.asked.contains(&name) {
                 continue;
             }
-            let message = if LATER.contains(&name) {
-                "This version does not support this key.".to_owned()
-            } else if SECRET.contains(&name) {
+            let message = if SECRET.contains(&name) {
                 "Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.".to_owned()
             } else {
                 let mut known = self.asked.clone();

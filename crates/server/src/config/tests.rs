@@ -13,14 +13,15 @@ use tidegate_core::ServerErrors;
 use tidegate_upstream::http::TokenHeader;
 
 fn env(name: &str) -> Option<String> {
-    (name == "ECHO_TOKEN" || name == "OPERATOR_TOKEN").then(|| "a-secret-of-some-length".to_owned())
+    let known = ["ECHO_TOKEN", "OPERATOR_TOKEN", "REPLICATE_API_TOKEN", "SECRET"];
+    known.contains(&name).then(|| "a-secret-of-some-length".to_owned())
 }
 
-fn parse(text: &str) -> Result<Config, ConfigProblems> {
+pub(super) fn parse(text: &str) -> Result<Config, ConfigProblems> {
     Config::parse("tidegate.toml", text, &env, &Overrides::default(), &[])
 }
 
-fn wrong(text: &str) -> String {
+pub(super) fn wrong(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
 
@@ -53,6 +54,14 @@ fn what_the_defaults_show_can_be_used() {
     assert_eq!(upstream.server_errors, Some(ServerErrors::default()));
     assert_eq!(upstream.stored_headers, ["x-tenant-key"]);
     assert_eq!((upstream.limits.len(), config.tokens.len()), (2, 2));
+    let (shown, usual) = (&config.generations.dispatch, tidegate_dispatch::ModelConfig::new("", Vec::new()));
+    let provider = &shown.providers[0];
+    let usual_provider = tidegate_dispatch::ProviderConfig::new("", provider.adapter.clone());
+    assert_eq!((provider.cooldown, provider.deadline), (usual_provider.cooldown, usual_provider.deadline));
+    assert_eq!(provider.timeout, usual_provider.timeout);
+    let model = &shown.models[0];
+    assert_eq!((model.strategy, model.max_wait), (usual.strategy, usual.max_wait));
+    assert_eq!((model.fair, model.on_unknown), (usual.fair, usual.on_unknown));
     assert_eq!(config.tokens[1].scopes, [TokenScope::Read, TokenScope::Write, TokenScope::Operate]);
 }
 
@@ -95,14 +104,14 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; known keys: bus, cluster, hydration, idempotency, kind, on_failure, pacing, server, source, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: bus, cluster, generations, hydration, idempotency, kind, model, on_failure, pacing, provider, server, source, store, token, upstream.
     ");
 }
 
 #[test]
-fn what_later_versions_know_is_told_apart() {
+fn a_store_has_a_scheme_that_is_known() {
     assert_snapshot!(wrong("[[model]]\n[store]\nurl = \"mysql://x\""), @r"
-    tidegate.toml:1:3: model: This version does not support this key.
+    tidegate.toml:1:3: model: This must be a section: [model].
     tidegate.toml:3:7: store.url: It must be file:DIR, memory:, redis://… or postgres://…, not mysql:….
     ");
 }

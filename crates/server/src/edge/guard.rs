@@ -180,8 +180,8 @@ impl RouteCheck {
         let secret = self.rules.node_secret.as_deref().filter(|_| self.access == Access::Nodes);
         // A node calls by whatever name is advertised, and is authenticated by its secret; a
         // service calls back at the public URL, and is authenticated by its completion token.
-        let is_callback =
-            matches!(self.access, Access::Completion(_)) && completion_token::find(head).is_some();
+        let is_callback = self.access == Access::Webhook
+            || matches!(self.access, Access::Completion(_)) && completion_token::find(head).is_some();
         if self.rules.is_local() && !secret.is_some_and(NodeSecret::is_configured) && !is_callback {
             origin::require_local_host(head)?;
         }
@@ -194,6 +194,7 @@ impl RouteCheck {
         let peer = head.extensions.get::<PeerAddr>().copied();
         match (self.access, &self.rules.callers) {
             (Access::Open, _) => Ok(Caller::named("anybody")),
+            (Access::Webhook, _) => Ok(Caller::named("webhook")),
             (Access::Nodes, _) => match secret {
                 Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
                 _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),

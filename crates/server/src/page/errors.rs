@@ -19,7 +19,7 @@ macro_rules! pages {
 const PAGES: &[(&str, &str)] = &pages! {
     TG0001 TG0002 TG0003 TG0004 TG0005 TG0006 TG0007 TG0008 TG0009 TG0010 TG0011 TG0012
     TG0013 TG0014 TG0015 TG0016 TG0017 TG0018 TG0019 TG0020 TG0021 TG0022 TG0023 TG0024
-    TG0025 TG0026 TG0027 TG0028 TG0029
+    TG0025 TG0026 TG0027 TG0028 TG0029 TG0030 TG0031 TG0032 TG0033 TG0034
 };
 
 pub(crate) async fn show(Path(code): Path<String>) -> Response {
@@ -32,7 +32,7 @@ pub(crate) async fn show_in_proxy(Path(code): Path<String>) -> Response {
 
 fn show_at(site: PageSite, code: &str) -> Response {
     match PAGES.iter().find(|(known, _)| *known == code) {
-        Some((code, text)) => document_at(site, code, false, &content(text)).into_response(),
+        Some((code, text)) => document_at(site, code, &content(text)).into_response(),
         None => {
             let message = format!("There is no error code {:?}.", truncate_name(code));
             ApiError(Error::new(ErrorCode::NoRoute, message).field("code")).into_response()

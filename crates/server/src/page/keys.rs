@@ -37,7 +37,7 @@ async fn show_at(site: PageSite, keys: &KeyAdmin, flag: &str) -> Response {
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => {
             let content = content(page, keys.hit_counts(), WallClock.now(), flag);
-            document_at(site, "Keys", false, &content).into_response()
+            document_at(site, "Keys", &content).into_response()
         }
         Err(error) => error_page_at(site, &Error::from(error)),
     }

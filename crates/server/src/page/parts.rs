@@ -9,6 +9,7 @@ use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
 use tidegate_core::{OperationId, Time};
 
+use super::words::Words;
 use crate::wire::response::TokenAmount;
 use crate::wire::time::Timestamp;
 
@@ -49,14 +50,24 @@ pub(super) fn within(at: Time, now: Time) -> Markup {
     html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { "in " (span(at.since(now))) } }
 }
 
+/// How long ago, in a language, with the time itself as a tooltip.
+pub(super) fn time_ago(at: Time, now: Time, words: &Words) -> Markup {
+    html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (words.span(now.since(at))) " " (words.ago) } }
+}
+
 /// Formats a duration in one or two units.
 pub(super) fn span(duration: Duration) -> String {
+    span_in(duration, ["s", "min", "h", "d"])
+}
+
+/// The same with these names of second, minute, hour and day.
+pub(super) fn span_in(duration: Duration, [second, minute, hour, day]: [&str; 4]) -> String {
     let seconds = duration.as_secs();
     match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..86_400 => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+        0..60 => format!("{seconds} {second}"),
+        60..3_600 => format!("{} {minute}", seconds / 60),
+        3_600..86_400 => format!("{} {hour} {:02} {minute}", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} {day} {} {hour}", seconds / 86_400, seconds % 86_400 / 3_600),
     }
 }
 

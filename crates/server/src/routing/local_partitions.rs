@@ -19,6 +19,7 @@ use super::handshake::HandshakeClient;
 use super::placement::PlacementKey;
 use crate::api;
 use crate::deployment_runner::DeploymentRunner;
+use crate::generations;
 use crate::state::{PartitionState, ServerState};
 use crate::work;
 
@@ -113,7 +114,7 @@ impl LocalPartitions {
     /// The limits that belong to a partition.
     fn limits_of(&self, partition: Partition) -> Vec<(Arc<str>, LimitShape)> {
         let here = |name: &str| {
-            let upstream = LimitName::parse(name).upstream();
+            let upstream = generations::home_of_limit(LimitName::parse(name).upstream());
             self.setup.spread.contains(upstream)
                 || Placement::Upstream(upstream).partition(self.setup.partitions) == partition
         };
@@ -195,7 +196,9 @@ impl PartitionHost for LocalPartitionHost {
             let engine = engine.map_err(declined)?;
             partitions.forward_events(&engine);
             work::attach(&server.work, &engine);
-            let app = Arc::new(PartitionState::new(engine.clone(), Arc::clone(server)));
+            let has_generations = generations::partition(partitions.setup.partitions) == partition;
+            let app = PartitionState::new(engine.clone(), Arc::clone(server), has_generations);
+            let app = Arc::new(app);
             let deploying = app.deployments.clone();
             partitions.resume_deployments(&deploying, partition);
             let wake = Arc::new(Notify::new());

@@ -7,8 +7,11 @@ use serde::Deserialize;
 use tidegate_core::id::Partition;
 use tidegate_core::{LimitName, OperationId, Placement};
 use tidegate_discord::deploy;
+use tidegate_dispatch::Dispatch;
 
 use super::RoutingState;
+use crate::generations;
+use crate::pacing::target::PREFIX;
 use crate::work::RemoteKinds;
 
 /// How the partition of a request is found.
@@ -42,6 +45,12 @@ pub(crate) enum RoutingRule {
     Settlements,
     /// By the upstream in its path, or the group in its headers.
     Proxy,
+    /// The partition that has all generations.
+    Generations,
+    /// By the id in its path.
+    Generation,
+    /// By the token in its path.
+    Webhook,
 }
 
 impl RoutingRule {
@@ -49,6 +58,19 @@ impl RoutingRule {
     pub(super) const fn uses_local_config(self) -> bool {
         matches!(self, Self::Submission | Self::Batch | Self::Deployment | Self::Limit | Self::Proxy)
     }
+
+    /// Whether the headers of such a request reach its partition: signatures, languages, the last
+    /// event.
+    pub(super) const fn passes_headers(self) -> bool {
+        matches!(self, Self::Proxy | Self::Generations | Self::Generation | Self::Webhook)
+    }
+}
+
+/// Whether the headers of a request for this target are forwarded with it.
+pub(super) fn has_passed_headers(target: &str) -> bool {
+    [PREFIX, "/api/", "/generations", "/ledger", "/providers", "/v1/ledger", "/v1/providers"]
+        .iter()
+        .any(|start| target.starts_with(start))
 }
 
 /// The fields of a submission that decide its partition.
@@ -133,7 +155,15 @@ pub(super) fn upstream_in(target: &str) -> String {
     let path = target.split('?').next().unwrap_or_default();
     let name = path.strip_prefix("/v1/limits/").unwrap_or_default();
     let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    LimitName::parse(&name).upstream().to_owned()
+    generations::home_of_limit(LimitName::parse(&name).upstream()).to_owned()
+}
+
+/// The operation of the token in a path such as `/api/webhooks/fal/TOKEN`.
+pub(super) fn webhook_operation(target: &str) -> Option<OperationId> {
+    let path = target.split('?').next().unwrap_or_default();
+    let token = path.rsplit('/').next().unwrap_or_default();
+    let token = percent_encoding::percent_decode_str(token).decode_utf8().ok()?;
+    Dispatch::operation_of(&token)
 }
 
 #[cfg(test)]

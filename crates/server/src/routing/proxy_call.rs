@@ -14,14 +14,14 @@ use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
 use tidegate_idempotency::OutcomeClass;
 use tokio::time::Instant;
 
-use super::placement::PlacementKey;
+use super::placement::{PlacementKey, has_passed_headers};
 use super::relay::{self, ForwardRetry};
 use super::{RoutedCall, RoutingState};
 use crate::api::route::Idempotence;
 use crate::pacing::request::{GROUP, end_to_end_headers};
 use crate::pacing::response::{self, without_made_up_length};
 use crate::pacing::stored;
-use crate::pacing::target::{PREFIX, ProxyTarget};
+use crate::pacing::target::ProxyTarget;
 use crate::state::ServerState;
 
 /// The prefix of a client's headers between nodes, so that they do not collide with the nodes' own.
@@ -58,7 +58,7 @@ impl ProxyContext {
 
     /// Extracts the client's headers again.
     pub(super) fn unpack_headers(server: &ServerState, target: &str, from: &HeaderMap) -> Option<Arc<Self>> {
-        if !target.starts_with(PREFIX) {
+        if !has_passed_headers(target) {
             return None;
         }
         let mut headers = HeaderMap::new();

@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tidegate_cluster::PartitionRoute;
-use tidegate_core::Placement;
 use tidegate_core::id::Partition;
+use tidegate_core::{OperationId, Placement};
 use tokio::time::Instant;
 use tower::ServiceExt;
 
@@ -20,6 +20,7 @@ use super::{RoutedCall, RoutingState};
 use crate::edge::auth::Caller;
 use crate::edge::request_id::RequestId;
 use crate::error::{Error, ErrorCode};
+use crate::generations;
 use crate::pacing::response::{OPERATION, without_made_up_length};
 use crate::wire::error::ApiError;
 use forward_trace::ForwardTrace;
@@ -70,6 +71,24 @@ pub(super) async fn by_limit(routing: &RoutingState, call: RoutedCall) -> Respon
     }
     let partition = Placement::Upstream(&upstream).partition(routing.cluster.partitions());
     forward_to_partition(routing, partition, &call, call.retry(|| false)).await
+}
+
+/// A request to the partition that has all generations.
+pub(super) async fn to_generations(front: &RoutingState, call: RoutedCall) -> Response {
+    let partition = generations::partition(front.cluster.partitions());
+    // A generation under a key is created once, however often it is asked for.
+    let again = call.retry(|| call.key.is_some());
+    forward_to_partition(front, partition, &call, again).await
+}
+
+/// A webhook: to the partition of the operation that its token names.
+pub(super) async fn by_webhook(front: &RoutingState, call: RoutedCall) -> Response {
+    let partitions = front.cluster.partitions();
+    let operation = placement::webhook_operation(&call.target);
+    let partition = operation.map(OperationId::partition).filter(|partition| *partition < partitions);
+    // A token that names no operation is refused where the generations are.
+    let partition = partition.unwrap_or_else(|| generations::partition(partitions));
+    forward_to_partition(front, partition, &call, ForwardRetry::Allowed).await
 }
 
 /// Sends a request to the partition, wherever it is.

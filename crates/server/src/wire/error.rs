@@ -123,7 +123,9 @@ pub(crate) const fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::TooCostly
         | ErrorCode::UnknownLimit
         | ErrorCode::TooLate
-        | ErrorCode::BadTemplate => StatusCode::UNPROCESSABLE_ENTITY,
+        | ErrorCode::BadTemplate
+        | ErrorCode::UnknownModel
+        | ErrorCode::BadInput => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCode::TooLarge | ErrorCode::BatchTooLong => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::KeyConflict | ErrorCode::NotNow | ErrorCode::KeyNotUnique => StatusCode::CONFLICT,
         ErrorCode::NoOperation
@@ -131,7 +133,10 @@ pub(crate) const fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::NoLimit
         | ErrorCode::NoRoute
         | ErrorCode::NoKey
-        | ErrorCode::NoDeployment => StatusCode::NOT_FOUND,
+        | ErrorCode::NoDeployment
+        | ErrorCode::NoProvider
+        | ErrorCode::NoResult => StatusCode::NOT_FOUND,
+        ErrorCode::TooManyGenerations => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
         ErrorCode::Forbidden => StatusCode::FORBIDDEN,
         ErrorCode::StoreUnavailable | ErrorCode::Stopping | ErrorCode::StoreRefused => {
@@ -146,8 +151,14 @@ pub(crate) const fn status(code: ErrorCode) -> StatusCode {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let code = self.0.code;
-        error_response(code, self.0.into())
+        let (code, retry_after) = (self.0.code, self.0.retry_after);
+        let mut response = error_response(code, self.0.into());
+        if let Some(wait) = retry_after {
+            // Whole seconds, rounded up: no one is told to return too early.
+            let seconds = HeaderValue::from(wait.as_millis().div_ceil(1_000).max(1) as u64);
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        response
     }
 }
 

@@ -19,6 +19,7 @@ mod entities;
 mod events;
 mod flights;
 mod foreign;
+mod generations;
 mod idempotent;
 mod keys;
 mod look;

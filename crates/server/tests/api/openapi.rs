@@ -10,7 +10,7 @@ const LIMITED: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nref
 
 /// Reports where a value does not match a schema. Supports the parts of JSON Schema that the
 /// document uses.
-fn differs(all: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
+pub(crate) fn differs(all: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     if let Some(target) = schema["$ref"].as_str() {
         return differs(all, all.pointer(&target[1..]).unwrap(), value, place);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -70,14 +71,14 @@ impl Transport {
     }
 }
 
-/// Opens TLS connections.
-pub type TlsConnector = HttpsConnector<HttpConnector>;
+/// Opens TLS connections, to the addresses that a resolver finds.
+pub type TlsConnector<R = GaiResolver> = HttpsConnector<HttpConnector<R>>;
 
 /// Returns a connector that opens TLS connections to servers whose certificates the system trusts.
 ///
 /// # Errors
 /// When the system's certificates cannot be read.
-pub fn tls_connector(mut tcp: HttpConnector) -> Result<TlsConnector, BoxError> {
+pub fn tls_connector<R>(mut tcp: HttpConnector<R>) -> Result<TlsConnector<R>, BoxError> {
     tcp.enforce_http(false);
     let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new().with_provider_and_platform_verifier(provider)?;

@@ -106,7 +106,8 @@ impl UpstreamResponse {
             None => Meaning { verdict, hints: Vec::new(), spending: Vec::new() },
         };
         let body = result::encode(self.status.as_u16(), &self.headers, self.content);
-        Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending, job: None }
+        let outcome = Outcome::unanswered(verdict).with_hints(hints).with_body(body);
+        outcome.with_status(self.status.as_u16()).with_spending(spending)
     }
 
     /// The verdict by its status alone, and whether it is complete.

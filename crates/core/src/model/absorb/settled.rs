@@ -110,7 +110,8 @@ impl Model {
     /// claim that awaits its completion keeps its slots of caps; its calls are counted by the
     /// buckets when they are sent, so its end means nothing to them.
     fn settle_limits(&mut self, ix: EntryIx, settled: &SettledClaim, run: &RunningClaim, keeps_slots: bool) {
-        let charges = Arc::clone(&self.entries[ix.at()].charges);
+        let entry = &self.entries[ix.at()];
+        let (charges, has_free_polls) = (Arc::clone(&entry.charges), entry.has_free_polls());
         for ((limit, cost), mark) in charges.iter().zip(&run.marks) {
             self.stale.push(*limit);
             let limit = &mut self.limits[limit.at()];
@@ -122,7 +123,7 @@ impl Model {
                 // It counts a job only until it is accepted.
                 Meter::Breaker(_) if run.awaiting.is_some() => {}
                 Meter::Breaker(breaker) => breaker.release(*mark),
-                Meter::Bucket(_) if !run.has_worker() => {}
+                Meter::Bucket(_) if !run.is_metered(has_free_polls) => {}
                 Meter::Bucket(bucket) => {
                     match &settled.effect {
                         SettleEffect::Returned => bucket.return_unsent(*mark, cost.micro, settled.at),

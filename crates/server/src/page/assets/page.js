@@ -1,4 +1,4 @@
-// Refreshes the overview: the server sends a tick when something changed, and the live regions are
+// Refreshes a page: the server sends a tick when something changed, and the live regions are
 // fetched and replaced. A region with selected text or the focus is left alone until the user is done.
 const word = document.getElementById("live");
 const button = document.getElementById("hold");
@@ -23,7 +23,8 @@ async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
   try {
-    const answer = await fetch("/page/live" + location.search, { cache: "no-store" });
+    const path = word.dataset.regions || location.pathname;
+    const answer = await fetch(path + location.search, { cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const region of next.querySelectorAll("[data-live]")) {
@@ -31,7 +32,7 @@ async function refresh() {
       if (old && !inUse(old) && old.innerHTML !== region.innerHTML) old.replaceChildren(...region.childNodes);
     }
     fresh = Date.now();
-    say("● live");
+    say(word.dataset.fresh);
   } catch {
     lost();
   }
@@ -39,7 +40,7 @@ async function refresh() {
 }
 
 function lost() {
-  say("connection lost; as of " + new Date(fresh).toLocaleTimeString(), true);
+  say(word.dataset.lost + new Date(fresh).toLocaleTimeString(), true);
 }
 
 function open() {
@@ -58,11 +59,12 @@ function close() {
   stream = null;
 }
 
+const pause = button.textContent;
 button.hidden = false;
 button.addEventListener("click", () => {
   held = !held;
-  button.textContent = held ? "Resume" : "Pause";
-  if (held) { close(); say("paused as of " + new Date(fresh).toLocaleTimeString()); } else { open(); }
+  button.textContent = held ? button.dataset.resume : pause;
+  if (held) { close(); say(word.dataset.held + new Date(fresh).toLocaleTimeString()); } else { open(); }
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
 addEventListener("pagehide", close);

@@ -1,0 +1,80 @@
+//! `provider`: lists the providers of generations, and sets their limits.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::client::{Client, RemoteArgs, encode_segment};
+use crate::error::CliError;
+use crate::output::{Output, text};
+
+#[derive(Args, Debug)]
+pub(crate) struct ProviderArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(subcommand)]
+    command: ProviderCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum ProviderCommand {
+    /// List providers: whether each takes jobs, its slots, its rate and its last error.
+    List,
+    /// Set the limits of a provider.
+    #[command(
+        after_help = "Examples:\n  tidegate provider set replicate --max-concurrent 40\n  tidegate provider set fal --max-concurrent 10 --rpm 120\n\nThe new limits take effect at once and survive a restart, until the figures in the configuration change. To return to those: tidegate limit set provider:fal/slots --reset."
+    )]
+    Set {
+        /// Its name, as `provider list` shows it.
+        name: String,
+        /// How many jobs run at once.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), required_unless_present = "rpm")]
+        max_concurrent: Option<u64>,
+        /// How many submits a minute allows.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        rpm: Option<u64>,
+    },
+}
+
+pub(crate) async fn run(args: ProviderArgs, output: &Output) -> Result<(), CliError> {
+    let client = Client::new(&args.remote)?;
+    match args.command {
+        ProviderCommand::List => {
+            let all = client.get("/v1/providers", "providers").await?;
+            if output.json {
+                output.print_json(&all);
+            } else {
+                table(all["providers"].as_array().map(Vec::as_slice).unwrap_or_default(), output);
+            }
+        }
+        ProviderCommand::Set { name, max_concurrent, rpm } => {
+            let body = json!({ "max_concurrent": max_concurrent, "rpm": rpm });
+            let path = format!("/v1/providers/{}", encode_segment(&name));
+            let changed = client.patch(&path, &body, "name").await?;
+            if output.json {
+                output.print_json(&changed);
+            } else {
+                table(&[changed], output);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn table(providers: &[Value], output: &Output) {
+    let row = |one: &Value| {
+        let (slots, rpm) = (&one["slots"], &one["rpm"]);
+        vec![
+            text(one, "name"),
+            text(one, "state"),
+            text(one, "until"),
+            format!("{} of {}", text(slots, "in_use"), text(slots, "max_concurrent")),
+            format!("{} of {}", text(rpm, "left"), text(rpm, "limit")),
+            text(one, "waiting"),
+            text(&one["breaker"], "failures"),
+            text(&one["last_error"], "message"),
+        ]
+    };
+    let rows: Vec<_> = providers.iter().map(row).collect();
+    let headings = ["PROVIDER", "STATE", "UNTIL", "JOBS", "LEFT/MIN", "WAITING", "ERRORS", "LAST ERROR"];
+    output.print_table(&headings, &rows);
+}

@@ -1,0 +1,60 @@
+//! Looks for the job of a submit whose outcome is unknown, where the provider lists its jobs by
+//! time. Only a single match is adopted: of two, one may belong to another generation.
+
+use std::time::Duration;
+
+use tidegate_core::{OperationId, Time};
+use tidegate_images::{FaultCause, JobRequest, LookUpOutcome, ProviderFault, ProviderJob};
+use tidegate_upstream::Call;
+
+use super::{AttemptMemo, GenerationExecutor, GrantedJob};
+
+/// Most pages of a list that are read.
+const PAGES_MAX: usize = 5;
+/// How far the provider's clock may be from ours.
+const SKEW: Duration = Duration::from_secs(5);
+
+impl GenerationExecutor {
+    /// Finds the job of a submit; otherwise why it is still unknown.
+    pub(super) async fn look_up(
+        &self,
+        granted: GrantedJob<'_>,
+        call: Call<'_>,
+        memo: &AttemptMemo,
+    ) -> Result<ProviderJob, ProviderFault> {
+        let GrantedJob { payload, picked } = granted;
+        let unknown = |message: &str| ProviderFault::new(FaultCause::Unknown, message);
+        let accepted_at = call.operation.parse().ok().map(accepted_at).unwrap_or_default();
+        let after = memo.sent_at().unwrap_or(accepted_at).before(SKEW);
+        let before = memo.answered_at().unwrap_or(call.now).after(SKEW);
+        let request = picked.provider.adapter.look_up(after, before, &picked.key.key);
+        let Ok(Some(mut request)) = request else {
+            return Err(unknown("its submit got no response, and only a webhook can tell what came of it"));
+        };
+        let job = JobRequest { model: &picked.link.model, input: &payload.input, webhook: None, attempt: "" };
+        let mut found: Vec<ProviderJob> = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let asked = request.clone();
+            let finished = self.0.client.send(asked, picked.provider.config.timeout, call.now).await;
+            match picked.provider.adapter.read_look_up(&job, &finished.reply()) {
+                LookUpOutcome::Failed(fault) => return Err(fault),
+                LookUpOutcome::Page { jobs, next } => {
+                    found.extend(jobs.into_iter().map(|(job, _)| job));
+                    let Some(next) = next else { break };
+                    request.url = next;
+                }
+            }
+        }
+        match found.len() {
+            0 => Err(unknown("its submit got no response, and the provider lists no such job")),
+            1 => found.pop().ok_or_else(|| unknown("its job is not known")),
+            many => {
+                Err(unknown(&format!("its submit got no response, and the provider lists {many} such jobs")))
+            }
+        }
+    }
+}
+
+fn accepted_at(id: OperationId) -> Time {
+    Time::from_millis(id.accepted_at_millis())
+}

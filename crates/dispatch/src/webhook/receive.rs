@@ -1,0 +1,141 @@
+//! Receives a webhook: token first, then the signature, then the job it names. A message that
+//! stands has the job polled at once; nothing else follows from it.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use tidegate_core::{Fence, OperationId, Time};
+use tidegate_images::{ProviderJob, ReceivedWebhook, Webhook, WebhookError};
+
+use super::split_token;
+use crate::executor::AttemptMemo;
+use crate::generations::Generations;
+use crate::payload::GenerationPayload;
+use crate::provider_set::PickedProvider;
+
+/// What became of a webhook that was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookReceipt {
+    /// Its job is polled now.
+    Polling,
+    /// Its attempt has ended, or another one is current: nothing changed.
+    Stale,
+}
+
+/// Why a webhook was refused. Nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebhookRefusal {
+    /// There is no such provider.
+    #[error("there is no such provider")]
+    UnknownProvider,
+    /// The token is not one of ours, or of another attempt's provider.
+    #[error("the token is not valid")]
+    BadToken,
+    /// It does not prove to be from the provider, or names another job.
+    #[error("{0}")]
+    Refused(WebhookError),
+    /// It cannot be verified now; the provider should send it again.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl From<tidegate::Error> for WebhookRefusal {
+    fn from(error: tidegate::Error) -> Self {
+        match error.kind {
+            tidegate::ErrorKind::Unauthorized => Self::BadToken,
+            _ => Self::Unavailable(error.message),
+        }
+    }
+}
+
+/// A webhook as it came, and the attempt that its token names.
+struct NamedWebhook<'a> {
+    webhook: Webhook<'a>,
+    token: &'a str,
+    id: OperationId,
+    fence: Fence,
+}
+
+impl Generations {
+    /// Receives a webhook of a provider, by the token in its URL.
+    ///
+    /// # Errors
+    /// When it is forged, stale, about another job, or cannot be verified now.
+    pub async fn receive(
+        &self,
+        provider: &str,
+        token: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<WebhookReceipt, WebhookRefusal> {
+        let provider = self.state.providers.get(provider).ok_or(WebhookRefusal::UnknownProvider)?;
+        let (id, completion) = split_token(token).ok_or(WebhookRefusal::BadToken)?;
+        let fence = self.engine.attempt_of_token(id, completion)?;
+        let current = self.engine.current_attempt(id).await?.filter(|current| current.fence == fence);
+        let Some(current) = current else { return Ok(WebhookReceipt::Stale) };
+        let received_at = self.engine.now();
+        let webhook = Webhook { headers, body, token: Some(token), received_at };
+        let named = NamedWebhook { webhook, token, id, fence };
+        let Some(payload) = self.engine.payload(id).await? else { return Ok(WebhookReceipt::Stale) };
+        let payload = GenerationPayload::decode(&payload).map_err(|_| WebhookRefusal::BadToken)?;
+        let model = self.state.models.get(&payload.model).ok_or(WebhookRefusal::BadToken)?;
+        let alternative: Arc<str> = current.alternative.unwrap_or_default();
+        let picked = self.state.providers.picked(&model.config, &alternative);
+        // Another provider of the chain must not speak about this one's job.
+        let is_own = |picked: &PickedProvider<'_>| picked.provider.config.name == provider.config.name;
+        let picked = picked.filter(is_own).ok_or(WebhookRefusal::BadToken)?;
+        let job_id = self.verify(picked, &named).await?;
+        self.poll_reported(picked, &named, job_id).await
+    }
+
+    /// Verifies a webhook, and returns the id of the job that it names.
+    async fn verify(
+        &self,
+        picked: PickedProvider<'_>,
+        named: &NamedWebhook<'_>,
+    ) -> Result<Option<String>, WebhookRefusal> {
+        let (provider, key, now) = (picked.provider, picked.key, named.webhook.received_at);
+        let calling = (&*provider.adapter, &*self.state.client);
+        let keys = || provider.webhook_keys.keys(calling, key, named.token, now);
+        let found = keys().await.map_err(WebhookRefusal::Unavailable)?;
+        let mut received = provider.adapter.receive(&named.webhook, &found);
+        if received == Err(WebhookError::Forged) && provider.webhook_keys.refresh(key, now).await {
+            let found = keys().await.map_err(WebhookRefusal::Unavailable)?;
+            received = provider.adapter.receive(&named.webhook, &found);
+        }
+        match received.map_err(WebhookRefusal::Refused)? {
+            ReceivedWebhook::Signed(report) => Ok(report.job_id),
+            ReceivedWebhook::Unconfirmed { job_id } => Ok(job_id),
+        }
+    }
+
+    /// Has the job polled. When the response to its submit is not known, the message says which job
+    /// it is.
+    async fn poll_reported(
+        &self,
+        picked: PickedProvider<'_>,
+        named: &NamedWebhook<'_>,
+        job_id: Option<String>,
+    ) -> Result<WebhookReceipt, WebhookRefusal> {
+        let attempts = self.engine.attempts(named.id).await?;
+        let attempt = attempts.into_iter().find(|attempt| attempt.fence == named.fence);
+        let known = attempt.as_ref().and_then(|attempt| attempt.external_id.clone());
+        let note = match (known, job_id) {
+            (Some(known), Some(named)) if *known != *named => {
+                return Err(WebhookRefusal::Refused(WebhookError::Forged));
+            }
+            (None, Some(job_id)) => {
+                let memo = attempt.map(|attempt| AttemptMemo::decode(&attempt.memo));
+                let now: Time = named.webhook.received_at;
+                let memo = memo.unwrap_or_else(|| AttemptMemo::new(picked, now, now));
+                let job = ProviderJob::new(job_id, &picked.link.model);
+                Some(memo.with_job(Some(job)).to_note())
+            }
+            _ => None,
+        };
+        let timeout = picked.provider.config.deadline;
+        let is_polled = self.engine.poll_attempt(named.id, named.fence, note, timeout).await?;
+        Ok(if is_polled { WebhookReceipt::Polling } else { WebhookReceipt::Stale })
+    }
+}

@@ -1,0 +1,87 @@
+//! Results are in our own storage before a generation is completed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::json;
+use tidegate_dispatch::storage::{FolderStorage, StorageError, StorageFuture, StoredFile};
+use tidegate_dispatch::{ChainLinkConfig, GenerationStatus, NewGeneration, ResultStorage};
+use tidegate_sim::Provider as Simulated;
+
+use crate::world::{World, fast};
+
+/// A storage that is unavailable for the first puts.
+struct FlakyStorage {
+    folder: FolderStorage,
+    failures: AtomicU32,
+}
+
+impl ResultStorage for FlakyStorage {
+    fn put<'a>(&'a self, key: &'a str, content_type: &'a str, bytes: Bytes) -> StorageFuture<'a, ()> {
+        let left = |left: u32| left.checked_sub(1);
+        if self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok() {
+            return Box::pin(async { Err(StorageError::Unavailable("not now".into())) });
+        }
+        self.folder.put(key, content_type, bytes)
+    }
+
+    fn get<'a>(&'a self, key: &'a str) -> StorageFuture<'a, Option<StoredFile>> {
+        self.folder.get(key)
+    }
+}
+
+async fn flaky(simulated: Simulated, failures: u32, model: &'static str) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = FlakyStorage {
+        folder: FolderStorage::open(folder.path()).unwrap(),
+        failures: AtomicU32::new(failures),
+    };
+    let adjust = |config: &mut tidegate_dispatch::DispatchConfig| {
+        let name = config.providers[0].name.clone();
+        config.models[0].chain = vec![ChainLinkConfig::new(name, model)];
+    };
+    World::with_storage(vec![fast(simulated)], adjust, (folder, Arc::new(storage))).await
+}
+
+/// DSP-20: while its file cannot be stored a generation is not completed; the copy is tried again,
+/// and nothing is submitted again.
+#[tokio::test]
+async fn dsp_20_completed_only_after_the_copy() {
+    let world = flaky(Simulated::Fal, 1, "acme/flux/dev").await;
+    let id = world.create("a cat").await;
+    let failed = world.until(id, |one| one.error.is_some()).await;
+    assert_eq!(failed.status, GenerationStatus::Processing);
+    assert!(failed.error.unwrap().contains("not stored yet"));
+    let done = world.end(id).await;
+    assert_eq!((done.status, world.billed()), (GenerationStatus::Completed, 1));
+    assert!(world.storage.get(&done.files[0].key).await.unwrap().is_some());
+}
+
+/// DSP-20: a picture that is in the response itself is kept until it is stored: no later response
+/// has it.
+#[tokio::test]
+async fn dsp_20_a_picture_in_the_response_is_stored() {
+    let world = flaky(Simulated::Google, 1, "gemini-3-image").await;
+    let input = json!({ "contents": [{ "parts": [{ "text": "a cat" }] }] });
+    let new = NewGeneration::new("ann", "flux", input);
+    let id = world.generations.create(&new).await.unwrap().generation.id;
+    let done = world.end(id).await;
+    assert_eq!((done.status, world.billed()), (GenerationStatus::Completed, 1), "{done:?}");
+    assert_eq!(done.files[0].content_type, "image/png");
+}
+
+/// DSP-20: a file that is larger than allowed fails the generation, at the end of its patience and
+/// not before its deadline.
+#[tokio::test]
+async fn dsp_20_a_file_that_is_too_large_is_not_stored() {
+    let world = World::start(vec![fast(Simulated::Fal)], |config| {
+        config.result_max_bytes = 100;
+        config.providers[0].deadline = Duration::from_millis(600);
+    })
+    .await;
+    let failed = world.end(world.create("a cat").await).await;
+    assert_eq!(failed.status, GenerationStatus::Failed);
+    assert!(failed.files.is_empty());
+}

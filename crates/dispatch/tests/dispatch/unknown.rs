@@ -1,0 +1,101 @@
+//! Submits that were accepted and got no response: resolved by a look-up, by a webhook or by
+//! policy, and never repeated at the same provider.
+
+use std::time::Duration;
+
+use tidegate_dispatch::{AttemptOutcome, GenerationStatus, UnknownPolicy};
+use tidegate_sim::providers::webhook::WebhookFaults;
+use tidegate_sim::{Provider as Simulated, ProviderSimOptions};
+
+use crate::world::{World, fast, slow};
+
+fn cut(provider: Simulated) -> ProviderSimOptions {
+    ProviderSimOptions { cut_rate: 1.0, ..fast(provider) }
+}
+
+fn cut_without_webhooks(provider: Simulated) -> ProviderSimOptions {
+    let webhook_faults = WebhookFaults { lost: 1.0, ..WebhookFaults::default() };
+    ProviderSimOptions { webhook_faults, ..cut(provider) }
+}
+
+/// DSP-18: the job of an unknown submit is found in Replicate's list; there was one POST, and one
+/// bill.
+#[tokio::test]
+async fn dsp_18_a_lost_submit_is_looked_up() {
+    let sims = vec![cut_without_webhooks(Simulated::Replicate), fast(Simulated::Fal)];
+    let world = World::start(sims, |_| ()).await;
+    let done = world.complete("a cat").await;
+    assert_eq!((done.provider.as_deref(), world.billed()), (Some("replicate"), 1));
+    let ledger = world.generations.ledger_of(done.id).await.unwrap();
+    let [entry] = &ledger[..] else { panic!("{ledger:?}") };
+    assert_eq!(entry.outcome, AttemptOutcome::Succeeded);
+    assert!(entry.external_id.is_some() && !entry.may_be_billed_twice);
+}
+
+/// DSP-18, DSP-19: where there is no list, the webhook resolves it: the token names the attempt, the
+/// message its job, and a poll confirms it.
+#[tokio::test]
+async fn dsp_18_dsp_19_a_webhook_resolves_an_unknown_submit() {
+    for simulated in [Simulated::Higgsfield, Simulated::Fal, Simulated::Google] {
+        let world = World::start(vec![cut(simulated), fast(Simulated::Replicate)], |_| ()).await;
+        let done = world.complete("a cat").await;
+        let ledger = world.generations.ledger_of(done.id).await.unwrap();
+        assert_eq!((ledger.len(), world.billed()), (1, 1), "{simulated:?}: {ledger:?}");
+        assert!(ledger[0].external_id.is_some());
+    }
+}
+
+/// DSP-18: with `wait` an unknown submit keeps its slot until its deadline, and fails then.
+#[tokio::test]
+async fn dsp_18_an_unknown_submit_keeps_its_slot() {
+    let world = World::start(vec![cut_without_webhooks(Simulated::Higgsfield)], |config| {
+        config.providers[0].max_concurrent = Some(1);
+        config.providers[0].deadline = Duration::from_millis(900);
+        config.providers[0].cooldown = [Duration::from_millis(100); 4];
+    })
+    .await;
+    let first = world.create("a cat").await;
+    let second = world.create("a dog").await;
+    world.until(first, |one| one.processing_since.is_some()).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(world.get(second).await.status, GenerationStatus::Queued, "the slot is taken");
+    assert_eq!(world.end(first).await.status, GenerationStatus::Failed);
+    world.until(second, |one| one.status != GenerationStatus::Queued).await;
+    let ledger = world.generations.ledger_of(first).await.unwrap();
+    assert_eq!((ledger.len(), ledger[0].outcome), (1, AttemptOutcome::Unknown));
+}
+
+/// DSP-18: with `failover` the next provider is used, and the ledger says that both may have billed
+/// it; with `fail` the generation fails, and is sent to no one else.
+#[tokio::test]
+async fn dsp_18_policies_for_unknown_submits() {
+    let sims = || vec![cut_without_webhooks(Simulated::Replicate), fast(Simulated::Fal)];
+    let world = World::start(sims(), |config| config.models[0].on_unknown = UnknownPolicy::Failover).await;
+    let done = world.complete("a cat").await;
+    assert_eq!((done.provider.as_deref(), world.billed()), (Some("fal"), 2));
+    let ledger = world.generations.ledger_of(done.id).await.unwrap();
+    let found: Vec<_> = ledger.iter().map(|entry| (entry.outcome, entry.may_be_billed_twice)).collect();
+    assert_eq!(found, [(AttemptOutcome::Unknown, true), (AttemptOutcome::Succeeded, true)]);
+    let world = World::start(sims(), |config| config.models[0].on_unknown = UnknownPolicy::Fail).await;
+    let failed = world.end(world.create("a cat").await).await;
+    assert_eq!((failed.status, world.billed()), (GenerationStatus::Failed, 1));
+    assert_eq!(world.sims[1].stats().all.calls, 0);
+}
+
+/// DSP-10: a job that never ends, and whose webhook never comes, gives its slot back at its
+/// deadline.
+#[tokio::test]
+async fn dsp_10_a_job_that_never_ends_gives_its_slot_back() {
+    let world = World::start(vec![slow(Simulated::Fal)], |config| {
+        config.providers[0].max_concurrent = Some(1);
+        config.providers[0].deadline = Duration::from_millis(500);
+        config.providers[0].cooldown = [Duration::from_millis(100); 4];
+    })
+    .await;
+    let (first, second) = (world.create("a cat").await, world.create("a dog").await);
+    let failed = world.end(first).await;
+    assert_eq!(failed.status, GenerationStatus::Failed);
+    world.until(second, |one| one.processing_since.is_some()).await;
+    let slots = world.engine.limit("provider:fal/slots").await.unwrap();
+    assert_eq!(slots.in_flight, 1, "the slot of the first one is the second one's");
+}

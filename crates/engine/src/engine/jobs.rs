@@ -1,0 +1,149 @@
+//! What a capability that submits jobs through alternatives asks of the engine: which alternative
+//! an operation uses or waits for, its attempts, and a poll as soon as its provider reports
+//! something.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::model::AlternativeStatus;
+use tidegate_core::{Fence, OperationId, Time, Verdict};
+use tidegate_store::attempt::StoredAttempt;
+use tidegate_store::log::StoredOperation;
+use tidegate_store::{Clock, SharedState};
+use tidegate_upstream::JobNote;
+
+use super::Engine;
+use crate::carry::Report;
+use crate::error::{ErrorKind, Result};
+
+/// The attempt that an operation is at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CurrentAttempt {
+    /// The fence of its claim.
+    pub fence: Fence,
+    /// The alternative that it uses, if the operation has some.
+    pub alternative: Option<Arc<str>>,
+    /// When its job was accepted; `None` while it is being submitted.
+    pub awaiting_since: Option<Time>,
+}
+
+impl Engine {
+    /// The current time, by the clock that the queue goes by.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The shared buckets and leases of its store.
+    #[must_use]
+    pub fn shared_state(&self) -> Arc<dyn SharedState> {
+        Arc::clone(&self.store) as _
+    }
+
+    /// The attempts of an operation whose job ends elsewhere, or that used an alternative, in their
+    /// order.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn attempts(&self, id: OperationId) -> Result<Vec<StoredAttempt>> {
+        let mut found = self.store.read_attempts(self.options.partition, vec![id.seq()]).await?;
+        Ok(found.pop().unwrap_or_default())
+    }
+
+    /// The payload of an operation; `None` when only the archive has it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn payload(&self, id: OperationId) -> Result<Option<Bytes>> {
+        match self.stored(id.seq()).await {
+            Ok(stored) => {
+                let StoredOperation { at, seq, payload, .. } = stored.operation;
+                let is_same = OperationId::new(at, self.options.partition, seq) == id;
+                Ok(Some(payload).filter(|_| is_same))
+            }
+            Err(error) if error.kind == ErrorKind::NoOperation => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The attempt that an operation is at; `None` when it waits or has ended.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn current_attempt(&self, id: OperationId) -> Result<Option<CurrentAttempt>> {
+        let seq = id.seq();
+        self.query_owner(move |owner| {
+            let fence = owner.model.current_fence(seq)?;
+            let status = owner.model.claim_status(seq, fence)?;
+            let alternative = owner.model.picked_alternative(seq).cloned();
+            let current = CurrentAttempt { fence, alternative, awaiting_since: status.awaiting_since };
+            (owner.id_of(seq, status.accepted_at) == id).then_some(current)
+        })
+        .await
+    }
+
+    /// Every alternative of an operation that has not ended, each with what keeps it from being
+    /// used.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn alternatives(&self, id: OperationId) -> Result<Vec<AlternativeStatus>> {
+        let seq = id.seq();
+        self.query_owner(move |owner| owner.model.alternatives(seq, owner.clock.now())).await
+    }
+
+    /// The position of an operation with alternatives among those that wait: 1 is next. `None`
+    /// when it does not wait.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn queue_position(&self, id: OperationId) -> Result<Option<usize>> {
+        let seq = id.seq();
+        self.query_owner(move |owner| owner.model.waiting_ahead(seq).map(|ahead| ahead + 1)).await
+    }
+
+    /// The attempt that a completion token names, whether or not it is still current.
+    ///
+    /// # Errors
+    /// When the token is not valid.
+    pub fn attempt_of_token(&self, id: OperationId, token: &str) -> Result<Fence> {
+        self.verify_token(id, token)
+    }
+
+    /// Has the job of an attempt polled at once, because its provider reported something; `note`
+    /// replaces what is kept of the job. When the response to the submit has not come yet, the job
+    /// is awaited from now on, for `timeout`. Returns `false` when the attempt is not current any
+    /// more; then nothing changes.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn poll_attempt(
+        &self,
+        id: OperationId,
+        fence: Fence,
+        note: Option<JobNote>,
+        timeout: Duration,
+    ) -> Result<bool> {
+        let seq = id.seq();
+        self.update_owner(move |owner| {
+            let status = owner.model.claim_status(seq, fence);
+            let is_same = |at: Time| owner.id_of(seq, at) == id;
+            let Some(status) = status.filter(|status| status.fence == fence && is_same(status.accepted_at))
+            else {
+                return false;
+            };
+            let now = owner.clock.now();
+            if status.awaiting_since.is_some() && note.is_none() {
+                // A poll in progress sees it, or the next one does.
+                owner.model.poll_now(now, seq, fence, &mut owner.building.facts);
+                return true;
+            }
+            let verdict = Verdict::Accepted { poll_after: Some(Duration::ZERO), timeout };
+            let accepted_at = Some(status.accepted_at);
+            owner.settle(Report { accepted_at, job: note, ..Report::without_call(seq, fence, verdict) })
+        })
+        .await
+    }
+}

@@ -1,0 +1,147 @@
+//! The settings of generations: `[generations]`, `[provider.NAME]` and `[model.NAME]`.
+
+mod generic;
+mod model;
+mod provider;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_dispatch::{DispatchConfig, UserLimits};
+use tidegate_images::webhook::standard::StandardSecret;
+use tidegate_upstream::Secret;
+
+pub use storage::ResultStorageConfig;
+
+use super::ParseContext;
+use super::problem::ConfigProblem;
+use super::read::check_url;
+use super::section::Section;
+use super::value::LocatedValue;
+
+/// The highest limit per user that can be configured.
+const PER_USER_MAX: u64 = 1_000_000;
+
+/// The settings of generations.
+#[derive(Clone, Debug)]
+pub struct GenerationsConfig {
+    /// Where results are kept.
+    pub storage: ResultStorageConfig,
+    /// Where the end of each generation is reported.
+    pub notify: Option<NotifyConfig>,
+    /// Providers, models and limits. Without a model there are no generations.
+    pub dispatch: DispatchConfig,
+}
+
+/// Where ends of generations are reported, and how reports are signed.
+#[derive(Clone, Debug)]
+pub struct NotifyConfig {
+    /// The URL of reports whose generation names none.
+    pub url: Option<String>,
+    /// The secret that signs them.
+    pub secret: StandardSecret,
+    /// Whether receivers may be in a private network.
+    pub allows_private: bool,
+}
+
+pub(super) fn read(
+    root: &mut Section<'_>,
+    public_url: Option<&str>,
+    reading: &mut ParseContext<'_>,
+) -> Option<GenerationsConfig> {
+    let problems = &mut reading.problems;
+    let mut section = root.section("generations", problems);
+    let active = section.integer("per_user_active", 0..=PER_USER_MAX, problems);
+    let per_minute = section.integer("per_user_rpm", 0..=PER_USER_MAX, problems);
+    let result_max = section.size("result_max", problems);
+    let url = section.text("notify_url", problems);
+    let variable = section.text("notify_secret_env", problems);
+    let allows_private = section.flag("notify_private", problems).unwrap_or(false);
+    let storage = storage::read(&mut section, reading);
+    let notify = read_notify(&section, url, variable, reading).map(|(url, secret)| NotifyConfig {
+        url,
+        secret,
+        allows_private,
+    });
+    section.finish(&mut reading.problems);
+    let most = |figure: u64| u32::try_from(figure).ok().filter(|figure| *figure > 0);
+    let per_user = UserLimits { max_active: most(active?), per_minute: most(per_minute?) };
+    let defaults = DispatchConfig {
+        public_url: public_url.map(str::to_owned),
+        per_user,
+        result_max_bytes: result_max?,
+        ..DispatchConfig::default()
+    };
+    let dispatch = read_dispatch(root, defaults, reading);
+    Some(GenerationsConfig { storage: storage?, notify, dispatch: dispatch? })
+}
+
+/// Reads providers and models, and checks them together.
+fn read_dispatch(
+    root: &mut Section<'_>,
+    defaults: DispatchConfig,
+    reading: &mut ParseContext<'_>,
+) -> Option<DispatchConfig> {
+    let providers = root.named_sections("provider", &mut reading.problems);
+    let models = root.named_sections("model", &mut reading.problems);
+    let known: BTreeSet<String> = providers.iter().map(|(name, _)| name.clone()).collect();
+    let mut places = BTreeMap::new();
+    for (list, sections) in [("providers", &providers), ("models", &models)] {
+        places.extend(sections.iter().map(|(name, section)| (format!("{list}.{name}"), section.problem(""))));
+    }
+    let providers: Vec<_> =
+        providers.into_iter().map(|(name, section)| provider::read(name, section, reading)).collect();
+    let models: Vec<_> =
+        models.into_iter().map(|(name, section)| model::read(name, section, &known, reading)).collect();
+    let config = DispatchConfig {
+        providers: providers.into_iter().collect::<Option<_>>()?,
+        models: models.into_iter().collect::<Option<_>>()?,
+        ..defaults
+    };
+    if let Err(error) = config.check() {
+        let section = places.iter().rev().find(|(place, _)| error.place.starts_with(place.as_str()));
+        let (problem, key) = match section {
+            Some((place, problem)) => (problem.clone(), &error.place[place.len()..]),
+            None => (root.section("generations", &mut reading.problems).problem(""), &*error.place),
+        };
+        let message = format!("{}: {}.", key.trim_start_matches('.'), error.problem.trim_end_matches('.'));
+        let message = message.trim_start_matches(": ").to_owned();
+        reading.problems.push(ConfigProblem { message, ..problem });
+        return None;
+    }
+    Some(config)
+}
+
+fn read_notify(
+    section: &Section<'_>,
+    url: Option<LocatedValue<String>>,
+    variable: Option<LocatedValue<String>>,
+    reading: &mut ParseContext<'_>,
+) -> Option<(Option<String>, StandardSecret)> {
+    let url = url.filter(|url| !url.value.is_empty());
+    if let Some(url) = &url {
+        check_url(url, &mut reading.problems);
+    }
+    let Some(variable) = variable.filter(|variable| !variable.value.is_empty()) else {
+        if url.is_some() {
+            let message = "notify_secret_env is missing: reports are signed, so that they can be trusted.";
+            reading.problems.push(section.problem_at("notify_url", message));
+        }
+        return None;
+    };
+    let secret = StandardSecret::parse(read_secret(&variable, reading)?.reveal()).ok()?;
+    Some((url.map(|url| url.value), secret))
+}
+
+/// Reads the secret of webhooks in an environment variable.
+fn read_secret(variable: &LocatedValue<String>, reading: &mut ParseContext<'_>) -> Option<Secret> {
+    let secret = reading.secret(variable)?;
+    if let Err(error) = StandardSecret::parse(&secret) {
+        let message = format!("The variable {} holds something else: {error}.", variable.value);
+        reading.problems.push(variable.problem(message));
+        return None;
+    }
+    Some(Secret::new(secret))
+}

@@ -1,0 +1,156 @@
+//! The sections of generations: what they mean, and that every problem has its place.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use tidegate_dispatch::{AdapterConfig, PickStrategy, UnknownPolicy};
+
+use super::super::tests::{parse, wrong};
+use super::ResultStorageConfig;
+
+const PROVIDERS: &str = r#"
+[provider.replicate]
+key_env = "SECRET"
+max_concurrent = 20
+rpm = 540
+cooldown_s = [5, 15]
+poll_after_s = 7
+
+[provider.house]
+adapter = "fal"
+base_url = "http://127.0.0.1:7415"
+jwks_url = "http://127.0.0.1:7415/keys"
+keys = [{ env = "SECRET", account = "main" }, { env = "SECRET", name = "spare" }]
+deadline_s = 90
+timeout_s = 9
+"#;
+
+const MODEL: &str = r#"
+[model.flux]
+input_schema = '{"type":"object","required":["prompt"]}'
+chain = [
+  { provider = "replicate", model = "acme/flux", weight = 3, cost = 3000 },
+  { provider = "house", model = "acme/flux/dev" },
+]
+strategy = "cheapest"
+fair = true
+max_wait_s = 60
+on_unknown = "failover"
+"#;
+
+/// DSP-14: limits per provider are configuration, with defaults for what is left out.
+#[test]
+fn dsp_14_providers_and_models_are_read() {
+    let config = parse(&format!("{PROVIDERS}{MODEL}")).unwrap().generations.dispatch;
+    let [house, replicate] = config.providers.as_slice() else { panic!("{:?}", config.providers) };
+    assert_eq!((replicate.name.as_str(), replicate.adapter.name()), ("replicate", "replicate"));
+    assert_eq!((replicate.max_concurrent, replicate.rpm), (Some(20), Some(540)));
+    assert_eq!(replicate.cooldown, [5, 15, 15, 15].map(Duration::from_secs));
+    assert_eq!((replicate.poll_after, replicate.poll_every), (Some(Duration::from_secs(7)), None));
+    assert!(
+        matches!(&house.adapter, AdapterConfig::Fal { jwks_url: Some(url), .. } if url.ends_with("/keys"))
+    );
+    let keys: Vec<_> = house.keys.iter().map(|key| (key.name.as_str(), key.account.as_deref())).collect();
+    assert_eq!(keys, [("key-1", Some("main")), ("spare", None)]);
+    assert_eq!(house.cooldown, [10, 30, 60, 120].map(Duration::from_secs));
+    assert_eq!((house.deadline, house.timeout), (Duration::from_secs(90), Duration::from_secs(9)));
+    let [model] = config.models.as_slice() else { panic!("{:?}", config.models) };
+    assert_eq!((model.strategy, model.fair), (PickStrategy::Cheapest, true));
+    assert_eq!((model.max_wait, model.on_unknown), (Some(Duration::from_secs(60)), UnknownPolicy::Failover));
+    let chain: Vec<_> = model.chain.iter().map(|link| (&*link.provider, link.weight, link.cost)).collect();
+    assert_eq!(chain, [("replicate", 3, 3_000), ("house", 1, 0)]);
+    assert_eq!((config.per_user.max_active, config.per_user.per_minute), (Some(10), Some(60)));
+    assert!(!format!("{config:?}").contains("a-secret"), "no secret is printed");
+}
+
+/// DSP-13: a provider with a plain API is configuration alone.
+#[test]
+fn dsp_13_a_provider_is_configured() {
+    let acme = r#"
+[provider.acme]
+adapter = "generic"
+base_url = "https://api.acme.example/v2"
+key_env = "SECRET"
+webhook = "token"
+throttle_scope = "account"
+[provider.acme.auth]
+header = "x-api-key"
+[provider.acme.submit]
+path = "/{model}/jobs"
+input_field = "/params"
+[provider.acme.poll]
+path = "/jobs/{id}"
+[provider.acme.cancel]
+method = "DELETE"
+path = "/jobs/{id}"
+[provider.acme.fields]
+id = "/id"
+status = "/state"
+files = ["/results/*/href"]
+[provider.acme.states]
+succeeded = ["ok"]
+failed = ["broken"]
+[model.flux]
+chain = ["acme"]
+"#;
+    let config = parse(acme).unwrap().generations.dispatch;
+    let AdapterConfig::Generic(generic) = &config.providers[0].adapter else { panic!() };
+    assert_eq!((generic.auth.header.as_str(), generic.auth.prefix.as_str()), ("x-api-key", ""));
+    assert_eq!(generic.cancel.as_ref().unwrap().method, "DELETE");
+    assert_eq!(config.models[0].chain[0].model, "flux");
+    let broken = acme.replace(
+        "path = \"/jobs/{id}\"\n[provider.acme.cancel]",
+        "path = \"/jobs\"\nx = 1\n[provider.acme.cancel]",
+    );
+    assert_snapshot!(wrong(&broken), @"");
+}
+
+#[test]
+fn results_go_to_a_folder_or_to_a_bucket() {
+    let storage = |text: &str| parse(text).unwrap().generations.storage;
+    let folder = |text: &str| match storage(text) {
+        ResultStorageConfig::Folder(folder) => folder.display().to_string(),
+        ResultStorageConfig::S3(bucket) => panic!("{bucket:?}"),
+    };
+    assert_eq!(folder(""), "tidegate-results");
+    assert_eq!(folder("[generations]\nstorage = \"pictures\""), "pictures");
+    let bucket = "[generations.storage]\nkind = \"s3\"\nendpoint = \"https://s3.example\"\nregion = \"r\"\n\
+                  bucket = \"b-1\"\naccess_key_env = \"SECRET\"\nsecret_key_env = \"SECRET\"";
+    let ResultStorageConfig::S3(config) = storage(bucket) else { panic!() };
+    assert_eq!((config.bucket.as_str(), config.region.as_str()), ("b-1", "r"));
+    assert!(!format!("{config:?}").contains("secret_access_key: Secret(\"a-secret"));
+    assert_snapshot!(wrong("[generations.storage]\nkind = \"ftp\"\nendpont = \"x\"\nendpoint = \"s3\""), @"");
+    assert_snapshot!(wrong("[generations]\nstorage = 7\nnotify_url = \"https://a.example/hook\""), @"");
+}
+
+/// What is wrong is reported with its place, all of it.
+#[test]
+fn every_problem_of_a_section_has_its_place() {
+    let text = r#"
+[provider.a]
+adapter = "dall-e"
+key_env = "SECRET"
+
+[provider.fal]
+key_env = "SECRET"
+keys = [{ env = "SECRET" }]
+max_concurent = 2
+
+[provider.replicate]
+key_env = "NOT_SET"
+cooldown_s = [30, 10]
+submit = { path = "/x" }
+jwks_url = "https://x.example"
+
+[model.flux]
+input_schema = '{'
+chain = [{ provider = "nowhere", modle = "x" }]
+strategy = "random"
+on_unknown = "retry"
+"#;
+    assert_snapshot!(wrong(text), @"");
+    let unknown_model = format!("{PROVIDERS}{MODEL}").replace("\"acme/flux\"", "\"flux\"");
+    assert_snapshot!(wrong(&unknown_model), @"");
+    let bad_schema = format!("{PROVIDERS}{MODEL}").replace("\"object\"", "7");
+    assert_snapshot!(wrong(&bad_schema), @"");
+}

@@ -1,0 +1,105 @@
+//! The ledger: attempts at providers, newest first, and which of them may be billed twice.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate_core::Time;
+use tidegate_dispatch::LedgerEntry;
+
+use super::parts::time_ago;
+use super::words::{Language, Words};
+use super::{Frame, error_page, framed};
+use crate::api::generations::ledger::LedgerQuery;
+use crate::edge::query::Query;
+use crate::error::Result;
+use crate::state::{PartitionState, SharedPartition};
+
+pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap, query: Query) -> Response {
+    let language = Language::preferred(&headers);
+    let words = language.words();
+    match read(&app, query).await {
+        Ok((wanted, entries, next)) => {
+            let content = content(wanted, &entries, next.as_deref(), app.server.clock.now(), words);
+            framed(&Frame { title: words.ledger, language, regions: Some("") }, &content).into_response()
+        }
+        Err(error) => error_page(&error),
+    }
+}
+
+async fn read(
+    app: &PartitionState,
+    mut query: Query,
+) -> Result<(LedgerQuery, Vec<LedgerEntry>, Option<String>)> {
+    let wanted = LedgerQuery::read(&mut query);
+    query.finish()?;
+    let (page, next) = wanted.page(app).await?;
+    Ok((wanted, page.entries, next))
+}
+
+fn content(
+    wanted: LedgerQuery,
+    entries: &[LedgerEntry],
+    next: Option<&str>,
+    now: Time,
+    words: &Words,
+) -> Markup {
+    let filter = if wanted.only_doubtful() { "&may_be_double=true" } else { "" };
+    html! {
+        h1 { (words.ledger) }
+        p {
+            @if wanted.only_doubtful() { a href="/ledger" { (words.show_all) } }
+            @else { a href="/ledger?may_be_double=true" { (words.only_doubtful) } }
+        }
+        section #ledger data-live {
+            @if entries.is_empty() { p.quiet { (words.no_attempts) } }
+            @else { (attempts_table(entries, now, words, true)) }
+        }
+        @if let Some(cursor) = next {
+            p { a href={ "/ledger?cursor=" (utf8_percent_encode(cursor, NON_ALPHANUMERIC)) (filter) } { (words.more) } }
+        }
+    }
+}
+
+/// Attempts as a table; `is_mixed` when they are of several generations.
+pub(super) fn attempts_table(entries: &[LedgerEntry], now: Time, words: &Words, is_mixed: bool) -> Markup {
+    html! {
+        table {
+            caption.hidden { (words.attempts) }
+            thead {
+                tr {
+                    @if is_mixed { th.c-id scope="col" { (words.generation) } }
+                    th.number scope="col" { (words.attempt) }
+                    th scope="col" { (words.provider) }
+                    th scope="col" { (words.outcome) }
+                    th scope="col" { (words.submitted) }
+                    th.number scope="col" { (words.cost) }
+                    th scope="col" { (words.job) }
+                    th scope="col" { (words.reason) }
+                }
+            }
+            tbody { @for entry in entries { (row(entry, now, words, is_mixed)) } }
+        }
+    }
+}
+
+fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup {
+    let id = entry.generation.to_string();
+    let short = id.get(id.len().saturating_sub(8)..).unwrap_or(&id);
+    html! {
+        tr {
+            @if is_mixed { th scope="row" { a.id href={ "/generations/" (id) } title=(id) { "op_…" (short) } } }
+            td.number { (entry.attempt) }
+            td { (entry.provider) " · " (entry.key) }
+            td {
+                (entry.outcome.as_str())
+                @if entry.may_be_billed_twice { " " strong.doubt { (words.billed_twice) } }
+            }
+            td { (time_ago(entry.submitted_at, now, words)) }
+            td.number { @if let Some(cost) = entry.cost { (cost) } }
+            td { @if let Some(job) = &entry.external_id { code { (job) } } }
+            td.why { @if let Some(reason) = &entry.reason { (reason) } }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Providers: whether each takes jobs, and why not.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_core::Time;
+use tidegate_core::fact::LimitShape;
+use tidegate_core::model::LimitView;
+use tidegate_core::operation::MICRO;
+
+use super::parts::{count, time_ago};
+use super::words::{Language, Words};
+use super::{Frame, error_page, framed};
+use crate::api::generations::providers::statuses;
+use crate::generations::providers::{Availability, ProviderStatus};
+use crate::state::SharedPartition;
+use crate::wire::time::Timestamp;
+
+pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap) -> Response {
+    let language = Language::preferred(&headers);
+    let words = language.words();
+    match statuses(&app).await {
+        Ok(statuses) => {
+            let content = content(&statuses, app.server.clock.now(), words);
+            framed(&Frame { title: words.providers, language, regions: Some("") }, &content).into_response()
+        }
+        Err(error) => error_page(&error),
+    }
+}
+
+fn content(statuses: &[ProviderStatus], now: Time, words: &Words) -> Markup {
+    html! {
+        h1 { (words.providers) }
+        section #providers data-live {
+            @if statuses.is_empty() { p.quiet { (words.no_providers) } } @else {
+                table {
+                    caption.hidden { (words.providers) }
+                    thead {
+                        tr {
+                            th.c-name scope="col" { (words.provider) }
+                            th.c-state scope="col" { (words.status) }
+                            th scope="col" { (words.until) }
+                            th.number scope="col" { (words.slots) }
+                            th.number scope="col" { (words.per_minute) }
+                            th.number scope="col" { (words.waiting) }
+                            th.number scope="col" { (words.errors_in_a_row) }
+                            th scope="col" { (words.last_error) }
+                        }
+                    }
+                    tbody { @for status in statuses { (row(status, now, words)) } }
+                }
+            }
+        }
+    }
+}
+
+fn row(status: &ProviderStatus, now: Time, words: &Words) -> Markup {
+    let (state, until) = status.state(now);
+    let (glyph, class) = match state {
+        Availability::Free => ("✓", "succeeded"),
+        Availability::Busy => ("▶", "running"),
+        Availability::RateLimited | Availability::CoolingDown => ("◔", "waiting"),
+    };
+    html! {
+        tr {
+            th scope="row" { (status.name) }
+            td { span class={ "state " (class) } { span aria-hidden="true" { (glyph) } " " (words.availability(state)) } }
+            td { @if let Some(until) = until { (Timestamp(until)) } }
+            td.number { (slots(&status.slots, words)) }
+            td.number { (rate(&status.rpm, words)) }
+            td.number { (count(status.waiting() as u64)) }
+            td.number { (status.breaker.failures) }
+            td.why {
+                @if let Some(error) = &status.last_error { (error.message) " (" (time_ago(error.at, now, words)) ")" }
+            }
+        }
+    }
+}
+
+/// Jobs in progress, of how many.
+fn slots(limit: &LimitView, words: &Words) -> String {
+    match limit.shape {
+        LimitShape::Cap { at_once } => format!("{} {} {at_once}", limit.in_flight, words.of),
+        _ => limit.in_flight.to_string(),
+    }
+}
+
+/// Submits left, of how many.
+fn rate(limit: &LimitView, words: &Words) -> String {
+    match limit.shape {
+        LimitShape::Window { limit: most, .. } | LimitShape::Drip { capacity: most, .. } => {
+            format!("{} {} {}", count(limit.level / MICRO), words.of, count(most / MICRO))
+        }
+        _ => String::new(),
+    }
+}

@@ -2,6 +2,7 @@
 //! says. The errors of the engine and of the store become one here.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,9 @@ pub struct Error {
     pub operation: Option<OperationId>,
     /// The earliest time at which it could be done.
     pub earliest: Option<Time>,
-    /// How long the caller should wait before it tries again.
-    pub retry_after: Option<Duration>,
+    /// How many seconds the caller should wait before it tries again. Small, because errors are
+    /// passed by value.
+    pub retry_after_s: Option<NonZeroU32>,
     /// Whether the request may have been accepted all the same.
     pub unsure: bool,
     /// Further problems with the same request.
@@ -38,6 +40,14 @@ pub(crate) struct ErrorSource(Box<dyn std::error::Error + Send + Sync>);
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// Asks the caller to wait before it tries again: whole seconds, rounded up, so that no one
+    /// returns too early.
+    pub(crate) fn retry_after(mut self, wait: Option<Duration>) -> Self {
+        let seconds = wait.map(|wait| u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX));
+        self.retry_after_s = seconds.map(|seconds| NonZeroU32::new(seconds).unwrap_or(NonZeroU32::MIN));
+        self
+    }
+
     /// Creates an error.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -47,7 +57,7 @@ impl Error {
             field: None,
             operation: None,
             earliest: None,
-            retry_after: None,
+            retry_after_s: None,
             unsure: false,
             also: Box::default(),
             source: None,

@@ -144,9 +144,8 @@ impl From<DispatchError> for Error {
         });
         let is_active = error.kind == DispatchErrorKind::TooManyActive;
         let retry_after = error.retry_after.or(is_active.then_some(ACTIVE_RETRY));
-        let mut this = Self::new(code, sentence(&error.message));
-        this.field = field.map(Box::from);
-        (this.operation, this.retry_after) = (error.operation, retry_after);
+        let mut this = Self::new(code, sentence(&error.message)).retry_after(retry_after);
+        (this.field, this.operation) = (field.map(Box::from), error.operation);
         this
     }
 }

@@ -175,7 +175,9 @@ async fn route_call(
     let submitted = request.extensions().get::<SubmittedOperation>().copied();
     match read_call(&routing, spec, rule, request).await {
         Ok(call) => match rule {
-            RoutingRule::Operation | RoutingRule::Completion => relay::by_id(&routing, call).await,
+            RoutingRule::Operation | RoutingRule::Completion | RoutingRule::Generation => {
+                relay::by_id(&routing, call).await
+            }
             RoutingRule::Submission => submit::route_submission(&routing, call, &headers, submitted).await,
             RoutingRule::Batch => batch::route_batch(&routing, call).await,
             RoutingRule::Deployment => relay::by_guild(&routing, call).await,
@@ -189,7 +191,6 @@ async fn route_call(
             RoutingRule::Settlements => work::route_claims(&routing, call, "settlements").await,
             RoutingRule::Proxy => proxy_call::route_proxy_call(&routing, call).await,
             RoutingRule::Generations => relay::to_generations(&routing, call).await,
-            RoutingRule::Generation => relay::by_id(&routing, call).await,
             RoutingRule::Webhook => relay::by_webhook(&routing, call).await,
         },
         Err(failure) => failure.into_response(),

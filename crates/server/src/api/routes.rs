@@ -13,8 +13,7 @@ use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, RouteSpec, delete, get, page as html, patch, post, proxied, put};
 use super::{
     buckets, cluster, commands, complete, costs, deployments, entities, events, flights, generations, groups,
-    health,
-    keys, leases, limits, openapi, operations, outbox, proxy, submit, work,
+    health, keys, leases, limits, openapi, operations, outbox, proxy, submit, work,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.

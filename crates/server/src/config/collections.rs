@@ -1,6 +1,7 @@
 //! Keys with several values: lists of numbers, and tables whose keys are the user's own.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use toml::de::DeValue;
@@ -11,16 +12,17 @@ use super::value::{LocatedValue, RawConfigValue, out_of_bounds, type_mismatch, v
 
 impl Section<'_> {
     /// Reads a list of whole numbers within bounds.
-    pub(super) fn integers(
+    pub(super) fn integers<N: TryFrom<u64> + PartialOrd + Display>(
         &mut self,
         key: &'static str,
-        bounds: RangeInclusive<u16>,
+        bounds: RangeInclusive<N>,
         problems: &mut Vec<ConfigProblem>,
-    ) -> Option<LocatedValue<Vec<u16>>> {
+    ) -> Option<LocatedValue<Vec<N>>> {
         let found = self.find(key)?;
         let number = |item: &DeValue<'_>| match item {
             DeValue::Integer(number) => {
-                let parsed = u16::from_str_radix(number.as_str(), number.radix()).ok();
+                let parsed = u64::from_str_radix(number.as_str(), number.radix()).ok();
+                let parsed = parsed.and_then(|number| N::try_from(number).ok());
                 let parsed = parsed.filter(|number| bounds.contains(number));
                 parsed.ok_or_else(|| out_of_bounds(&bounds, number.as_str()))
             }

@@ -202,31 +202,6 @@ impl<'a> Section<'a> {
         value_or_problem(found, value, problems)
     }
 
-    /// Reads a list of whole numbers within bounds.
-    pub(super) fn integers(
-        &mut self,
-        key: &'static str,
-        bounds: RangeInclusive<u64>,
-        problems: &mut Vec<ConfigProblem>,
-    ) -> Option<Vec<u64>> {
-        let found = self.find(key)?;
-        let number = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
-            DeValue::Integer(number) if number.radix() == 10 => {
-                let parsed = number.as_str().replace('_', "").parse().ok();
-                parsed
-                    .filter(|number| bounds.contains(number))
-                    .ok_or_else(|| out_of_bounds(&bounds, number.as_str()))
-            }
-            other => Err(type_mismatch("a list of whole numbers", other)),
-        };
-        let value = match &found.value {
-            RawConfigValue::Value(DeValue::Array(items)) => items.iter().map(number).collect(),
-            RawConfigValue::Value(other) => Err(type_mismatch("a list of whole numbers", other)),
-            RawConfigValue::Text(_) => Err("It cannot be set from the environment.".to_owned()),
-        };
-        value_or_problem(found, value, problems).map(|found| found.value)
-    }
-
     /// Returns a table inside this one, present or not.
     pub(super) fn section(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Section<'a> {
         self.asked.push(key);

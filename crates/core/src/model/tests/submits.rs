@@ -5,7 +5,7 @@ use super::*;
 use crate::alternatives::{Alternative, Alternatives, UnknownSubmit};
 use crate::breaker::CooldownLadder;
 use crate::fact::SettleEffect;
-use crate::model::AttemptReport;
+use crate::model::ClaimReport;
 use crate::state::EndState;
 use crate::verdict::Blame;
 
@@ -47,8 +47,8 @@ impl ModelHarness {
     }
 
     fn blame(&mut self, claim: &Claim, verdict: Verdict, blame: &Blame) -> SettleOutcome {
-        let (claim, report) = ((claim.seq, claim.fence), AttemptReport { verdict, blame, hints: &[] });
-        let settle = self.model.settle_report(self.now, claim, report, u32::MAX / 2, &mut self.facts);
+        let report = ClaimReport::new(claim.seq, claim.fence, verdict).with_blame(blame);
+        let settle = self.model.settle(self.now, report, u32::MAX / 2, &mut self.facts);
         self.model.check().unwrap();
         settle
     }

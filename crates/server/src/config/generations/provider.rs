@@ -117,6 +117,7 @@ fn read_ladder(
     let Some(steps) = section.integers("cooldown_s", 1..=TIME_MAX_S, problems) else {
         return (!section.has("cooldown_s")).then_some(None);
     };
+    let steps = steps.value;
     let Some(last) = steps.last().filter(|_| steps.len() <= 4 && steps.is_sorted()) else {
         let message = "It must be 1 to 4 numbers, none smaller than the one before it.";
         problems.push(section.problem_at("cooldown_s", message));

@@ -2,8 +2,8 @@
 //! says. The errors of the engine and of the store become one here.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use tidegate_core::ErrorCode;
 use tidegate_core::{OperationId, Time};
@@ -21,8 +21,8 @@ pub struct Error {
     pub operation: Option<OperationId>,
     /// The earliest time at which it could be done.
     pub earliest: Option<Time>,
-    /// How long the caller should wait before it tries again.
-    pub retry_after: Option<Duration>,
+    /// How many seconds the caller should wait before it tries again.
+    pub retry_after_s: Option<NonZeroU32>,
     /// Whether the request may have been accepted all the same.
     pub unsure: bool,
     /// Further problems with the same request.
@@ -47,7 +47,7 @@ impl Error {
             field: None,
             operation: None,
             earliest: None,
-            retry_after: None,
+            retry_after_s: None,
             unsure: false,
             also: Box::default(),
             source: None,

@@ -146,7 +146,10 @@ impl From<DispatchError> for Error {
         let retry_after = error.retry_after.or(is_active.then_some(ACTIVE_RETRY));
         let mut this = Self::new(code, sentence(&error.message));
         this.field = field.map(Box::from);
-        (this.operation, this.retry_after) = (error.operation, retry_after);
+        // Whole seconds, rounded up: no one is told to return too early.
+        let seconds = retry_after.map(|wait| wait.as_millis().div_ceil(1_000).max(1));
+        this.retry_after_s = seconds.and_then(|seconds| u32::try_from(seconds).ok()?.try_into().ok());
+        this.operation = error.operation;
         this
     }
 }

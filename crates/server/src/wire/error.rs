@@ -151,12 +151,10 @@ pub(crate) const fn status(code: ErrorCode) -> StatusCode {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let (code, retry_after) = (self.0.code, self.0.retry_after);
+        let (code, retry_after_s) = (self.0.code, self.0.retry_after_s);
         let mut response = error_response(code, self.0.into());
-        if let Some(wait) = retry_after {
-            // Whole seconds, rounded up: no one is told to return too early.
-            let seconds = HeaderValue::from(wait.as_millis().div_ceil(1_000).max(1) as u64);
-            response.headers_mut().insert(RETRY_AFTER, seconds);
+        if let Some(seconds) = retry_after_s {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.get()));
         }
         response
     }

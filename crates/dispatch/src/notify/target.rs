@@ -15,9 +15,9 @@ const URL_LEN_MAX: usize = 2_048;
 /// then.
 ///
 /// # Errors
-/// Names the field `webhook_url`. The message does not repeat the URL.
+/// Names the field `notify_url`. The message does not repeat the URL.
 pub fn check_target(url: &str, allows_private: bool) -> Result<Url, FieldRefusal> {
-    let refuse = |message: &str| FieldRefusal::new("webhook_url", message);
+    let refuse = |message: &str| FieldRefusal::new("notify_url", message);
     if url.len() > URL_LEN_MAX {
         return Err(refuse("It is longer than 2048 bytes."));
     }
@@ -73,7 +73,7 @@ mod tests {
             &long,
         ] {
             let refused = check_target(url, true).unwrap_err();
-            assert!(refused.field == "webhook_url" && !refused.message.contains("hunter2"), "{refused}");
+            assert!(refused.field == "notify_url" && !refused.message.contains("hunter2"), "{refused}");
         }
     }
 

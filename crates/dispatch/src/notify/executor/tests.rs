@@ -146,7 +146,7 @@ async fn dsp_2_private_addresses_are_not_reached() {
     let (receiver, url) = Receiver::start(&[]).await;
     let notifier = Notifier::new(config().with_private(false)).unwrap();
     let payload = operation(&url).payload;
-    assert_eq!(notifier.check(&payload, &BTreeMap::new()).unwrap_err().field, "webhook_url");
+    assert_eq!(notifier.check(&payload, &BTreeMap::new()).unwrap_err().field, "notify_url");
     let outcome = attempt(&notifier, &payload, 1, now()).await;
     assert!(matches!(outcome.verdict, Verdict::Rejected(_)), "{outcome:?}");
     // A name that only the resolver knows to be private.

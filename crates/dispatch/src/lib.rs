@@ -1,24 +1,26 @@
 //! One model, many providers, no double bill. A generation is accepted once, waits for the first
-//! provider of its model's chain that can take it, is submitted there exactly once, and is completed
-//! when its files are in our own storage. Providers that fail cool down; a submit whose outcome is
-//! unknown is resolved, not repeated; a ledger shows every attempt.
+//! provider of its model's chain that can take it, is submitted there exactly once, and is
+//! completed when its files are in our own storage. Providers that fail cool down; a submit whose
+//! outcome is unknown is resolved, not repeated; a ledger shows every attempt.
 //!
 //! ```
 //! use std::sync::Arc;
 //!
 //! use serde_json::json;
 //! use tidegate::{CompletionKey, Engine, Options};
-//! use tidegate_dispatch::config::{AdapterConfig, ChainLinkConfig, KeyConfig};
+//! use tidegate_dispatch::config::{AdapterConfig, ChainLinkConfig, KeyConfig, ModelConfig};
 //! use tidegate_dispatch::storage::FolderStorage;
-//! use tidegate_dispatch::{Dispatch, DispatchConfig, KIND, ModelConfig, NewGeneration, ProviderConfig};
+//! use tidegate_dispatch::{Dispatch, DispatchConfig, KIND, NewGeneration, ProviderConfig};
 //! use tidegate_upstream::Secret;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! let mut replicate = ProviderConfig::new("replicate", AdapterConfig::Replicate { base_url: None });
-//! # replicate.adapter = AdapterConfig::Replicate { base_url: Some("http://127.0.0.1:9".into()) };
-//! replicate.keys = vec![KeyConfig { name: "main".into(), key: Secret::new("r8_key"), account: None }];
+//! let adapter = AdapterConfig::Replicate { base_url: None };
+//! # let adapter = AdapterConfig::Replicate { base_url: Some("http://127.0.0.1:9".into()) };
+//! let mut replicate = ProviderConfig::new("replicate", adapter);
+//! let key = Secret::new("r8_key");
+//! replicate.keys = vec![KeyConfig { name: "main".into(), key, account: None }];
 //! let chain = vec![ChainLinkConfig::new("replicate", "black-forest-labs/flux-schnell")];
 //! let config = DispatchConfig {
 //!     providers: vec![replicate],
@@ -27,8 +29,9 @@
 //! };
 //! let dispatch = Dispatch::new(config, Arc::new(FolderStorage::open(folder.path())?))?;
 //!
+//! let secret = CompletionKey::new(b"a secret of the store");
 //! let engine = Engine::builder(tidegate::store::open("memory:").await?)
-//!     .options(Options::default().with_completion_key(CompletionKey::new(b"a secret of the store")))
+//!     .options(Options::default().with_completion_key(secret))
 //!     .limits(dispatch.limits())
 //!     .executor(KIND, dispatch.executor())
 //!     .open()

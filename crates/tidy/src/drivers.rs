@@ -7,9 +7,10 @@ use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, assert_no_findings};
 
 /// Drivers, and the crates that may depend on them. If there are several, each is a server or a
-/// client of its own: the executor of calls and the reverse proxy are clients of upstreams, the
-/// command line is a client of the server, the simulators are servers, and the benchmarks are both.
-/// A store is linked by the one crate that opens it, behind a feature.
+/// client of its own: the executor of calls and the reverse proxy are clients of upstreams,
+/// dispatch sends notifications to addresses that it must check first, the command line is a client
+/// of the server, the simulators are servers, and the benchmarks are both. A store is linked by the
+/// one crate that opens it, behind a feature.
 const DRIVERS: [(&str, &[&str]); 19] = [
     ("tidegate-store-embedded", &["backend"]),
     ("tidegate-store-redis", &["backend"]),

@@ -1,6 +1,6 @@
 //! Polls a job: the net below its webhook, and what confirms it. Passes on a cancel, and copies the
-//! files of a finished job; a copy that failed is retried by the next poll, and nothing is submitted
-//! again.
+//! files of a finished job; a copy that failed is retried by the next poll, and nothing is
+//! submitted again.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) const UNCONFIGURED_EVERY: Duration = Duration::from_secs(60);
 /// For how long after its submit a job may be missing from the provider's own lists.
 const MISSING_PATIENCE: Duration = Duration::from_secs(60);
 /// How soon a copy that failed is tried again.
-const COPY_AGAIN_AFTER: Duration = Duration::from_secs(5);
+const COPY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// A job that is polled.
 #[derive(Clone, Copy)]

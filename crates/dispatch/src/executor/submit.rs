@@ -1,5 +1,5 @@
-//! Submits a job: one POST for each attempt, with the token of the attempt in the webhook's URL. The
-//! claim is durable before, so the token needs no row of its own.
+//! Submits a job: one POST for each attempt, with the token of the attempt in the webhook's URL.
+//! The claim is durable before, so the token needs no row of its own.
 
 use std::time::Duration;
 

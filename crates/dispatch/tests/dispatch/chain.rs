@@ -44,8 +44,8 @@ async fn dsp_4_dsp_18_failing_providers_are_left_for_the_next() {
     assert!(!world.is_hot("provider:google/key:main").await && !world.is_hot("provider:fal/health").await);
 }
 
-/// DSP-5: the first provider of the chain that has a slot and a rate is picked; the next one is used
-/// when it has none.
+/// DSP-5: the first provider of the chain that has a slot and a rate is picked; the next one is
+/// used when it has none.
 #[tokio::test]
 async fn dsp_5_the_first_free_provider_is_picked() {
     let sims = vec![slow(Simulated::Replicate), slow(Simulated::Fal), slow(Simulated::Higgsfield)];
@@ -89,7 +89,10 @@ async fn dsp_7_wrong_input_and_content_heat_no_one() {
 /// after the cooldown it is used again.
 #[tokio::test]
 async fn dsp_7_a_fault_of_the_provider_heats_it() {
-    let world = World::start(vec![fast(Simulated::Higgsfield)], |_| ()).await;
+    let cooldown = [Duration::from_millis(1_500); 4];
+    let world =
+        World::start(vec![fast(Simulated::Higgsfield)], |config| config.providers[0].cooldown = cooldown)
+            .await;
     let failed = world.end(world.create("[fail] a cat").await).await;
     assert_eq!(failed.status, GenerationStatus::Failed);
     assert!(world.is_hot("provider:higgsfield/health").await);
@@ -97,11 +100,11 @@ async fn dsp_7_a_fault_of_the_provider_heats_it() {
     assert!(!world.is_hot("provider:higgsfield/health").await);
 }
 
-/// DSP-8: with every provider busy a generation waits, and starts as soon as a slot is free; nothing
-/// is asked meanwhile.
+/// DSP-8: with every provider busy a generation waits, and starts as soon as a slot is free;
+/// nothing is asked meanwhile.
 #[tokio::test]
 async fn dsp_8_busy_providers_are_waited_for_without_asking() {
-    let takes = Duration::from_millis(600);
+    let takes = Duration::from_millis(1_500);
     let sims = [Simulated::Replicate, Simulated::Fal];
     let sims = sims.map(|simulated| ProviderSimOptions { takes, ..fast(simulated) }).into();
     let world = World::start(sims, |config| {
@@ -125,7 +128,8 @@ async fn dsp_8_busy_providers_are_waited_for_without_asking() {
 #[tokio::test]
 async fn dsp_8_hot_providers_are_waited_for() {
     let throttling = ProviderSimOptions { rpm: 120, burst: 1, ..fast(Simulated::Higgsfield) };
-    let world = World::start(vec![throttling], |_| ()).await;
+    let cooldown = [300, 600, 900, 1_200].map(Duration::from_millis);
+    let world = World::start(vec![throttling], |config| config.providers[0].cooldown = cooldown).await;
     let ids = [world.create("a").await, world.create("b").await, world.create("c").await];
     for id in ids {
         assert_eq!(world.end(id).await.status, GenerationStatus::Completed);

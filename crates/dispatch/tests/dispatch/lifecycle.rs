@@ -7,7 +7,7 @@ use serde_json::json;
 use tidegate_dispatch::{
     DispatchErrorKind, GenerationQuery, GenerationStatus, NewGeneration, ResultFile, UserLimits,
 };
-use tidegate_sim::Provider as Simulated;
+use tidegate_sim::{Provider as Simulated, ProviderSimOptions};
 
 use crate::world::{World, fast, input, slow};
 
@@ -121,6 +121,22 @@ async fn dsp_1_a_cancel_is_passed_on() {
         let late = world.generations.cancel(first).await.unwrap_err();
         assert_eq!(late.kind, DispatchErrorKind::NotNow);
     }
+}
+
+/// DSP-1: a cancel during the submit waits for its response, and is passed on: no job is left
+/// behind at the provider.
+#[tokio::test]
+async fn dsp_1_a_cancel_during_the_submit_is_passed_on() {
+    let answers_late =
+        ProviderSimOptions { latency: Duration::from_millis(1_500), ..slow(Simulated::Replicate) };
+    let world = World::start(vec![answers_late], |_| ()).await;
+    let id = world.create("a cat").await;
+    world.until(id, |one| one.status == GenerationStatus::Processing).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let canceling = world.generations.cancel(id).await.unwrap();
+    assert_eq!((canceling.status, canceling.cancel_requested), (GenerationStatus::Processing, true));
+    assert_eq!(world.end(id).await.status, GenerationStatus::Canceled);
+    assert_eq!(world.sims[0].stats().all.objects.get("canceled"), Some(&1));
 }
 
 /// DSP-1: a user creates so many in a minute, and has so many at once; a repeat of a request is

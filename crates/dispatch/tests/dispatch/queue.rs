@@ -44,7 +44,7 @@ async fn dsp_3_first_in_first_out_each_once() {
 #[tokio::test]
 async fn dsp_3_a_dead_worker_gives_its_generation_back() {
     let slow_answers =
-        ProviderSimOptions { latency: Duration::from_millis(400), ..fast(Simulated::Replicate) };
+        ProviderSimOptions { latency: Duration::from_millis(1_500), ..fast(Simulated::Replicate) };
     let mut world = World::start(vec![slow_answers], |config| config.public_url = None).await;
     let id = world.create("a cat").await;
     world.until(id, |one| one.status == GenerationStatus::Processing).await;
@@ -81,7 +81,7 @@ async fn dsp_23_a_busy_chain_blocks_no_other_and_a_wait_has_an_end() {
         config.providers[0].max_concurrent = Some(1);
         let link = |provider: &str, model: &str| vec![ChainLinkConfig::new(provider, model)];
         let mut only = ModelConfig::new("only", link("replicate", "acme/flux"));
-        only.max_wait = Some(Duration::from_millis(700));
+        only.max_wait = Some(Duration::from_secs(2));
         config.models = vec![only, ModelConfig::new("flux", link("fal", "acme/flux/dev"))];
     })
     .await;

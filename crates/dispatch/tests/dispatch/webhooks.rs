@@ -77,8 +77,8 @@ async fn run(simulated: Simulated, case: &FaultCase) {
             (Simulated::Higgsfield, Ok(_)) => {}
             (_, Err(WebhookRefusal::Refused(WebhookError::Forged))) if is_forged => {}
             (_, Ok(receipt)) if !is_forged => {
-                let is_over = case.name == "late" || case.name == "doubled" && number == 1;
-                assert!(!is_over || receipt == WebhookReceipt::Stale, "{name}: {receipt:?}");
+                // A repeat may come before the poll has ended the job.
+                assert!(case.name != "late" || receipt == WebhookReceipt::Stale, "{name}: {receipt:?}");
             }
             (_, other) => panic!("{name}: {other:?}"),
         }

@@ -128,7 +128,7 @@ pub(crate) fn provider(simulated: Simulated, base: &str) -> ProviderConfig {
     let mut provider = ProviderConfig::new(names(simulated).0, adapter(simulated, base));
     provider.keys = vec![key("main", None)];
     (provider.max_concurrent, provider.rpm) = (Some(50), Some(60_000));
-    provider.cooldown = [300, 600, 900, 1_200].map(Duration::from_millis);
+    provider.cooldown = [Duration::from_secs(60); 4];
     (provider.poll_after, provider.poll_every) = (Some(LONG), Some(Duration::from_millis(100)));
     provider.timeout = Duration::from_secs(5);
     if simulated == Simulated::Google {

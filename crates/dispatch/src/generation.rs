@@ -97,7 +97,7 @@ pub struct Generation {
     pub processing_since: Option<Time>,
     /// When it ended.
     pub finished_at: Option<Time>,
-    /// The provider that has it, or made it. Omitted in pages.
+    /// The provider that has it, or made it.
     pub provider: Option<String>,
     /// Its files, once it is completed. Omitted in pages.
     pub files: Vec<ResultFile>,
@@ -105,7 +105,7 @@ pub struct Generation {
     pub error: Option<String>,
     /// Its position among those that wait; 1 is next. Omitted in pages.
     pub queue_position: Option<usize>,
-    /// How much of it is done, in percent, if its provider says so. Omitted in pages.
+    /// How much of it is done, in percent, if its provider says so.
     pub progress: Option<u8>,
     /// Whether a cancel was requested that has not ended it yet.
     pub cancel_requested: bool,
@@ -162,8 +162,10 @@ impl Generation {
             let earliest = self.processing_since.map_or(sent_at, |since| since.min(sent_at));
             self.processing_since = Some(earliest);
             if attempt.state == AttemptState::Awaiting {
-                self.provider = Some(memo.provider);
                 self.progress = memo.percent;
+            }
+            if matches!(attempt.state, AttemptState::Awaiting | AttemptState::Succeeded) {
+                self.provider = Some(memo.provider);
             }
         }
         self

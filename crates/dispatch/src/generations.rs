@@ -181,7 +181,10 @@ impl Generations {
             .with_limit(query.limit.clamp(1, most));
         filter.user = query.user.as_deref().map(Arc::from);
         let page = self.engine.list(filter).await?;
-        let generations = page.operations.iter().map(Generation::outline).collect();
+        let ids: Vec<_> = page.operations.iter().map(|view| view.id).collect();
+        let attempts = self.engine.attempts_of_each(&ids).await?;
+        let generation = |(view, attempts): (_, &Vec<_>)| Generation::outline(view).with_attempts(attempts);
+        let generations = page.operations.iter().zip(&attempts).map(generation).collect();
         Ok(GenerationPage { generations, next: page.next })
     }
 

@@ -86,7 +86,8 @@ impl Engine {
         let Some(outline) = page.items.pop().filter(|stored| stored.operation.seq == seq) else {
             return Err(damage);
         };
-        let mut view = self.merge(outline, active);
+        let view = without_result(self.merge(outline, active));
+        let mut view = OperationView { request: None, ..view };
         if view.state == State::Succeeded {
             return Err(damage);
         }

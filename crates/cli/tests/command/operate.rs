@@ -18,7 +18,7 @@ async fn ops_6_submit_and_wait() {
         "{shown:?}"
     );
     assert_eq!(shown.err, "");
-    assert!(shown.out.contains("request\tPOST /x\n"), "what it is, without its query: {shown:?}");
+    assert!(shown.out.contains("request\tPOST /x?q=1\nrequest body\t{\"n\":1}\n"), "what it is: {shown:?}");
     let keyed = [&submit[..], &["--key", "k", "--header", "accept: text/plain"]].concat();
     let first = world.run(&keyed).await;
     assert!(first.expect_success().starts_with("op_") && first.expect_success().len() == 29, "{first:?}");

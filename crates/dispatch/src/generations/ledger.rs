@@ -110,11 +110,11 @@ impl Generations {
         let most = usize::try_from(PAGE_ITEMS_MAX).unwrap_or(usize::MAX);
         let filter = Filter::default().with_kind(KIND).with_before(before).with_limit(limit.clamp(1, most));
         let page = self.engine.list(filter).await?;
-        let mut ledger = LedgerPage { entries: Vec::new(), next: page.next };
-        for view in &page.operations {
-            ledger.entries.extend(entries(view, &self.engine.attempts(view.id).await?));
-        }
-        Ok(ledger)
+        let ids: Vec<_> = page.operations.iter().map(|view| view.id).collect();
+        let attempts = self.engine.attempts_of_each(&ids).await?;
+        let entries =
+            page.operations.iter().zip(&attempts).flat_map(|(view, attempts)| entries(view, attempts));
+        Ok(LedgerPage { entries: entries.collect(), next: page.next })
     }
 }
 

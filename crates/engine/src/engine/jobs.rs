@@ -48,8 +48,17 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn attempts(&self, id: OperationId) -> Result<Vec<StoredAttempt>> {
-        let mut found = self.store.read_attempts(self.options.partition, vec![id.seq()]).await?;
+        let mut found = self.attempts_of_each(&[id]).await?;
         Ok(found.pop().unwrap_or_default())
+    }
+
+    /// The [attempts](Self::attempts) of several operations, in the order of `ids`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn attempts_of_each(&self, ids: &[OperationId]) -> Result<Vec<Vec<StoredAttempt>>> {
+        let seqs = ids.iter().map(|id| id.seq()).collect();
+        Ok(self.store.read_attempts(self.options.partition, seqs).await?)
     }
 
     /// The payload of an operation; `None` when only the archive has it.

@@ -96,6 +96,12 @@ impl SubscriptionSender {
         }
     }
 
+    /// Whether the queue is at least half full.
+    pub(crate) fn is_half_full(&self) -> bool {
+        let state = self.0.state();
+        state.events.len() >= BUS_QUEUE_LEN_MAX / 2 || state.bytes >= BUS_QUEUE_BYTES_MAX / 2
+    }
+
     /// Whether the subscriber is gone.
     #[must_use]
     pub fn is_unsubscribed(&self) -> bool {

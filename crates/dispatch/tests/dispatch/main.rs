@@ -11,6 +11,7 @@ mod chain;
 mod lifecycle;
 mod queue;
 mod results;
+mod strategies;
 mod unknown;
 mod webhooks;
 mod world;

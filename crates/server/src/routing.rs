@@ -170,7 +170,9 @@ async fn route_call(
     let submitted = request.extensions().get::<SubmittedOperation>().copied();
     match read_call(&front, spec, rule, request).await {
         Ok(call) => match rule {
-            RoutingRule::Operation | RoutingRule::Completion => relay::by_id(&front, call).await,
+            RoutingRule::Operation | RoutingRule::Completion | RoutingRule::Generation => {
+                relay::by_id(&front, call).await
+            }
             RoutingRule::Submission => submit::route_submission(&front, call, &headers, submitted).await,
             RoutingRule::Batch => batch::route_batch(&front, call).await,
             RoutingRule::Deployment => relay::by_guild(&front, call).await,
@@ -184,7 +186,6 @@ async fn route_call(
             RoutingRule::Settlements => work::route_claims(&front, call, "settlements").await,
             RoutingRule::Proxy => proxy_call::route_proxy_call(&front, call).await,
             RoutingRule::Generations => relay::to_generations(&front, call).await,
-            RoutingRule::Generation => relay::by_id(&front, call).await,
             RoutingRule::Webhook => relay::by_webhook(&front, call).await,
         },
         Err(failure) => failure.into_response(),

@@ -56,7 +56,7 @@ impl SimulatedProviders {
             started.map_err(|error| CliError::new(format!("Cannot start the simulator: {error}.")))
         };
         Ok(Self {
-            replicate: start(Provider::Replicate, 2, 0.05, 0.1).await?,
+            replicate: start(Provider::Replicate, 2, 0.0, 0.1).await?,
             google: start(Provider::Google, 1, 0.0, 0.0).await?,
             fal: start(Provider::Fal, 2, 0.1, 0.0).await?,
             higgsfield: start(Provider::Higgsfield, 2, 0.0, 0.5).await?,
@@ -91,7 +91,7 @@ impl SimulatedProviders {
             let _ = writeln!(
                 text,
                 "[provider.{name}]\n{address}key_env = \"{KEY_VARIABLE}\"\nmax_concurrent = {slots}\n\
-                 rpm = {rpm}\npoll_after_s = {poll_s}\npoll_every_s = {poll_s}"
+                 rpm = {rpm}\npoll_after_s = {poll_s}\npoll_every_s = {poll_s}\ndeadline_s = 60"
             );
         }
         text.push_str(

@@ -205,7 +205,7 @@ fn list(value: &Value, output: &Output) {
     let none = Vec::new();
     let generations = value["generations"].as_array().unwrap_or(&none);
     let row = |one: &Value| {
-        let fields = ["id", "status", "model_id", "user_id", "provider", "created_at", "error"];
+        let fields = ["id", "status", "model_id", "user_id", "created_at", "error"];
         fields.map(|field| text(one, field)).to_vec()
     };
     let rows: Vec<_> = generations.iter().map(row).collect();
@@ -213,7 +213,7 @@ fn list(value: &Value, output: &Output) {
     if rows.is_empty() && next.is_none() {
         return output.print_status("no generation matches");
     }
-    output.print_table(&["ID", "STATUS", "MODEL", "USER", "PROVIDER", "CREATED", "ERROR"], &rows);
+    output.print_table(&["ID", "STATUS", "MODEL", "USER", "CREATED", "ERROR"], &rows);
     if let Some(cursor) = next {
         output.print_status(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
     }

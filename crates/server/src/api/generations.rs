@@ -68,7 +68,7 @@ pub(super) async fn create(
     let created = generations.create(&new).await.map_err(Error::from)?;
     let location = [(LOCATION, format!("/api/generations/{}", created.generation.id))];
     let status = if created.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let out = GenerationOut::new(&created.generation).created(created.deduplicated);
+    let out = GenerationOut::whole(&created.generation).created(created.deduplicated);
     Ok((status, location, Json(out)).into_response())
 }
 
@@ -95,7 +95,7 @@ fn parse(body: &[u8], caller: &Caller) -> Result<NewGeneration> {
 
 pub(super) async fn show(State(app): State<SharedPartition>, Path(text): Path<String>) -> HandlerResult {
     let one = find(&app, &text).await?;
-    Ok(Json(GenerationOut::new(&one)).into_response())
+    Ok(Json(GenerationOut::whole(&one)).into_response())
 }
 
 /// Finds the generation of an id in a path.
@@ -118,7 +118,7 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
     wanted.before = query.read("cursor", |text| read_cursor(text, &list));
     query.finish()?;
     let page = app.generations()?.list(&wanted).await.map_err(Error::from)?;
-    let generations = page.generations.iter().map(GenerationOut::new).collect();
+    let generations = page.generations.iter().map(GenerationOut::line).collect();
     let next_cursor = next_cursor(&page, &wanted);
     Ok(Json(GenerationPageOut { generations, next_cursor }).into_response())
 }
@@ -165,7 +165,7 @@ pub(super) async fn cancel(
     body.read_empty().await?;
     let one = app.generations()?.cancel(id).await.map_err(Error::from)?;
     tracing::info!(generation = %id, by = &*caller.0, "a generation was canceled");
-    Ok(Json(GenerationOut::new(&one)).into_response())
+    Ok(Json(GenerationOut::whole(&one)).into_response())
 }
 
 pub(super) async fn why(State(app): State<SharedPartition>, Path(text): Path<String>) -> HandlerResult {

@@ -65,7 +65,7 @@ impl EndReporter {
             GenerationStatus::Canceled => GenerationEnd::Canceled,
             _ => return None,
         };
-        let (at, data) = (one.finished_at?, GenerationOut::new(one));
+        let (at, data) = (one.finished_at?, GenerationOut::whole(one));
         let report = Notification::new(url, &one.id.to_string(), end, at, &data).ok()?;
         let operation = report.to_operation().ok()?;
         let submission = Submission::new(operation.kind, operation.group, operation.payload)

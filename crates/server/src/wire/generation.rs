@@ -9,28 +9,41 @@ use tidegate_dispatch::{
 
 use super::time::Timestamp;
 
-/// A generation. In a page it has only what its list knows.
+/// A generation.
 #[derive(Serialize)]
 pub(crate) struct GenerationOut<'a> {
     id: String,
     status: &'static str,
     model_id: &'a str,
     user_id: &'a str,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    input: &'a Value,
     created_at: Timestamp,
-    processing_since: Option<Timestamp>,
     finished_at: Option<Timestamp>,
+    error: Option<&'a str>,
+    cancel_requested: bool,
+    #[serde(flatten)]
+    details: Option<DetailsOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deduplicated: Option<bool>,
+}
+
+/// What pages do not know of a generation.
+#[derive(Serialize)]
+struct DetailsOut<'a> {
+    input: &'a Value,
+    processing_since: Option<Timestamp>,
+    #[serde(flatten)]
+    progress: ProgressOut<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notify_url: Option<&'a str>,
+}
+
+/// How far a generation is.
+#[derive(Serialize)]
+struct ProgressOut<'a> {
     provider: Option<&'a str>,
     queue_position: Option<usize>,
     progress: Option<u8>,
     results: Vec<ResultOut<'a>>,
-    error: Option<&'a str>,
-    cancel_requested: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    notify_url: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    deduplicated: Option<bool>,
 }
 
 /// A file of a result.
@@ -46,31 +59,48 @@ pub(crate) fn result_path(id: OperationId, index: usize) -> String {
     format!("/api/generations/{id}/result/{index}")
 }
 
-impl<'a> GenerationOut<'a> {
-    pub(crate) fn new(one: &'a Generation) -> Self {
+impl<'a> ProgressOut<'a> {
+    fn new(one: &'a Generation) -> Self {
         let result = |(index, file): (usize, &'a ResultFile)| ResultOut {
             url: result_path(one.id, index),
             content_type: &file.content_type,
             bytes: file.bytes,
         };
         Self {
-            id: one.id.to_string(),
-            status: one.status.as_str(),
-            model_id: &one.model,
-            user_id: &one.user,
-            input: &one.input,
-            created_at: Timestamp(one.created_at),
-            processing_since: one.processing_since.map(Timestamp),
-            finished_at: one.finished_at.map(Timestamp),
             provider: one.provider.as_deref(),
             queue_position: one.queue_position,
             progress: one.progress,
             results: one.files.iter().enumerate().map(result).collect(),
+        }
+    }
+}
+
+impl<'a> GenerationOut<'a> {
+    /// A generation of a page.
+    pub(crate) fn line(one: &'a Generation) -> Self {
+        Self {
+            id: one.id.to_string(),
+            status: one.status.as_str(),
+            model_id: &one.model,
+            user_id: &one.user,
+            created_at: Timestamp(one.created_at),
+            finished_at: one.finished_at.map(Timestamp),
             error: one.error.as_deref(),
             cancel_requested: one.cancel_requested,
-            notify_url: one.notify_url.as_deref(),
+            details: None,
             deduplicated: None,
         }
+    }
+
+    /// All of a generation.
+    pub(crate) fn whole(one: &'a Generation) -> Self {
+        let details = DetailsOut {
+            input: &one.input,
+            processing_since: one.processing_since.map(Timestamp),
+            progress: ProgressOut::new(one),
+            notify_url: one.notify_url.as_deref(),
+        };
+        Self { details: Some(details), ..Self::line(one) }
     }
 
     /// The same as the response to its creation.
@@ -99,18 +129,14 @@ pub(crate) struct GenerationEventOut<'a> {
 /// What an event says of a generation in addition to its status.
 #[derive(Serialize)]
 pub(crate) struct EventDetailsOut<'a> {
-    provider: Option<&'a str>,
-    queue_position: Option<usize>,
-    progress: Option<u8>,
-    results: Vec<ResultOut<'a>>,
+    #[serde(flatten)]
+    progress: ProgressOut<'a>,
     error: Option<&'a str>,
 }
 
 impl<'a> EventDetailsOut<'a> {
     pub(crate) fn new(one: &'a Generation) -> Self {
-        let GenerationOut { provider, queue_position, progress, results, error, .. } =
-            GenerationOut::new(one);
-        Self { provider, queue_position, progress, results, error }
+        Self { progress: ProgressOut::new(one), error: one.error.as_deref() }
     }
 }
 

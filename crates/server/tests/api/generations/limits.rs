@@ -81,7 +81,7 @@ async fn dsp_14_limits_are_changed_at_run_time() {
 }
 
 fn failing(provider: Provider) -> ProviderSimOptions {
-    let fail_rate = if provider == Provider::Replicate { 1.0 } else { 0.0 };
+    let fail_rate = if provider == Provider::Fal { 1.0 } else { 0.0 };
     ProviderSimOptions { fail_rate, ..fast(provider) }
 }
 
@@ -90,12 +90,16 @@ fn failing(provider: Provider) -> ProviderSimOptions {
 #[tokio::test]
 async fn dsp_14_a_provider_that_fails_is_shown_with_its_error() {
     within(async {
-        let chain = vec![Provider::Replicate, Provider::Fal];
+        let chain = vec![Provider::Fal, Provider::Replicate];
         let studio = Studio::start(StudioPlan { chain, sim: failing, ..StudioPlan::default() }).await;
         let id = studio.create(&generation("anna", "a cat")).await;
         let done = studio.wait_until_ended(&id).await;
-        assert_eq!((&done["status"], &done["provider"]), (&json!("completed"), &json!("fal")), "{done}");
-        let hot = studio.provider("replicate").await;
+        assert_eq!(
+            (&done["status"], &done["provider"]),
+            (&json!("completed"), &json!("replicate")),
+            "{done}"
+        );
+        let hot = studio.provider("fal").await;
         assert_eq!(
             (&hot["state"], &hot["breaker"]["state"]),
             (&json!("cooling_down"), &json!("open")),
@@ -104,7 +108,7 @@ async fn dsp_14_a_provider_that_fails_is_shown_with_its_error() {
         assert_eq!(hot["breaker"]["failures"], 1, "{hot}");
         assert!(hot["until"].is_string() && hot["last_error"]["message"].is_string(), "{hot}");
         assert_eq!(hot["last_error"]["generation"], json!(id));
-        let well = studio.provider("fal").await;
+        let well = studio.provider("replicate").await;
         assert_eq!((&well["state"], &well["breaker"]["failures"]), (&json!("free"), &json!(0)), "{well}");
         assert!(well["last_error"].is_null(), "{well}");
         let keys = hot["keys"].as_array().unwrap();

@@ -36,10 +36,12 @@ async fn dsp_1_dsp_11_any_node_takes_every_call() {
             StudioPlan { chain: vec![Provider::Replicate], store: store.url(), ..StudioPlan::default() };
         let sims = Simulators::start(&plan).await;
         let results = tempfile::tempdir().unwrap();
+        let addrs = [free_addr().await, free_addr().await];
         let mut nodes = Vec::new();
-        for _ in 0..2 {
-            let config = config(&plan, &sims, free_addr().await, &results);
-            nodes.push(Server::start(config).await.unwrap());
+        for (index, addr) in addrs.into_iter().enumerate() {
+            // The webhooks of each node come to the other one.
+            let plan = StudioPlan { public: Some(addrs[1 - index]), ..plan.clone() };
+            nodes.push(Server::start(config(&plan, &sims, addr, &results)).await.unwrap());
         }
         let client = Client::new();
         wait_until_joined(&client, &nodes).await;

@@ -34,8 +34,8 @@ pub(super) struct StudioPlan {
     /// More of the configuration, after everything else.
     pub more: String,
     pub store: String,
-    /// Whether providers can call back.
-    pub has_webhooks: bool,
+    /// Where providers call back; `None` for where it listens.
+    pub public: Option<SocketAddr>,
 }
 
 impl Default for StudioPlan {
@@ -47,7 +47,7 @@ impl Default for StudioPlan {
             generations: String::new(),
             more: String::new(),
             store: "memory:".into(),
-            has_webhooks: true,
+            public: None,
         }
     }
 }
@@ -138,10 +138,9 @@ pub(super) async fn free_addr() -> SocketAddr {
 
 /// The configuration of a node that listens there.
 pub(super) fn config(plan: &StudioPlan, sims: &Simulators, listen: SocketAddr, results: &TempDir) -> Config {
-    let public =
-        if plan.has_webhooks { format!("public_url = \"http://{listen}\"\n") } else { String::new() };
+    let public = plan.public.unwrap_or(listen);
     let text = format!(
-        "[server]\nlisten = \"{listen}\"\ndrain_s = 1\n{public}[store]\nurl = \"{}\"\n\
+        "[server]\nlisten = \"{listen}\"\ndrain_s = 1\npublic_url = \"http://{public}\"\n[store]\nurl = \"{}\"\n\
          [generations]\nstorage = {:?}\n{}\n{}{}",
         plan.store,
         results.path().display().to_string(),

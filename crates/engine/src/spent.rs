@@ -46,4 +46,17 @@ mod tests {
         assert_eq!(kept[0].shape.len(), 255, "whole letters");
         assert!(kept.iter().enumerate().all(|(nth, cost)| usize::from(cost.nth) == nth));
     }
+
+    /// LIM-10: what is stored of a call is what its executor reported, the learned rate included.
+    #[test]
+    fn lim_10_what_was_reported_is_kept() {
+        let (requested, actual, restore_rate) = (10, Some(3), Some(100));
+        let reported =
+            CallCost { limit: "acme/points".into(), shape: "Get#1".into(), requested, actual, restore_rate };
+        let (at, claim) = (Time::from_millis(5), Fence(2));
+        let operation = OperationId::new(Time::ZERO, 0, Seq(1));
+        let (limit, shape) = ("acme/points".into(), "Get#1".into());
+        let kept = Cost { at, operation, claim, nth: 0, limit, shape, requested, actual, restore_rate };
+        assert_eq!(costs(vec![reported], operation, claim, at), [kept]);
+    }
 }

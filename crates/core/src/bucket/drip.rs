@@ -204,15 +204,17 @@ mod tests {
             }
         }
 
-        /// A clock that steps back refills nothing, and nothing overflows at the ends of the range.
+        /// LIM-6: a clock that steps back refills nothing, and nothing overflows at the ends of the
+        /// range.
         #[test]
-        fn clocks_out_of_their_mind(drip in drip(), now: u64, cost: u64) {
-            let fresh = drip.refreshed(Time::from_micros(now));
-            prop_assert!(fresh.level <= fresh.capacity && fresh.at >= drip.at);
-            if now <= drip.at.as_micros() {
-                prop_assert_eq!(fresh, drip);
+        fn lim_6_clocks_out_of_their_mind(drip in drip(), back: u64, ahead: u64, cost: u64) {
+            let back = back % (drip.at.as_micros() + 1);
+            prop_assert_eq!(drip.refreshed(Time::from_micros(back)), drip);
+            for now in [back, ahead].map(Time::from_micros) {
+                let fresh = drip.refreshed(now);
+                prop_assert!(fresh.level <= fresh.capacity && fresh.at >= drip.at);
+                let _ = drip.ready(cost, now);
             }
-            let _ = drip.ready(cost, Time::from_micros(now));
         }
 
         /// The returned time is the first at which the cost is ready.

@@ -130,3 +130,23 @@ async fn ops_26_a_plan_counts_with_what_was_used() {
     let estimate = planned.plan.estimate(&planned.limits);
     assert_eq!((planned.limits.role_creates_used, estimate.role_creates_left), (4, 245), "{estimate:?}");
 }
+
+/// OPS-26: a plan knows which channels were renamed too often to be renamed at once, and how long
+/// that takes.
+#[tokio::test]
+async fn ops_26_a_plan_counts_the_renames_that_were_used() {
+    let sim = wide().await;
+    let node = Node::open(&sim.addr().to_string(), store("memory:").await).await;
+    node.apply(SMALL).await.unwrap();
+    for name in ["Newest", "Freshest"] {
+        node.apply(&SMALL.replace("name: Latest", &format!("name: {name}"))).await.unwrap();
+    }
+    let wanted = crate::world::wanted(SMALL);
+    let template = wanted.read().unwrap();
+    let planned =
+        node.deployer.plan(&wanted, &template, &tidegate_discord::deploy::NoopListener).await.unwrap();
+    let estimate = planned.plan.estimate(&planned.limits);
+    let used: Vec<_> = planned.limits.renames_used.values().collect();
+    assert_eq!((used, estimate.renames_held.len()), (vec![&2], 1), "{estimate:?}");
+    assert!(estimate.time_ms >= 600_000, "{estimate:?}");
+}

@@ -10,5 +10,6 @@ mod fake_discord;
 mod generator;
 mod golden;
 mod invariants;
+mod kinds;
 mod leftovers;
 mod preflight;

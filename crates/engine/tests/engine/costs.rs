@@ -199,4 +199,7 @@ async fn lim_10_an_archive_beside_redis_has_costs_and_limits() {
     };
     let capacity = tokio::time::timeout(Duration::from_secs(60), kept).await.unwrap();
     assert!((capacity - 1_000.0).abs() < 0.1, "{capacity}");
+    let rates = "SELECT count(*) FROM tidegate_archive.api_cost_tracking WHERE restore_rate = 100";
+    let learned = sqlx::query_scalar::<_, i64>(rates).fetch_one(&mut sql).await.unwrap();
+    assert_eq!(learned, 5, "each call's cost is there with the rate that its response reported");
 }

@@ -36,7 +36,8 @@ async fn lim_17_throttled_inside_a_200_is_waited_out() {
     assert!(server.requests()[0].head.contains(&format!("x-shopify-access-token: {TOKEN}")));
 }
 
-/// LIM-17: the caller sets the patience: a longer wait is reported at once, with its duration.
+/// LIM-17, LIM-12: the caller sets the patience: a longer wait is reported at once, with the
+/// duration that follows from the response.
 #[tokio::test]
 async fn lim_17_patience_ends_a_wait_before_it_begins() {
     let server = ScriptedServer::answering(vec![throttled(1_000, 0, 10)]).await;
@@ -48,7 +49,8 @@ async fn lim_17_patience_ends_a_wait_before_it_begins() {
     assert_eq!(server.calls(), 1);
 }
 
-/// LIM-17: every call passes the limiter: with nothing left in the shop's bucket nothing is sent.
+/// LIM-17, LIM-1: every call passes the limiter: with nothing left in the shop's bucket nothing is
+/// sent.
 #[tokio::test]
 async fn lim_17_nothing_is_sent_that_the_limits_do_not_allow() {
     let store = memory();

@@ -6,7 +6,7 @@ use tidegate_upstream::Method;
 use tokio::time::Instant;
 
 use crate::scripted::{ScriptedReply, ScriptedServer};
-use crate::world::{client, memory, ms};
+use crate::world::{builder, client, memory, ms};
 
 fn products() -> ScriptedReply {
     ScriptedReply::json(&json!({ "products": [] }))
@@ -51,6 +51,21 @@ async fn lim_2_a_429_is_obeyed() {
     assert_eq!((server.calls(), &server.requests()[1].body), (2, &json!({ "product": {} })));
     let left = store.observe_bucket("shopify/acme/requests").await.unwrap().unwrap().tokens;
     assert!(left < 10_000_000, "a 429 says that nothing is left: {left}");
+}
+
+/// LIM-17: REST calls pass the limiter too: with nothing left in the shop's bucket nothing is sent
+/// but what is restored meanwhile.
+#[tokio::test]
+async fn lim_17_no_rest_call_is_sent_that_the_limits_do_not_allow() {
+    let server = ScriptedServer::answering(vec![ScriptedReply::status(429)]).await;
+    let client = builder(&memory(), &server.url()).patience(ms(0)).build().unwrap();
+    let start = Instant::now();
+    for _ in 0..50 {
+        let error = client.rest(Method::Get, "products.json", None).await.unwrap_err();
+        assert!(matches!(error.kind(), ShopifyErrorKind::Throttled { .. }), "{error}");
+    }
+    let restored = start.elapsed().as_millis() / 500;
+    assert!(server.calls() as u128 <= 1 + restored, "{} calls, {restored} restored", server.calls());
 }
 
 /// LIM-17, OPS-23: methods that HTTP calls idempotent are retried; a POST that may have taken

@@ -24,11 +24,13 @@ def build(task):
         }
         for name, base in zip(names, task["bases"])
     ]
-    # The next endpoint is used at once; one that fails cools for as long as ours does after its first error.
+    # The next endpoint is used at once. One that fails cools from its first error, for as long as ours does: without
+    # `allowed_fails` the router cools no model of a single endpoint for its rate of errors.
     router = Router(
         model_list=models,
         fallbacks=[{names[0]: names[1:]}],
         num_retries=0,
+        retry_after=0,
         allowed_fails=0,
         cooldown_time=task["cooldown_s"],
     )

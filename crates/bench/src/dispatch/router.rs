@@ -65,7 +65,8 @@ pub(super) async fn run(
     });
     let InstalledScript { python, main, version, python_version } = installed;
     let mut command = Command::new(python);
-    command.arg(main);
+    // The list of prices in its package: it would load a newer one from the network when it starts.
+    command.arg(main).env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
     let started = tokio::task::spawn_blocking(move || RouterProcess::start(command, &task)).await;
     let process = started.map_err(|error| error.to_string())??;
     endpoints.take_log();

@@ -37,8 +37,9 @@ impl GenerationQueue {
     /// Opens one on a fresh store, with as many slots at each endpoint as there are workers.
     pub(super) async fn open(store: &str, bases: &[String], workers: usize) -> Result<Self, String> {
         let scratch = Scratch::on_any_store(store)?;
-        let beside = scratch.path().unwrap_or_else(std::env::temp_dir);
-        let files = scratch::dir_in(beside.parent().unwrap_or_else(|| Path::new(".")))?;
+        // Next to the store, on the disk that is measured.
+        let parent = scratch.path().and_then(|path| path.parent().map(Path::to_owned));
+        let files = scratch::dir_in(&parent.unwrap_or_else(std::env::temp_dir))?;
         let storage = FolderStorage::open(files.path()).map_err(|error| error.to_string())?;
         let slots = u32::try_from(workers).map_err(|_| "--workers is too large")?;
         let dispatch = Dispatch::new(config(bases, slots), Arc::new(storage));

@@ -9,6 +9,7 @@ mod ceiling;
 mod client;
 mod cluster;
 mod discord;
+mod dispatch;
 mod flags;
 mod goal;
 mod groups;
@@ -125,6 +126,12 @@ pub enum Bench {
     /// @discordjs/rest and twilight-http. Compared with the shortest time that the limits permit.
     /// Then the deployer again, which should find nothing to do.
     Discord(discord::Args),
+    /// Generations over four endpoints, of which the first fails for a while.
+    ///
+    /// As many as can be accepted; then at a steady rate, with the outage: the time from acceptance
+    /// to the submit, that of a failover, duplicate submits and leaked slots. Then what waits while
+    /// every endpoint cools. Compared with LiteLLM's router under the same load.
+    Dispatch(dispatch::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -148,6 +155,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Shopify(args) => print(&shopify::run(args).await?),
         // A child process prints its own report.
         Bench::Work(args) => Box::pin(work::run(args)).await?.map_or(Ok(()), |report| print(&report)),
+        Bench::Dispatch(args) => print(&Box::pin(dispatch::run(args)).await?),
         Bench::Discord(args) => print(&Box::pin(discord::run(args)).await?),
     }
 }

@@ -7,6 +7,7 @@ mod lock;
 mod npm;
 mod program;
 mod site;
+mod venv;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,7 @@ pub(crate) use npm::{InstalledPackage, install_from as install_with_npm};
 use program::Program;
 use site::StoreSite;
 pub(crate) use site::url_for_peers;
+pub(crate) use venv::{InstalledScript, install_from as install_with_pip};
 
 /// The queues to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -76,6 +76,24 @@ fn the_benchmark_of_calls_runs_from_end_to_end() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// DSP-8, DSP-10, DSP-18: generations over endpoints of which the first fails for a while: none is
+/// lost or submitted twice, and no slot is leaked.
+#[test]
+fn dsp_8_dsp_10_dsp_18_the_benchmark_of_dispatch_runs_from_end_to_end() {
+    let outage = ["--outage-after", "1", "--outage-seconds", "1", "--idle-seconds", "1", "--no-peer"];
+    let load = ["dispatch", "--store", "memory:", "--generations", "200", "--workers", "8", "--rate", "80"];
+    let report = report(&[load.as_slice(), &outage].concat());
+    for load in ["unpaced", "steady"].map(|load| &report[load]) {
+        let none = ["lost", "duplicate_submits", "leaked_slots"].map(|count| load[count].as_u64());
+        assert_eq!(none, [Some(0); 3], "{load}");
+    }
+    assert!(report["steady"]["refused_submits"].as_u64() > Some(0), "the outage was noticed: {report}");
+    assert!(report["steady"]["failover"]["samples"].as_u64() > Some(0), "{report}");
+    // The few that every endpoint refused have failed.
+    assert!(report["parked"]["parked"].as_u64() > Some(100), "{report}");
+    assert_eq!(report["goals"].as_array().map(Vec::len), Some(6), "{report}");
+}
+
 /// Every job is accepted, started by one of the worker processes and settled: the benchmark itself
 /// fails when they do not add up. Awaiting operations are measured in a process of their own.
 #[test]

@@ -181,6 +181,12 @@ impl ProviderSim {
         self.shared.state().0.stats()
     }
 
+    /// Returns every job that it accepted, the newest first: its bill, item by item.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<Job> {
+        self.shared.state().0.jobs.newest_first().cloned().collect()
+    }
+
     /// Stops it. Webhooks that were not delivered yet are lost.
     pub async fn shutdown(self) {
         self.runner.abort();

@@ -1,6 +1,9 @@
 //! Runs the guide to generations as it is written: every command on its page, in order, in one
 //! shell, with real processes for the server and its simulated providers.
 
+mod kills;
+mod studio;
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;

@@ -1,0 +1,240 @@
+//! Generations whose server and workers are killed again and again: each one ends, every bill is in
+//! the ledger, and no slot is leaked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::Method;
+use serde_json::{Value, json};
+use tidegate_fixture::redis::RedisServer;
+use tidegate_sim::rng::SeededRng;
+use tokio::time::{sleep, timeout};
+
+use super::studio::{MODELS, SLOTS, Studio};
+use crate::ALONE;
+use crate::caller::Caller;
+use crate::child::RunningServer;
+use crate::workers::WorkerProcess;
+
+/// Kills, and how many there are with `./test --long`.
+const KILLS: usize = 3;
+const KILLS_LONG: usize = 50;
+const USERS: usize = 6;
+/// What one user has unfinished at the most.
+const AHEAD: usize = 4;
+/// What one user creates at the least.
+const LEAST: usize = 10;
+/// How long the load continues before a kill, in milliseconds.
+const LOAD_MS: std::ops::Range<u64> = 150..500;
+const WORKERS: usize = 2;
+/// How long a test may take, and how much longer for each kill: on Redis a server that was killed
+/// gets its partitions back when their leases have expired.
+const WHOLE_TEST: Duration = Duration::from_secs(60);
+const TIME_PER_KILL: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A generation that was created, and how it ended.
+struct EndedGeneration {
+    id: String,
+    model: &'static str,
+    prompt: String,
+    status: String,
+}
+
+/// Creates a generation, across restarts, once: its key is the same in every request.
+async fn create(caller: &Caller, model: &str, prompt: &str) -> String {
+    let (user, _) = prompt.split_once('-').unwrap();
+    let body = json!({ "model_id": model, "input": { "prompt": prompt }, "user_id": user });
+    loop {
+        let key = [("idempotency-key", prompt)];
+        match caller.call(Method::POST, "/api/generations/create", &key, Some(&body)).await {
+            Some((200 | 202, answer)) => {
+                let answer: Value = serde_json::from_str(&answer).unwrap();
+                return answer["id"].as_str().unwrap().to_owned();
+            }
+            None | Some((503, _)) => sleep(PAUSE).await,
+            Some((status, answer)) => panic!("{prompt}: {status} {answer}"),
+        }
+    }
+}
+
+/// Waits until a generation has ended, across restarts.
+async fn wait_until_ended(caller: &Caller, id: &str) -> String {
+    let path = format!("/api/generations/{id}");
+    loop {
+        match caller.call(Method::GET, &path, &[], None).await {
+            Some((200, answer)) => {
+                let answer: Value = serde_json::from_str(&answer).unwrap();
+                let status = answer["status"].as_str().unwrap();
+                if matches!(status, "completed" | "failed" | "canceled") {
+                    return status.to_owned();
+                }
+            }
+            None | Some((503, _)) => {}
+            Some((status, answer)) => panic!("{id} was created and is lost: {status} {answer}"),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Creates generations until it is told to stop, and waits for the end of all.
+async fn load(caller: Caller, user: usize, stop: Arc<AtomicBool>) -> Vec<EndedGeneration> {
+    let (mut created, mut ended) = (Vec::new(), Vec::new());
+    loop {
+        let more = !stop.load(Ordering::Relaxed) || created.len() < LEAST;
+        if more && created.len() < ended.len() + AHEAD {
+            let (prompt, model) = (format!("u{user}-{}", created.len()), MODELS[created.len() % 2]);
+            let id = create(&caller, model, &prompt).await;
+            created.push((id, model, prompt));
+        } else if let Some((id, model, prompt)) = created.get(ended.len()).cloned() {
+            let status = wait_until_ended(&caller, &id).await;
+            ended.push(EndedGeneration { id, model, prompt, status });
+        } else {
+            return ended;
+        }
+    }
+}
+
+/// The processes that are killed: the server, and the workers if it leaves generations to them.
+struct Victims<'a> {
+    studio: &'a Studio,
+    server: RunningServer,
+    workers: Vec<WorkerProcess>,
+}
+
+impl<'a> Victims<'a> {
+    fn start(studio: &'a Studio, workers: usize) -> Self {
+        let server = studio.serve();
+        let workers = (0..workers).map(|_| start_worker(studio)).collect();
+        Self { studio, server, workers }
+    }
+
+    /// Kills one with SIGKILL and starts it again: of four the second is the server, or each if
+    /// there are no workers.
+    fn kill(self, number: usize) -> Self {
+        let Self { studio, server, mut workers } = self;
+        if workers.is_empty() || number % 4 == 1 {
+            tokio::task::block_in_place(|| server.kill());
+            return Self { studio, server: studio.serve(), workers };
+        }
+        let at = number % workers.len();
+        // The one that is replaced is killed.
+        workers[at] = start_worker(studio);
+        Self { studio, server, workers }
+    }
+}
+
+fn start_worker(studio: &Studio) -> WorkerProcess {
+    WorkerProcess::with_secrets(studio.path(), &studio.address, &studio.secrets())
+}
+
+/// Every attempt in the ledger, by generation.
+async fn ledger(caller: &Caller) -> BTreeMap<String, Vec<Value>> {
+    let (mut entries, mut cursor) = (BTreeMap::<_, Vec<_>>::new(), String::new());
+    loop {
+        let page = caller.get(&format!("/v1/ledger?limit=100&cursor={cursor}")).await;
+        let page: Value = serde_json::from_str(&page).unwrap();
+        for entry in page["entries"].as_array().unwrap() {
+            let generation = entry["generation"].as_str().unwrap().to_owned();
+            entries.entry(generation).or_default().push(entry.clone());
+        }
+        match page["next_cursor"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => return entries,
+        }
+    }
+}
+
+/// Kills processes under load. Then nothing is lost, billed without a trace, or held.
+async fn killed_under_load(store: &str, more: &str, workers: usize) {
+    let kills = if std::env::var_os("TIDEGATE_SEED").is_some() { KILLS_LONG } else { KILLS };
+    let mut chance: SeededRng = crate::cluster::chance("the kills of generations");
+    let studio = Studio::new(store, more, chance.next()).await;
+    let mut victims = Victims::start(&studio, workers);
+    let (caller, stop) = (Caller::of(&studio.address), Arc::new(AtomicBool::new(false)));
+    let users: Vec<_> =
+        (0..USERS).map(|user| tokio::spawn(load(caller.clone(), user, Arc::clone(&stop)))).collect();
+    let all = async {
+        for number in 0..kills {
+            let wait = LOAD_MS.start + chance.next() % (LOAD_MS.end - LOAD_MS.start);
+            sleep(Duration::from_millis(wait)).await;
+            victims = victims.kill(number);
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut ended = Vec::new();
+        for user in users {
+            ended.extend(user.await.unwrap());
+        }
+        (victims, ended)
+    };
+    let time = WHOLE_TEST + TIME_PER_KILL * u32::try_from(kills).unwrap();
+    let (_victims, ended) = timeout(time, all).await.expect("every generation ends");
+    check_bills(&studio, &ended, &ledger(&caller).await);
+    check_slots(&caller).await;
+}
+
+/// Compares what the providers billed with what the ledger shows.
+fn check_bills(studio: &Studio, ended: &[EndedGeneration], ledger: &BTreeMap<String, Vec<Value>>) {
+    let mut bill = studio.bill();
+    let (mut completed, mut doubled) = (0, 0);
+    for one in ended {
+        let billed = bill.remove(&one.prompt).unwrap_or_default();
+        let entries = ledger.get(&one.id).map_or(&[][..], Vec::as_slice);
+        let told = format!("{} {} {}: {billed:?} {entries:?}", one.prompt, one.model, one.status);
+        for name in studio.sims.keys() {
+            let posts = billed.iter().filter(|(provider, _)| provider == name).count();
+            let shown = entries.iter().filter(|entry| entry["provider"] == *name).count();
+            assert!(posts <= shown, "{name} billed what the ledger does not show: {told}");
+        }
+        for entry in entries {
+            assert_ne!(entry["outcome"], "awaiting", "{told}");
+            if let Some(id) = entry["external_id"].as_str() {
+                let is_ours = |(name, job): &(&str, String)| entry["provider"] == *name && job == id;
+                assert!(billed.iter().any(is_ours), "{id} is a job of another generation: {told}");
+            }
+        }
+        let in_doubt = entries.iter().filter(|entry| entry["may_be_billed_twice"] == true).count();
+        assert!(billed.len() < 2 || billed.len() <= in_doubt, "billed twice, and not shown: {told}");
+        assert!(billed.len() < 2 || one.model == MODELS[1], "it was to wait, and was billed twice: {told}");
+        let succeeded = entries.iter().filter(|entry| entry["outcome"] == "succeeded").count();
+        assert_eq!(succeeded, usize::from(one.status == "completed"), "{told}");
+        completed += succeeded;
+        doubled += usize::from(billed.len() > 1);
+    }
+    assert!(bill.is_empty(), "billed, and never created: {bill:?}");
+    let attempts = ledger.values().map(Vec::len).sum::<usize>();
+    let all = ended.len();
+    println!("{all} generations, {completed} completed, {attempts} attempts, {doubled} billed twice");
+    assert_eq!(ledger.len(), all, "each one has been attempted");
+    assert!(all >= USERS * LEAST && completed * 2 > all, "{completed} of {all} were completed");
+}
+
+async fn check_slots(caller: &Caller) {
+    let all: Value = serde_json::from_str(&caller.get("/v1/providers").await).unwrap();
+    for provider in all["providers"].as_array().unwrap() {
+        let slots = &provider["slots"];
+        assert_eq!((&slots["in_use"], &slots["free"]), (&json!(0), &json!(SLOTS)), "{provider}");
+        assert_eq!(provider["waiting"], 0, "{provider}");
+    }
+}
+
+/// DSP-3, DSP-10, DSP-18: the server is killed again and again while four unreliable providers work
+/// for it. Every generation that was created ends, every job that a provider billed is in the
+/// ledger, and every slot is free at the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn dsp_3_dsp_10_dsp_18_the_server_is_killed_under_generations() {
+    let _alone = ALONE.lock().await;
+    killed_under_load("", "", 0).await;
+}
+
+/// DSP-3, DSP-10, DSP-17, DSP-18: the same on Redis, with the calls to providers in worker
+/// processes, which are killed too.
+#[tokio::test(flavor = "multi_thread")]
+async fn dsp_3_dsp_10_dsp_17_dsp_18_workers_are_killed_under_generations_on_redis() {
+    let _alone = ALONE.lock().await;
+    let redis = RedisServer::start();
+    let more = "[[kind]]\nname = \"generation\"\nworker = \"remote\"\n";
+    killed_under_load(&redis.url(), more, WORKERS).await;
+}

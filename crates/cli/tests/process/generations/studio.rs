@@ -1,0 +1,147 @@
+//! Four simulated providers, each unreliable in its own way, and a server process that uses them at
+//! an address that stays the same: killed, and started again on what it left behind.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tidegate_sim::providers::signature::WebhookSigner;
+use tidegate_sim::providers::webhook::WebhookFaults;
+use tidegate_sim::{Provider, ProviderSim, ProviderSimOptions};
+
+use crate::child::{RunningServer, StartingServer, tidegate};
+
+/// Slots of each provider: fewer than there are generations at once, so that each one is used.
+pub(super) const SLOTS: u64 = 3;
+/// The models: one waits for what an unknown submit became, the other uses the next provider.
+pub(super) const MODELS: [&str; 2] = ["waits", "fails_over"];
+/// How long an accepted job may take, in seconds.
+const DEADLINE_S: u64 = 4;
+/// The credential of every provider, and the variables in which a process finds its secrets.
+const KEY: &str = "id:secret";
+const KEY_VAR: &str = "PROVIDER_KEY";
+const WEBHOOK_VAR: &str = "WEBHOOK_SECRET";
+
+/// A provider with a name of its own, and its name of the model.
+const PROVIDERS: [(Provider, &str, &str); 4] = [
+    (Provider::Replicate, "replicate", "acme/flux"),
+    (Provider::Google, "google", "veo-3"),
+    (Provider::Fal, "fal", "acme/flux/dev"),
+    (Provider::Higgsfield, "higgsfield", "acme/soul"),
+];
+
+/// What goes wrong at a provider: responses to accepted submits are lost, it is slow, it fails.
+fn options(provider: Provider, seed: u64) -> ProviderSimOptions {
+    let (takes_ms, latency_ms, fail_rate, cut_rate) = match provider {
+        Provider::Replicate => (60, 40, 0.0, 0.1),
+        Provider::Google => (300, 10, 0.0, 0.0),
+        Provider::Fal => (60, 10, 0.15, 0.0),
+        Provider::Higgsfield => (60, 40, 0.0, 0.05),
+    };
+    ProviderSimOptions {
+        takes: Duration::from_millis(takes_ms),
+        latency: Duration::from_millis(latency_ms),
+        fail_rate,
+        cut_rate,
+        webhook_faults: WebhookFaults { lost: 0.2, doubled: 0.3, ..WebhookFaults::default() },
+        max_concurrent: 50,
+        rpm: 60_000,
+        burst: 1_000,
+        seed,
+        ..ProviderSimOptions::new(provider)
+    }
+}
+
+/// The providers, and the folder of the server.
+pub(super) struct Studio {
+    pub sims: BTreeMap<&'static str, ProviderSim>,
+    pub dir: TempDir,
+    /// Where the server is: `http://127.0.0.1:PORT`.
+    pub address: String,
+    webhook_secret: String,
+}
+
+impl Studio {
+    /// Starts the providers and writes the configuration. An empty store is one in the folder;
+    /// `more` is the rest of the configuration.
+    pub(super) async fn new(store: &str, more: &str, seed: u64) -> Self {
+        let mut sims = BTreeMap::new();
+        for (provider, name, _) in PROVIDERS {
+            sims.insert(name, ProviderSim::start(options(provider, seed)).await.unwrap());
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("http://127.0.0.1:{port}");
+        let own = format!("file:{}", dir.path().join("data").display());
+        let store = if store.is_empty() { &own } else { store };
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"{address}\"\n[store]\nurl = \"{store}\"\n\
+             [generations]\nstorage = {:?}\nper_user_rpm = 0\n{}{more}",
+            dir.path().join("results").display().to_string(),
+            sections(&sims),
+        );
+        std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
+        Self { sims, dir, address, webhook_secret: WebhookSigner::new(seed).secret() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What its processes find in their environment.
+    pub(super) fn secrets(&self) -> [(&str, &str); 2] {
+        [(KEY_VAR, KEY), (WEBHOOK_VAR, &self.webhook_secret)]
+    }
+
+    /// Starts the server, and waits until it serves.
+    pub(super) fn serve(&self) -> RunningServer {
+        let mut command = tidegate();
+        command.args(["serve", "--log-level", "error", "--config"]).arg(self.path().join("tidegate.toml"));
+        command.current_dir(self.path()).envs(self.secrets());
+        tokio::task::block_in_place(|| RunningServer::of(StartingServer::of(command)))
+    }
+
+    /// What the providers have billed: the provider and its id of the job, by prompt.
+    pub(super) fn bill(&self) -> BTreeMap<String, Vec<(&'static str, String)>> {
+        let mut bill: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for (name, sim) in &self.sims {
+            let jobs = sim.jobs();
+            assert_eq!(sim.stats().all.billed, jobs.len() as u64, "{name} bills every job once");
+            for job in jobs {
+                bill.entry(job.spec.prompt).or_default().push((*name, job.id));
+            }
+        }
+        bill
+    }
+}
+
+/// The sections of the providers and of the models.
+fn sections(sims: &BTreeMap<&'static str, ProviderSim>) -> String {
+    let (mut text, mut chain) = (String::new(), Vec::new());
+    for (provider, name, model) in PROVIDERS {
+        let addr = sims[name].addr();
+        let path = match provider {
+            Provider::Replicate => "/v1",
+            Provider::Google => "/v1beta",
+            Provider::Fal | Provider::Higgsfield => "",
+        };
+        let keys = match provider {
+            Provider::Google => format!("webhook_secret_env = \"{WEBHOOK_VAR}\"\n"),
+            Provider::Fal => format!("jwks_url = \"http://{addr}/.well-known/jwks.json\"\n"),
+            Provider::Replicate | Provider::Higgsfield => String::new(),
+        };
+        text.push_str(&format!(
+            "[provider.{name}]\nbase_url = \"http://{addr}{path}\"\nkey_env = \"{KEY_VAR}\"\n{keys}\
+             max_concurrent = {SLOTS}\nrpm = 60000\npoll_after_s = 1\npoll_every_s = 1\n\
+             cooldown_s = [1]\ntimeout_s = 5\ndeadline_s = {DEADLINE_S}\n"
+        ));
+        chain.push(format!("{{ provider = \"{name}\", model = \"{model}\", cost = 3000 }}"));
+    }
+    for (model, on_unknown) in MODELS.into_iter().zip(["wait", "failover"]) {
+        let chain = chain.join(", ");
+        text.push_str(&format!("[model.{model}]\non_unknown = \"{on_unknown}\"\nchain = [{chain}]\n"));
+    }
+    text
+}

@@ -119,10 +119,10 @@ fn card(one: &Generation, now: Time, words: &Words) -> Markup {
                 @if is_picture(one, 0) { (picture(one, 0, words)) } @else { (placeholder(one, words)) }
                 span.title title=(title) { (title) }
             }
-            p { (state_of(one, words)) span.quiet { (time_ago(one.created_at, now, words)) } }
+            p { (state_of(one, words)) span.quiet { (one.user) } }
             p.quiet {
                 span { (one.model) @if let Some(provider) = &one.provider { " · " (provider) } }
-                span { (one.user) }
+                (time_ago(one.created_at, now, words))
             }
         }
     }

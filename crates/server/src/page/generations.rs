@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
 use tidegate_core::Time;
 use tidegate_dispatch::{Generation, GenerationPage, GenerationQuery, GenerationStatus};
 
@@ -130,7 +131,7 @@ fn card(one: &Generation, now: Time, words: &Words) -> Markup {
 
 /// What people know it by: its prompt, or its id.
 fn title_of(one: &Generation) -> String {
-    let prompt = one.input.get("prompt").and_then(|prompt| prompt.as_str()).map(str::trim);
+    let prompt = one.input.get("prompt").and_then(Value::as_str).map(str::trim);
     let prompt = prompt.filter(|prompt| !prompt.is_empty());
     prompt.map_or_else(|| one.id.to_string(), |prompt| prompt.chars().take(TITLE_LEN_MAX).collect())
 }

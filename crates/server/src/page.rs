@@ -26,7 +26,7 @@ use axum::http::header::{
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
 use crate::error::Error;
@@ -40,10 +40,12 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 const STYLE: &[u8] = include_bytes!("page/assets/page.css");
 const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
+const ICON: &str = include_str!("page/assets/icon.svg");
 
 /// The version suffix of the assets' URLs, so that browsers can cache them and fetch new versions.
-static VERSION: LazyLock<String> =
-    LazyLock::new(|| hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).finish()[..6]));
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).part(ICON.as_bytes()).finish()[..6])
+});
 
 pub(crate) async fn style() -> Response {
     asset(STYLE, "text/css; charset=utf-8")
@@ -51,6 +53,10 @@ pub(crate) async fn style() -> Response {
 
 pub(crate) async fn script() -> Response {
     asset(SCRIPT, "text/javascript; charset=utf-8")
+}
+
+pub(crate) async fn icon() -> Response {
+    asset(ICON.as_bytes(), "image/svg+xml")
 }
 
 fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
@@ -128,6 +134,7 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 title { (frame.title) " · Tidegate" }
                 link rel="stylesheet" href={ "/assets/page.css?" (version) };
+                link rel="icon" type="image/svg+xml" href={ "/assets/icon.svg?" (version) };
                 @if frame.regions.is_some() {
                     script type="module" src={ "/assets/page.js?" (version) } {}
                     noscript { meta http-equiv="refresh" content="5"; }
@@ -136,23 +143,35 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
             body {
                 a.skip href="#main" { (words.skip) }
                 header {
-                    a.brand href=(site.home().0) { "Tidegate" }
-                    @if site == PageSite::Server {
-                        a href="/generations" { (words.generations) }
-                        a href="/providers" { (words.providers) }
-                        a href="/ledger" { (words.ledger) }
-                    }
-                    a href="/keys" { (words.keys) }
-                    @if site == PageSite::Server {
-                        a href="/flights" { (words.flights) }
-                        a href="/docs" { (words.api) }
-                    }
+                    a.brand href=(site.home().0) { (PreEscaped(ICON)) "Tidegate" }
+                    (navigation(site, frame))
                     @if let Some(regions) = frame.regions {
                         p #live role="status" data-regions=(regions) data-fresh=(words.live) data-lost=(words.lost) data-held=(words.held) { (words.as_of_now) }
                         button #hold type="button" data-resume=(words.resume) hidden { (words.pause) }
                     }
                 }
                 main #main { (content) }
+            }
+        }
+    }
+}
+
+/// The links to the other pages; the one that is open is marked.
+fn navigation(site: PageSite, frame: &Frame<'_>) -> Markup {
+    let words = frame.language.words();
+    let of_the_server = site == PageSite::Server;
+    let links = [
+        ("/generations", words.generations, of_the_server),
+        ("/providers", words.providers, of_the_server),
+        ("/ledger", words.ledger, of_the_server),
+        ("/keys", words.keys, true),
+        ("/flights", words.flights, of_the_server),
+        ("/docs", words.api, of_the_server),
+    ];
+    html! {
+        nav {
+            @for (path, name, _) in links.iter().filter(|(_, _, is_here)| *is_here) {
+                a href=(path) aria-current=[(*name == frame.title).then_some("page")] { (name) }
             }
         }
     }

@@ -17,17 +17,21 @@ use crate::error::CliError;
 /// The variable that holds the key of every simulated provider, which takes any.
 pub(super) const KEY_VARIABLE: &str = "DEMO_KEY";
 /// How often a generation is created.
-const EVERY: Duration = Duration::from_millis(900);
+const EVERY: Duration = Duration::from_millis(1_400);
 /// How long a job runs.
 const TAKES: Duration = Duration::from_secs(3);
 const USERS: [&str; 3] = ["anna", "boris", "chen"];
-const PROMPTS: [&str; 8] = [
+const PROMPTS: [&str; 12] = [
     "a lighthouse at dusk",
     "a tide gate in the rain",
     "herons over a harbour",
     "a paper boat in a canal",
     "mountains of books",
     "a fox in a library",
+    "a night train over the sea",
+    "a garden on the moon",
+    "an observatory in the snow",
+    "a market at first light",
     "[fail] a broken mirror",
     "[nsfw] something a filter refuses",
 ];

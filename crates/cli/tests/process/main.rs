@@ -10,6 +10,7 @@
 
 mod arrivals;
 mod bots;
+mod browser;
 mod buried;
 mod caller;
 mod child;

@@ -184,12 +184,13 @@ fn page_routes() -> Vec<Route> {
         html("/keys", Read).keys(page::keys::show),
         html("/flights", Read).store(page::flights::show),
         html("/generations", Read).partition(RoutingRule::Generations, page::generations::list),
-        html("/generations/{id}", Read).partition(RoutingRule::Generation, page::generations::show),
+        html("/generations/{id}", Read).partition(RoutingRule::Generation, page::generations::detail::show),
         html("/ledger", Read).partition(RoutingRule::Generations, page::ledger::show),
         html("/providers", Read).partition(RoutingRule::Generations, page::providers::show),
         html("/docs", Open).stateless(page::reference::show),
         html("/docs/errors/{code}", Open).stateless(page::errors::show),
         get("/assets/page.css", Open, AnyQuery).stateless(page::style),
         get("/assets/page.js", Open, AnyQuery).stateless(page::script),
+        get("/assets/icon.svg", Open, AnyQuery).stateless(page::icon),
     ]
 }

@@ -71,11 +71,11 @@ pub(super) fn attempts_table(entries: &[LedgerEntry], now: Time, words: &Words, 
                 tr {
                     @if is_mixed { th.c-id scope="col" { (words.generation) } }
                     th.number scope="col" { (words.attempt) }
-                    th scope="col" { (words.provider) }
-                    th scope="col" { (words.outcome) }
-                    th scope="col" { (words.submitted) }
+                    th.c-id scope="col" { (words.provider) }
+                    th.c-state scope="col" { (words.outcome) }
+                    th.c-time scope="col" { (words.submitted) }
                     th.number scope="col" { (words.cost) }
-                    th scope="col" { (words.job) }
+                    th.c-id scope="col" { (words.job) }
                     th scope="col" { (words.reason) }
                 }
             }
@@ -92,13 +92,13 @@ fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup 
             @if is_mixed { th scope="row" { a.id href={ "/generations/" (id) } title=(id) { "op_…" (short) } } }
             td.number { (entry.attempt) }
             td { (entry.provider) " · " (entry.key) }
-            td {
+            td.why {
                 (entry.outcome.as_str())
                 @if entry.may_be_billed_twice { " " strong.doubt { (words.billed_twice) } }
             }
             td { (time_ago(entry.submitted_at, now, words)) }
             td.number { @if let Some(cost) = entry.cost { (cost) } }
-            td { @if let Some(job) = &entry.external_id { code { (job) } } }
+            td { @if let Some(job) = &entry.external_id { code title=(job) { (job) } } }
             td.why { @if let Some(reason) = &entry.reason { (reason) } }
         }
     }

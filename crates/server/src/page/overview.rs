@@ -119,7 +119,7 @@ fn attention_section(snapshot: &OverviewData) -> Markup {
         @if stopped.groups.is_empty() {
             p.quiet { "Nothing waits for an operator." }
         } @else {
-            table {
+            table.cards {
                 caption.hidden { "Groups that wait for an operator" }
                 thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Group" } th scope="col" { "Why" } th.number scope="col" { "Depth" } } }
                 tbody {
@@ -128,7 +128,7 @@ fn attention_section(snapshot: &OverviewData) -> Markup {
                             td { (state(group_state(view))) }
                             th scope="row" { (group(&view.name)) }
                             td.why { @if let Some(why) = why { (why.because) } }
-                            td.number { (count(view.depth.into())) }
+                            td.number data-label="Depth" { (count(view.depth.into())) }
                         }
                     }
                 }
@@ -186,7 +186,7 @@ fn groups(snapshot: &OverviewData) -> Markup {
         @if groups.is_empty() {
             p.quiet { "No group has anything to do." }
         } @else {
-            table {
+            table.cards {
                 caption.hidden { "Groups and what each waits for" }
                 thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Group" } th.number scope="col" { "Depth" } th scope="col" { "Why" } } }
                 tbody {
@@ -194,7 +194,7 @@ fn groups(snapshot: &OverviewData) -> Markup {
                         tr {
                             td { (state(group_state(view))) }
                             th scope="row" { (group(&view.name)) }
-                            td.number { (count(view.depth.into())) }
+                            td.number data-label="Depth" { (count(view.depth.into())) }
                             td.why { @if let Some(why) = why { (why.because) } }
                         }
                     }
@@ -223,7 +223,7 @@ fn operations(snapshot: &OverviewData) -> Markup {
         } @else if operations.is_empty() {
             p.quiet { "There are no operations. Submit one with " code { "tidegate op submit" } "." }
         } @else {
-            table {
+            table.cards {
                 caption.hidden { "Operations" }
                 thead { tr { th.c-state scope="col" { "State" } th.c-id scope="col" { "Operation" } th.c-name scope="col" { "Group" } th.c-name scope="col" { "Request" } th.number scope="col" { "Try" } th.number scope="col" { "Age" } th scope="col" { "Last fault" } } }
                 tbody {
@@ -233,8 +233,8 @@ fn operations(snapshot: &OverviewData) -> Markup {
                             th scope="row" { (operation(view.id)) }
                             td { (group(&view.group)) }
                             td { @if let Some(line) = &view.request { (request_line(line)) } }
-                            td.number { (view.attempt) }
-                            td.number { (ago(view.created_at, snapshot.now)) }
+                            td.number data-label="Try" { (view.attempt) }
+                            td.number data-label="Age" { (ago(view.created_at, snapshot.now)) }
                             td.why { @if let Some(fault) = &view.fault { (fault.message) } }
                         }
                     }

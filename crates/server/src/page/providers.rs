@@ -38,9 +38,9 @@ fn content(statuses: &[ProviderStatus], now: Time, words: &Words) -> Markup {
                     caption.hidden { (words.providers) }
                     thead {
                         tr {
-                            th.c-name scope="col" { (words.provider) }
+                            th.c-id scope="col" { (words.provider) }
                             th.c-state scope="col" { (words.status) }
-                            th scope="col" { (words.until) }
+                            th.c-name scope="col" { (words.until) }
                             th.number scope="col" { (words.slots) }
                             th.number scope="col" { (words.per_minute) }
                             th.number scope="col" { (words.waiting) }

@@ -88,6 +88,7 @@ pub(crate) struct Words {
     pub more: &'static str,
     pub as_json: &'static str,
     pub show_all: &'static str,
+    pub all: &'static str,
     // The states of a generation.
     pub in_queue: &'static str,
     pub generating: &'static str,
@@ -197,6 +198,7 @@ static ENGLISH: Words = Words {
     more: "Older",
     as_json: "as JSON",
     show_all: "Show all",
+    all: "All",
     in_queue: "in queue…",
     generating: "generating…",
     completed: "done",
@@ -262,6 +264,7 @@ static RUSSIAN: Words = Words {
     more: "Более ранние",
     as_json: "в виде JSON",
     show_all: "Показать все",
+    all: "Все",
     in_queue: "в очереди…",
     generating: "генерируется…",
     completed: "готово",

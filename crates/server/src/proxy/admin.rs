@@ -51,6 +51,7 @@ pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRout
         // Errors about keys link to their pages.
         spec("/docs/errors/{code}").serve(page::errors::show_in_proxy, admin),
         spec("/assets/page.css").serve(page::style, admin),
+        spec("/assets/icon.svg").serve(page::icon, admin),
     ];
     let builder = GuardedRouterBuilder::new(callers, None);
     let keys = keys.into_iter().flat_map(|keys| {

@@ -1,5 +1,6 @@
 // Refreshes a page: the server sends a tick when something changed, and the live regions are
-// fetched and replaced. A region with selected text or the focus is left alone until the user is done.
+// fetched and patched in place, so that what stays the same is not loaded, drawn or animated anew.
+// A region with selected text or the focus is left alone until the user is done.
 const word = document.getElementById("live");
 const button = document.getElementById("hold");
 let stream = null;
@@ -19,6 +20,28 @@ function inUse(region) {
   return Boolean(selection) && !selection.isCollapsed && region.contains(selection.anchorNode);
 }
 
+function isSame(node, wanted) {
+  return node.nodeName === wanted.nodeName && (node.id || "") === (wanted.id || "");
+}
+
+// Makes the content of one element that of another. Children with an id keep their element wherever
+// they move; the others are matched by their place.
+function patch(element, wanted) {
+  for (const { name } of [...element.attributes]) if (!wanted.hasAttribute(name)) element.removeAttribute(name);
+  for (const { name, value } of wanted.attributes) {
+    if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  }
+  let place = element.firstChild;
+  for (const child of [...wanted.childNodes]) {
+    const known = child.id ? element.querySelector(`:scope > #${CSS.escape(child.id)}`) : place;
+    if (!known || !isSame(known, child)) { element.insertBefore(child, place); continue; }
+    if (known === place) place = place.nextSibling; else element.insertBefore(known, place);
+    if (known.nodeType === Node.ELEMENT_NODE) patch(known, child);
+    else if (known.nodeValue !== child.nodeValue) known.nodeValue = child.nodeValue;
+  }
+  while (place) { const next = place.nextSibling; place.remove(); place = next; }
+}
+
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
@@ -29,7 +52,7 @@ async function refresh() {
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const region of next.querySelectorAll("[data-live]")) {
       const old = document.getElementById(region.id);
-      if (old && !inUse(old) && old.innerHTML !== region.innerHTML) old.replaceChildren(...region.childNodes);
+      if (old && !inUse(old)) patch(old, region);
     }
     fresh = Date.now();
     say(word.dataset.fresh);

@@ -12,7 +12,9 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate_core::OperationId;
 use tidegate_core::fingerprint::{Fingerprint, hex};
-use tidegate_dispatch::{Generation, GenerationPage, GenerationQuery, Generations, NewGeneration};
+use tidegate_dispatch::{
+    Generation, GenerationPage, GenerationQuery, GenerationStatus, Generations, NewGeneration,
+};
 use tidegate_idempotency::HEADER;
 
 use super::{HandlerResult, parse_id};
@@ -65,7 +67,11 @@ pub(super) async fn create(
         let name = Fingerprint::of("idempotency key").part(caller.0.as_bytes()).part(key.as_bytes());
         hex(&name.finish())
     });
-    let created = generations.create(&new).await.map_err(Error::from)?;
+    let mut created = generations.create(&new).await.map_err(Error::from)?;
+    if !created.deduplicated {
+        // As it was accepted, although a worker may have it by now.
+        created.generation.status = GenerationStatus::Queued;
+    }
     let location = [(LOCATION, format!("/api/generations/{}", created.generation.id))];
     let status = if created.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
     let out = GenerationOut::whole(&created.generation).created(created.deduplicated);

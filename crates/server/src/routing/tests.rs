@@ -89,6 +89,9 @@ fn filled(path: &str, id: &str) -> String {
         ("{partition}", "0"),
         ("{*rest}", "v1/operations"),
         ("{name}", "lease"),
+        ("{provider}", "replicate"),
+        ("{token}", "made-up"),
+        ("{index}", "0"),
         // What follows a name is its command.
         ("{*name}", "echo/requests/reserve"),
     ];

@@ -102,7 +102,10 @@ chain = ["acme"]
         "path = \"/jobs/{id}\"\n[provider.acme.cancel]",
         "path = \"/jobs\"\nx = 1\n[provider.acme.cancel]",
     );
-    assert_snapshot!(wrong(&broken), @"");
+    assert_snapshot!(wrong(&broken), @r"
+    tidegate.toml:14:8: provider.acme.poll.path: poll.path: it must start with a slash and have {id}.
+    tidegate.toml:15:1: provider.acme.poll.x: There is no such key; known keys: path.
+    ");
 }
 
 #[test]
@@ -119,7 +122,15 @@ fn results_go_to_a_folder_or_to_a_bucket() {
     let ResultStorageConfig::S3(config) = storage(bucket) else { panic!() };
     assert_eq!((config.bucket.as_str(), config.region.as_str()), ("b-1", "r"));
     assert!(!format!("{config:?}").contains("secret_access_key: Secret(\"a-secret"));
-    assert_snapshot!(wrong("[generations.storage]\nkind = \"ftp\"\nendpont = \"x\"\nendpoint = \"s3\""), @"");
+    assert_snapshot!(wrong("[generations.storage]\nkind = \"ftp\"\nendpont = \"x\"\nendpoint = \"s3\""), @r#"
+    tidegate.toml:1:1: generations.storage: The key region is missing.
+    tidegate.toml:1:1: generations.storage: The key bucket is missing.
+    tidegate.toml:1:1: generations.storage: The key access_key_env is missing.
+    tidegate.toml:1:1: generations.storage: The key secret_key_env is missing.
+    tidegate.toml:2:8: generations.storage.kind: It must be "s3"; a folder is storage = "FOLDER" in [generations].
+    tidegate.toml:3:1: generations.storage.endpont: There is no such key; known keys: access_key_env, addressing, bucket, endpoint, kind, region, secret_key_env.
+    tidegate.toml:4:12: generations.storage.endpoint: It must be a URL without user and query, such as https://tidegate.example.com.
+    "#);
     assert_snapshot!(wrong("[generations]\nstorage = 7\nnotify_url = \"https://a.example/hook\""), @"");
 }
 
@@ -148,7 +159,21 @@ chain = [{ provider = "nowhere", modle = "x" }]
 strategy = "random"
 on_unknown = "retry"
 "#;
-    assert_snapshot!(wrong(text), @"");
+    assert_snapshot!(wrong(text), @r#"
+    tidegate.toml:3:11: provider.a.adapter: There is no adapter "dall-e"; there are "replicate", "google", "fal", "higgsfield", "generic".
+    tidegate.toml:6:1: provider.fal: A provider needs either key_env or keys.
+    tidegate.toml:9:1: provider.fal.max_concurent: There is no such key; known keys: adapter, base_url, cooldown_s, deadline_s, jwks_url, key_env, keys, max_concurrent, poll_after_s, poll_every_s, rpm, timeout_s, webhook_secret_env.
+    tidegate.toml:12:11: provider.replicate.key_env: The variable NOT_SET is not set.
+    tidegate.toml:13:14: provider.replicate.cooldown_s: It must be 1 to 4 numbers, none smaller than the one before it.
+    tidegate.toml:14:10: provider.replicate.submit: Only the adapter "generic" has this key.
+    tidegate.toml:15:12: provider.replicate.jwks_url: Only the adapters "google" and "fal" have public keys.
+    tidegate.toml:18:16: model.flux.input_schema: It is not JSON: EOF while parsing an object at line 1 column 1.
+    tidegate.toml:19:10: model.flux.chain[0]: The key model is missing.
+    tidegate.toml:19:23: model.flux.chain[0].provider: There is no [provider.nowhere].
+    tidegate.toml:19:34: model.flux.chain[0].modle: There is no such key; known keys: cost, model, provider, weight.
+    tidegate.toml:20:12: model.flux.strategy: It must be chain, weights, least_busy, fastest or cheapest.
+    tidegate.toml:21:14: model.flux.on_unknown: It must be wait, failover or fail.
+    "#);
     let unknown_model = format!("{PROVIDERS}{MODEL}").replace("\"acme/flux\"", "\"flux\"");
     assert_snapshot!(wrong(&unknown_model), @"");
     let bad_schema = format!("{PROVIDERS}{MODEL}").replace("\"object\"", "7");

@@ -206,3 +206,28 @@ fn ops_19_room_is_counted_with_strangers() {
     world.guild.roles.pop();
     assert_eq!(world.plan(&small()).conflicts, []);
 }
+
+/// OPS-19: channels that are not ours count in a category too.
+#[test]
+fn ops_19_room_in_a_category_is_counted_with_strangers() {
+    let (mut world, template) = deployed();
+    let front = id(&world, ObjectKind::Category, "front");
+    let is_there = |channel: &&tidegate_discord::guild::Channel| channel.parent == Some(front);
+    let stranger = world.guild.channels.iter().find(is_there).unwrap().clone();
+    while world.guild.channels.iter().filter(is_there).count() < 50 {
+        let id = world.id();
+        world.guild.channels.push(tidegate_discord::guild::Channel {
+            id,
+            name: "stranger".into(),
+            ..stranger.clone()
+        });
+    }
+    assert_eq!(world.plan(&template).conflicts, []);
+    let lobby = id(&world, ObjectKind::Channel, "lobby");
+    world.remove(lobby);
+    assert_eq!(world.plan(&template).conflicts, [], "one left, and there is room for it again");
+    let id = world.id();
+    world.guild.channels.push(tidegate_discord::guild::Channel { id, name: "stranger".into(), ..stranger });
+    let told: Vec<_> = world.plan(&template).conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["there would be 51 channels in the category front; Discord allows 50."]);
+}

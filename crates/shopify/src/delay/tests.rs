@@ -73,7 +73,12 @@ proptest! {
 
     /// LIM-18: no numbers are too odd for it.
     #[test]
-    fn lim_18_no_status_is_too_odd(maximum: u64, available: u64, restore_per_s: u64, cost: u64) {
+    fn lim_18_no_status_is_too_odd(
+        maximum: u64,
+        available: u64,
+        restore_per_s in prop_oneof![Just(0), any::<u64>()],
+        cost: u64,
+    ) {
         let status = ThrottleStatus { maximum, available, restore_per_s };
         prop_assert_eq!(status.delay_ms(cost).is_none(), restore_per_s == 0 && cost > available);
     }

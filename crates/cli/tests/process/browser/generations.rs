@@ -103,7 +103,8 @@ async fn dsp_16_chromium_shows_a_generation_from_the_queue_to_its_picture() {
             waiting: studio.create("a paper boat in a canal").await,
         };
         let waiting = story.waiting.as_str();
-        tokio::join!(english.run(RECORD, &[waiting]), russian.run(RECORD, &[waiting]), plain.open(&list));
+        let recorded = [waiting];
+        tokio::join!(english.run(RECORD, &recorded), russian.run(RECORD, &recorded), plain.open(&list));
         let loaded_at = plain.run("return performance.timeOrigin;", &[]).await;
         plain.wait_until(SAYS, &[waiting, "in queue…"]).await;
         tokio::join!(

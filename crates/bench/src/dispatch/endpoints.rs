@@ -1,6 +1,6 @@
-//! Four endpoints on loopback that take submits, and one log of all that arrived. Each waits for its
-//! latency, then accepts, or refuses while it fails. They speak a plain API, and that of OpenAI's
-//! images for the peer: what is measured is who sends what, not what is drawn.
+//! Four endpoints on loopback that take submits, and one log of all that arrived. Each waits for
+//! its latency, then accepts, or refuses while it fails. They speak a plain API, and that of
+//! OpenAI's images for the peer: what is measured is who sends what, not what is drawn.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,5 +1,5 @@
-//! Generations under load: as many as can be accepted, and at a steady rate while the first choice of
-//! all of them fails for a while.
+//! Generations under load: as many as can be accepted, and at a steady rate while the first choice
+//! of all of them fails for a while.
 
 use std::sync::Arc;
 use std::time::Duration;

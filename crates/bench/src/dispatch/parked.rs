@@ -1,6 +1,6 @@
-//! Generations that wait because every endpoint cools: how many picks they cause, and what they cost.
-//! A pick is a claim that was granted, and sends a submit: one probe of each endpoint from time to
-//! time.
+//! Generations that wait because every endpoint cools: how many picks they cause, and what they
+//! cost. A pick is a claim that was granted, and sends a submit: one probe of each endpoint from
+//! time to time.
 
 use std::time::Duration;
 

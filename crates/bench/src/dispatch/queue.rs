@@ -94,7 +94,7 @@ fn plain_api(name: &str, base: &str) -> GenericConfig {
         submit: SubmitConfig {
             path: SUBMIT.to_owned(),
             input_field: None,
-            model_field: None,
+            model_field: Some("/model".to_owned()),
             webhook_field: None,
             webhook_query: None,
             attempt_header: None,

@@ -34,9 +34,21 @@ const FILTERS: [GenerationStatus; 5] = [
     GenerationStatus::Canceled,
 ];
 
+/// The page of a server that has no models: not an error, every server links to it.
+pub(super) fn without_models(title: &str, language: Language) -> Response {
+    let content = html! {
+        h1 { (title) }
+        p.quiet { (language.words().no_models) }
+    };
+    framed(&Frame { title, language, regions: None }, &content).into_response()
+}
+
 pub(crate) async fn list(State(app): State<SharedPartition>, headers: HeaderMap, query: Query) -> Response {
     let language = Language::preferred(&headers);
     let words = language.words();
+    if app.server.generations.is_none() {
+        return without_models(words.generations, language);
+    }
     match read_page(&app, query).await {
         Ok((wanted, page)) => {
             let content = gallery(&page, &wanted, app.server.clock.now(), words);

@@ -8,6 +8,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::Time;
 use tidegate_dispatch::LedgerEntry;
 
+use super::generations::without_models;
 use super::parts::time_ago;
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
@@ -19,6 +20,9 @@ use crate::state::{PartitionState, SharedPartition};
 pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap, query: Query) -> Response {
     let language = Language::preferred(&headers);
     let words = language.words();
+    if app.server.generations.is_none() {
+        return without_models(words.ledger, language);
+    }
     match read(&app, query).await {
         Ok((wanted, entries, next)) => {
             let content = content(wanted, &entries, next.as_deref(), app.server.clock.now(), words);

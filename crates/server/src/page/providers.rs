@@ -9,6 +9,7 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
 
+use super::generations::without_models;
 use super::parts::{count, time_ago};
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
@@ -20,6 +21,9 @@ use crate::wire::time::Timestamp;
 pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap) -> Response {
     let language = Language::preferred(&headers);
     let words = language.words();
+    if app.server.generations.is_none() {
+        return without_models(words.providers, language);
+    }
     match statuses(&app).await {
         Ok(statuses) => {
             let content = content(&statuses, app.server.clock.now(), words);

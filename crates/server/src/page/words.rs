@@ -118,6 +118,7 @@ pub(crate) struct Words {
     pub only_doubtful: &'static str,
     pub no_attempts: &'static str,
     // Providers.
+    pub no_models: &'static str,
     pub no_providers: &'static str,
     pub slots: &'static str,
     pub per_minute: &'static str,
@@ -224,6 +225,7 @@ static ENGLISH: Words = Words {
     billed_twice: "may be billed twice",
     only_doubtful: "Only what may be billed twice",
     no_attempts: "There are none.",
+    no_models: "No model is configured. Add [provider.NAME] and [model.NAME] to the configuration.",
     no_providers: "No provider is configured.",
     slots: "Jobs",
     per_minute: "Submits left this minute",
@@ -290,6 +292,7 @@ static RUSSIAN: Words = Words {
     billed_twice: "возможна двойная оплата",
     only_doubtful: "Только с возможной двойной оплатой",
     no_attempts: "Их нет.",
+    no_models: "Ни одна модель не настроена. Добавьте [provider.NAME] и [model.NAME] в конфигурацию.",
     no_providers: "Провайдеры не настроены.",
     slots: "Задания",
     per_minute: "Осталось отправок в этой минуте",

@@ -55,6 +55,8 @@ async fn create(caller: &Caller, model: &str, prompt: &str) -> String {
                 return answer["id"].as_str().unwrap().to_owned();
             }
             None | Some((503, _)) => sleep(PAUSE).await,
+            // The key is blocked until the lease of the process that died has run out.
+            Some((409, answer)) if answer.contains("IDEMPOTENCY_KEY_PROCESSING") => sleep(PAUSE).await,
             Some((status, answer)) => panic!("{prompt}: {status} {answer}"),
         }
     }

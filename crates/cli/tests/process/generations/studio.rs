@@ -78,6 +78,7 @@ impl Studio {
         let store = if store.is_empty() { &own } else { store };
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"{address}\"\n[store]\nurl = \"{store}\"\n\
+             [idempotency]\nlease_s = 2\n\
              [generations]\nstorage = {:?}\nper_user_rpm = 0\n{}{more}",
             dir.path().join("results").display().to_string(),
             sections(&sims),

@@ -166,6 +166,8 @@ pub const QUESTIONS_PER_S_DEFAULT: u32 = 10_000;
 pub const HYDRATION_TENANTS_MAX: usize = 10_000;
 /// How far the timestamp of a webhook may be from the receiver's clock.
 pub const WEBHOOK_SKEW_MAX: Duration = Duration::from_secs(300);
+/// Most bytes of a request's body that are shown to people.
+pub const BODY_SHOWN_MAX: usize = 8 * 1024;
 /// Largest file of a result that is stored, in bytes.
 pub const RESULT_FILE_LEN_MAX: usize = 64 * 1024 * 1024;
 /// Longest key of a stored file, in bytes.

@@ -1,6 +1,6 @@
 //! Masks secrets in requests that are shown to people: in paths, headers, forms and plain text.
-//! Credentials are refused or left out before a request is stored; this is for those that got in all
-//! the same.
+//! Credentials are refused or left out before a request is stored; this is for those that got in
+//! all the same.
 
 use std::borrow::Cow;
 

@@ -438,8 +438,8 @@ pub trait Upstream: Send + Sync {
         RequestView::of_payload(payload)
     }
 
-    /// Reports operations that may start before the time that [`Verdict::Throttled`] said: what they
-    /// waited for is over. Reports may be lost. By default there are none.
+    /// Reports operations that may start before the time that [`Verdict::Throttled`] said: what
+    /// they waited for is over. Reports may be lost. By default there are none.
     fn early_starts(&self) -> Option<broadcast::Receiver<OperationId>> {
         None
     }

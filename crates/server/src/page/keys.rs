@@ -1,6 +1,6 @@
 //! Idempotency keys, those with an unknown outcome first, each with the commands that record the
-//! outcome. It is read-only and never shows a body. The server serves it, and so does the admin port
-//! of a proxy that runs on its own.
+//! outcome. It is read-only and never shows a body. The server serves it, and so does the admin
+//! port of a proxy that runs on its own.
 
 use axum::extract::State;
 use axum::http::HeaderMap;

@@ -1,5 +1,5 @@
-//! Listens to the releases of a shop's lease while jobs of the queue wait for it, so that they start
-//! when it is free and not when they ask the next time.
+//! Listens to the releases of a shop's lease while jobs of the queue wait for it, so that they
+//! start when it is free and not when they ask the next time.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -59,8 +59,8 @@ impl ReleaseWatch {
         Self { store, topic: lease_topic(lease), starts, waiting, listener }
     }
 
-    /// Lets a job wait for the next release, and listens from now on unless it does already; returns
-    /// `false` if the store cannot be listened to.
+    /// Lets a job wait for the next release, and listens from now on unless it does already;
+    /// returns `false` if the store cannot be listened to.
     pub(super) async fn add(&self, job: Option<OperationId>) -> bool {
         self.waiting.change(|waiting| {
             if waiting.len() < WAITING_MAX {

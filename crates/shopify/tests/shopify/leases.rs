@@ -128,8 +128,8 @@ async fn lim_15_a_failed_start_gives_the_lease_back() {
     assert_eq!(holder(&store).await, None);
 }
 
-/// LIM-16: on one Redis, a job that waits for a program's lease starts when the program releases it,
-/// and not when it would ask again.
+/// LIM-16: on one Redis, a job that waits for a program's lease starts when the program releases
+/// it, and not when it would ask again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_16_a_release_wakes_a_waiting_job() {
     let (server, sim) = (RedisServer::start(), sim(ms(300), 7).await);

@@ -3,13 +3,12 @@
 
 use std::borrow::Cow;
 
+use tidegate_core::bounds::BODY_SHOWN_MAX;
 use tidegate_core::masking::{mask_form, mask_header, mask_path, mask_text};
 
 use super::masked_json::mask_json;
 use super::{Body, HttpRequest};
 
-/// The most bytes of a body that are shown.
-pub const BODY_SHOWN_MAX: usize = 8 * 1024;
 /// The most bytes of a path, a query or the value of a header that are shown.
 const PART_SHOWN_MAX: usize = 512;
 

@@ -31,7 +31,7 @@ const SAYS: &str = "document.getElementById(arguments[0])?.textContent.includes(
 const HAS_TEXT: &str = "document.getElementById('main')?.textContent.includes(arguments[0])";
 
 /// Three generations: one that ends first, one that its provider refuses, one that waits for both.
-struct Story {
+struct WatchedGenerations {
     first: String,
     refused: String,
     waiting: String,
@@ -39,21 +39,26 @@ struct Story {
 
 /// What a person with scripts sees of it, live: the states of the one that waits, its picture, and
 /// the reason of the refused one; then every page about them, on a phone too.
-async fn watch(studio: &Studio, browser: &Browser, story: &Story, [lang, words @ ..]: [&str; 5]) {
+async fn watch(
+    studio: &Studio,
+    browser: &Browser,
+    watched: &WatchedGenerations,
+    [lang, words @ ..]: [&str; 5],
+) {
     let [in_queue, generating, done, failed] = words;
     browser.wait_until("document.documentElement.lang === arguments[0]", &[lang]).await;
-    browser.wait_until(HAS_PICTURE, &[&story.waiting]).await;
-    browser.wait_until(HAS_PICTURE, &[&story.first]).await;
-    browser.wait_until(SAYS, &[&story.waiting, done]).await;
+    browser.wait_until(HAS_PICTURE, &[&watched.waiting]).await;
+    browser.wait_until(HAS_PICTURE, &[&watched.first]).await;
+    browser.wait_until(SAYS, &[&watched.waiting, done]).await;
     let seen = browser.run("return window.statesSeen;", &[]).await;
     assert_eq!(seen, serde_json::json!([in_queue, generating, done]), "without a reload, in order");
-    browser.wait_until(SAYS, &[&story.refused, failed]).await;
-    let reason = studio.error_of(&story.refused).await;
-    browser.wait_until(SAYS, &[&story.refused, &reason]).await;
+    browser.wait_until(SAYS, &[&watched.refused, failed]).await;
+    let reason = studio.error_of(&watched.refused).await;
+    browser.wait_until(SAYS, &[&watched.refused, &reason]).await;
     for path in [
         "/generations".to_owned(),
-        format!("/generations/{}", story.waiting),
-        format!("/generations/{}", story.refused),
+        format!("/generations/{}", watched.waiting),
+        format!("/generations/{}", watched.refused),
         "/providers".to_owned(),
         "/ledger".to_owned(),
     ] {
@@ -63,7 +68,7 @@ async fn watch(studio: &Studio, browser: &Browser, story: &Story, [lang, words @
             let overflow = browser.overflow(width).await;
             assert!(overflow <= 0, "{path} is {overflow} px too wide for {width} px");
         }
-        if path.ends_with(&story.refused) {
+        if path.ends_with(&watched.refused) {
             browser.wait_until(HAS_TEXT, &[&reason]).await;
         }
     }
@@ -71,8 +76,12 @@ async fn watch(studio: &Studio, browser: &Browser, story: &Story, [lang, words @
 }
 
 /// The same without scripts: the page reloads itself until it shows the picture.
-async fn watch_without_scripts(browser: &Browser, story: &Story, loaded_at: &serde_json::Value) {
-    browser.wait_until(HAS_PICTURE, &[&story.waiting]).await;
+async fn watch_without_scripts(
+    browser: &Browser,
+    watched: &WatchedGenerations,
+    loaded_at: &serde_json::Value,
+) {
+    browser.wait_until(HAS_PICTURE, &[&watched.waiting]).await;
     assert_ne!(browser.run("return performance.timeOrigin;", &[]).await, *loaded_at, "it reloads");
     let is_static = "return document.getElementById('hold').hidden && window.statesSeen === undefined;";
     assert_eq!(browser.run(is_static, &[]).await, true, "no script has run");
@@ -97,20 +106,20 @@ async fn dsp_16_chromium_shows_a_generation_from_the_queue_to_its_picture() {
         let list = studio.page("/generations");
         plain.forbid_scripts().await;
         tokio::join!(english.open(&list), russian.open(&list));
-        let story = Story {
+        let watched = WatchedGenerations {
             first: studio.create("a lighthouse at dusk").await,
             refused: studio.create("[nsfw] what a filter refuses").await,
             waiting: studio.create("a paper boat in a canal").await,
         };
-        let waiting = story.waiting.as_str();
+        let waiting = watched.waiting.as_str();
         let recorded = [waiting];
         tokio::join!(english.run(RECORD, &recorded), russian.run(RECORD, &recorded), plain.open(&list));
         let loaded_at = plain.run("return performance.timeOrigin;", &[]).await;
         plain.wait_until(SAYS, &[waiting, "in queue…"]).await;
         tokio::join!(
-            watch(&studio, &english, &story, ["en", "in queue…", "generating…", "done", "failed"]),
-            watch(&studio, &russian, &story, ["ru", "в очереди…", "генерируется…", "готово", "ошибка"]),
-            watch_without_scripts(&plain, &story, &loaded_at),
+            watch(&studio, &english, &watched, ["en", "in queue…", "generating…", "done", "failed"]),
+            watch(&studio, &russian, &watched, ["ru", "в очереди…", "генерируется…", "готово", "ошибка"]),
+            watch_without_scripts(&plain, &watched, &loaded_at),
         );
     };
     timeout(LIMIT, told).await.expect("all of it is seen in time");

@@ -131,7 +131,10 @@ fn results_go_to_a_folder_or_to_a_bucket() {
     tidegate.toml:3:1: generations.storage.endpont: There is no such key; known keys: access_key_env, addressing, bucket, endpoint, kind, region, secret_key_env.
     tidegate.toml:4:12: generations.storage.endpoint: It must be a URL without user and query, such as https://tidegate.example.com.
     "#);
-    assert_snapshot!(wrong("[generations]\nstorage = 7\nnotify_url = \"https://a.example/hook\""), @"");
+    assert_snapshot!(wrong("[generations]\nstorage = 7\nnotify_url = \"https://a.example/hook\""), @r"
+    tidegate.toml:2:11: generations.storage: It must be a text in quotes, not a number.
+    tidegate.toml:3:14: generations.notify_url: notify_secret_env is missing: reports are signed, so that they can be trusted.
+    ");
 }
 
 /// What is wrong is reported with its place, all of it.
@@ -175,7 +178,7 @@ on_unknown = "retry"
     tidegate.toml:21:14: model.flux.on_unknown: It must be wait, failover or fail.
     "#);
     let unknown_model = format!("{PROVIDERS}{MODEL}").replace("\"acme/flux\"", "\"flux\"");
-    assert_snapshot!(wrong(&unknown_model), @"");
+    assert_snapshot!(wrong(&unknown_model), @r#"tidegate.toml:17:1: model.flux: chain[0].model: "flux" is no model of Replicate."#);
     let bad_schema = format!("{PROVIDERS}{MODEL}").replace("\"object\"", "7");
-    assert_snapshot!(wrong(&bad_schema), @"");
+    assert_snapshot!(wrong(&bad_schema), @"tidegate.toml:17:1: model.flux: input_schema: It is no JSON Schema: 7 is not valid under any of the schemas listed in the 'anyOf' keyword.");
 }

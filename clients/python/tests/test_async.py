@@ -81,7 +81,8 @@ def test_a_cancel_of_somebody_else_is_passed_on(server: Server) -> None:
     async def main() -> None:
         async with AsyncClient(server.url) as client:
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.1), client.leases.hold("async-timeout"):
+                async with asyncio.timeout(None) as timeout, client.leases.hold("async-timeout"):
+                    timeout.reschedule(asyncio.get_running_loop().time() + 0.1)
                     await asyncio.sleep(30)
             async with client.leases.hold("async-timeout"):
                 """It was given back."""

@@ -43,17 +43,11 @@ const TIME_PER_KILL: Duration = Duration::from_secs(5);
 const TIMES_LONG: usize = 4;
 
 /// A worker process. Dropping it kills it.
-pub(crate) struct WorkerProcess(Child);
+struct WorkerProcess(Child);
 
 impl WorkerProcess {
     fn start(dir: &Path, server: &str) -> Self {
-        Self::with_secrets(dir, server, &[])
-    }
-
-    /// With secrets in its environment.
-    pub(crate) fn with_secrets(dir: &Path, server: &str, secrets: &[(&str, &str)]) -> Self {
         let mut command = tidegate();
-        command.envs(secrets.iter().copied());
         command.args(["worker", "--server", server, "--log-level", "error", "--lease-s", "1"]);
         command.args(["--concurrency", &CONCURRENCY.to_string(), "--config"]).arg(dir.join("tidegate.toml"));
         Self(command.current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())

@@ -39,7 +39,13 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> 
         if let Some(message) = upstream::name_problem(&name.value) {
             problems.push(name.problem(message));
         }
-        if is_built_in(&name.value) && (section.has("limit") || section.has("repeatable")) {
+        if name.value == tidegate_dispatch::KIND {
+            problems.push(
+                name.problem(
+                    "Generations are sent to providers by the server itself, not by remote workers.",
+                ),
+            );
+        } else if is_built_in(&name.value) && (section.has("limit") || section.has("repeatable")) {
             let message = "This kind is built in: its upstreams have limits, and each request says whether it may run again.";
             problems.push(name.problem(message));
         }

@@ -17,7 +17,7 @@ use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations as api;
 use crate::edge::query::Query;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::state::{PartitionState, SharedPartition};
 use crate::wire::generation::result_path;
 
@@ -46,14 +46,12 @@ pub(super) fn without_models(title: &str, language: Language) -> Response {
 pub(crate) async fn list(State(app): State<SharedPartition>, headers: HeaderMap, query: Query) -> Response {
     let language = Language::preferred(&headers);
     let words = language.words();
-    if app.server.generations.is_none() {
-        return without_models(words.generations, language);
-    }
     match read_page(&app, query).await {
         Ok((wanted, page)) => {
             let content = gallery(&page, &wanted, app.server.clock.now(), words);
             framed(&Frame { title: words.generations, language, regions: Some("") }, &content).into_response()
         }
+        Err(error) if error.code == ErrorCode::UnknownModel => without_models(words.generations, language),
         Err(error) => error_page(&error),
     }
 }

@@ -14,20 +14,18 @@ use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations::ledger::LedgerQuery;
 use crate::edge::query::Query;
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::state::{PartitionState, SharedPartition};
 
 pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap, query: Query) -> Response {
     let language = Language::preferred(&headers);
     let words = language.words();
-    if app.server.generations.is_none() {
-        return without_models(words.ledger, language);
-    }
     match read(&app, query).await {
         Ok((wanted, entries, next)) => {
             let content = content(wanted, &entries, next.as_deref(), app.server.clock.now(), words);
             framed(&Frame { title: words.ledger, language, regions: Some("") }, &content).into_response()
         }
+        Err(error) if error.code == ErrorCode::UnknownModel => without_models(words.ledger, language),
         Err(error) => error_page(&error),
     }
 }

@@ -14,6 +14,7 @@ use super::parts::{count, time_ago};
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations::providers::statuses;
+use crate::error::ErrorCode;
 use crate::generations::providers::{Availability, ProviderStatus};
 use crate::state::SharedPartition;
 use crate::wire::time::Timestamp;
@@ -21,14 +22,12 @@ use crate::wire::time::Timestamp;
 pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap) -> Response {
     let language = Language::preferred(&headers);
     let words = language.words();
-    if app.server.generations.is_none() {
-        return without_models(words.providers, language);
-    }
     match statuses(&app).await {
         Ok(statuses) => {
             let content = content(&statuses, app.server.clock.now(), words);
             framed(&Frame { title: words.providers, language, regions: Some("") }, &content).into_response()
         }
+        Err(error) if error.code == ErrorCode::UnknownModel => without_models(words.providers, language),
         Err(error) => error_page(&error),
     }
 }

@@ -1,4 +1,4 @@
-//! Generations whose server and workers are killed again and again: each one ends, every bill is in
+//! Generations whose server is killed again and again: each one ends, every bill is in
 //! the ledger, and no slot is leaked.
 
 use std::collections::BTreeMap;
@@ -15,8 +15,6 @@ use tokio::time::{sleep, timeout};
 use super::studio::{MODELS, SLOTS, Studio};
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::RunningServer;
-use crate::workers::WorkerProcess;
 
 /// Kills, and how many there are with `./test --long`.
 const KILLS: usize = 3;
@@ -28,7 +26,6 @@ const AHEAD: usize = 4;
 const LEAST: usize = 10;
 /// How long the load continues before a kill, in milliseconds.
 const LOAD_MS: std::ops::Range<u64> = 150..500;
-const WORKERS: usize = 2;
 /// How long a test may take, and how much longer for each kill: on Redis a server that was killed
 /// gets its partitions back when their leases have expired.
 const WHOLE_TEST: Duration = Duration::from_secs(60);
@@ -99,39 +96,6 @@ async fn load(caller: Caller, user: usize, stop: Arc<AtomicBool>) -> Vec<EndedGe
     }
 }
 
-/// The processes that are killed: the server, and the workers if it leaves generations to them.
-struct Victims<'a> {
-    studio: &'a Studio,
-    server: RunningServer,
-    workers: Vec<WorkerProcess>,
-}
-
-impl<'a> Victims<'a> {
-    fn start(studio: &'a Studio, workers: usize) -> Self {
-        let server = studio.serve();
-        let workers = (0..workers).map(|_| start_worker(studio)).collect();
-        Self { studio, server, workers }
-    }
-
-    /// Kills one with SIGKILL and starts it again: of four the second is the server, or each if
-    /// there are no workers.
-    fn kill(self, number: usize) -> Self {
-        let Self { studio, server, mut workers } = self;
-        if workers.is_empty() || number % 4 == 1 {
-            tokio::task::block_in_place(|| server.kill());
-            return Self { studio, server: studio.serve(), workers };
-        }
-        let at = number % workers.len();
-        // The one that is replaced is killed.
-        workers[at] = start_worker(studio);
-        Self { studio, server, workers }
-    }
-}
-
-fn start_worker(studio: &Studio) -> WorkerProcess {
-    WorkerProcess::with_secrets(studio.path(), &studio.address, &studio.secrets())
-}
-
 /// Every attempt in the ledger, by generation.
 async fn ledger(caller: &Caller) -> BTreeMap<String, Vec<Value>> {
     let (mut entries, mut cursor) = (BTreeMap::<_, Vec<_>>::new(), String::new());
@@ -150,29 +114,30 @@ async fn ledger(caller: &Caller) -> BTreeMap<String, Vec<Value>> {
 }
 
 /// Kills processes under load. Then nothing is lost, billed without a trace, or held.
-async fn killed_under_load(store: &str, more: &str, workers: usize) {
+async fn killed_under_load(store: &str) {
     let kills = if std::env::var_os("TIDEGATE_SEED").is_some() { KILLS_LONG } else { KILLS };
     let mut chance: SeededRng = crate::cluster::chance("the kills of generations");
-    let studio = Studio::new(store, more, chance.next()).await;
-    let mut victims = Victims::start(&studio, workers);
+    let studio = Studio::new(store, chance.next()).await;
+    let mut server = studio.serve();
     let (caller, stop) = (Caller::of(&studio.address), Arc::new(AtomicBool::new(false)));
     let users: Vec<_> =
         (0..USERS).map(|user| tokio::spawn(load(caller.clone(), user, Arc::clone(&stop)))).collect();
     let all = async {
-        for number in 0..kills {
+        for _ in 0..kills {
             let wait = LOAD_MS.start + chance.next() % (LOAD_MS.end - LOAD_MS.start);
             sleep(Duration::from_millis(wait)).await;
-            victims = victims.kill(number);
+            tokio::task::block_in_place(|| server.kill());
+            server = studio.serve();
         }
         stop.store(true, Ordering::Relaxed);
         let mut ended = Vec::new();
         for user in users {
             ended.extend(user.await.unwrap());
         }
-        (victims, ended)
+        (server, ended)
     };
     let time = WHOLE_TEST + TIME_PER_KILL * u32::try_from(kills).unwrap();
-    let (_victims, ended) = timeout(time, all).await.expect("every generation ends");
+    let (_server, ended) = timeout(time, all).await.expect("every generation ends");
     check_bills(&studio, &ended, &ledger(&caller).await);
     check_slots(&caller).await;
 }
@@ -228,15 +193,13 @@ async fn check_slots(caller: &Caller) {
 #[tokio::test(flavor = "multi_thread")]
 async fn dsp_3_dsp_10_dsp_18_the_server_is_killed_under_generations() {
     let _alone = ALONE.lock().await;
-    killed_under_load("", "", 0).await;
+    killed_under_load("").await;
 }
 
-/// DSP-3, DSP-10, DSP-17, DSP-18: the same on Redis, with the calls to providers in worker
-/// processes, which are killed too.
+/// DSP-3, DSP-10, DSP-18: the same on Redis.
 #[tokio::test(flavor = "multi_thread")]
-async fn dsp_3_dsp_10_dsp_17_dsp_18_workers_are_killed_under_generations_on_redis() {
+async fn dsp_3_dsp_10_dsp_18_the_server_is_killed_under_generations_on_redis() {
     let _alone = ALONE.lock().await;
     let redis = RedisServer::start();
-    let more = "[[kind]]\nname = \"generation\"\nworker = \"remote\"\n";
-    killed_under_load(&redis.url(), more, WORKERS).await;
+    killed_under_load(&redis.url()).await;
 }

@@ -64,9 +64,8 @@ pub(super) struct Studio {
 }
 
 impl Studio {
-    /// Starts the providers and writes the configuration. An empty store is one in the folder;
-    /// `more` is the rest of the configuration.
-    pub(super) async fn new(store: &str, more: &str, seed: u64) -> Self {
+    /// Starts the providers and writes the configuration. An empty store is one in the folder.
+    pub(super) async fn new(store: &str, seed: u64) -> Self {
         let mut sims = BTreeMap::new();
         for (provider, name, _) in PROVIDERS {
             sims.insert(name, ProviderSim::start(options(provider, seed)).await.unwrap());
@@ -79,7 +78,7 @@ impl Studio {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"{address}\"\n[store]\nurl = \"{store}\"\n\
              [idempotency]\nlease_s = 2\n\
-             [generations]\nstorage = {:?}\nper_user_rpm = 0\n{}{more}",
+             [generations]\nstorage = {:?}\nper_user_rpm = 0\n{}",
             dir.path().join("results").display().to_string(),
             sections(&sims),
         );
@@ -92,7 +91,7 @@ impl Studio {
     }
 
     /// What its processes find in their environment.
-    pub(super) fn secrets(&self) -> [(&str, &str); 2] {
+    fn secrets(&self) -> [(&str, &str); 2] {
         [(KEY_VAR, KEY), (WEBHOOK_VAR, &self.webhook_secret)]
     }
 

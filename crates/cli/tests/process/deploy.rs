@@ -18,6 +18,8 @@ use crate::child::tidegate;
 
 const GUILD: &str = "4177";
 const TOKEN: &str = "hunter2-of-the-bot";
+/// How long a plan may take on a busy machine.
+const BOUND: Duration = Duration::from_secs(60);
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/guilds").join(name)
@@ -79,6 +81,34 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("it never came: {what}");
+}
+
+/// OPS-19: a plan that was stopped while it asked the wrong address leaves nothing that the next one
+/// waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_a_stopped_plan_leaves_nothing_that_blocks() {
+    let (sim, dir, small) =
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    // It accepts calls and answers none.
+    let wrong = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut plan = tidegate();
+    plan.args(["deploy", "plan", "--guild", GUILD, "--template"]).arg(&small).current_dir(dir.path());
+    plan.arg("--base-url").arg(format!("http://{}/api/v10", wrong.local_addr().unwrap()));
+    plan.env("DISCORD_TOKEN", TOKEN).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut stopped = plan.spawn().unwrap();
+    let _call = wrong.accept().await.unwrap();
+    stopped.kill().unwrap();
+    stopped.wait().unwrap();
+    let mut next = deploy("plan", &sim, dir.path(), &small);
+    let mut next = next.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let since = std::time::Instant::now();
+    while next.try_wait().unwrap().is_none() && since.elapsed() < BOUND {
+        sleep(Duration::from_millis(20)).await;
+    }
+    // One that still waits for the plan that was stopped ends here.
+    let _ = next.kill();
+    let planned = next.wait_with_output().unwrap();
+    assert!(planned.status.success() && text(&planned).contains("14 to create"), "{}", text(&planned));
 }
 
 /// OPS-19: plan, apply, apply again, status; as text and as JSON. Nothing is written twice, and the

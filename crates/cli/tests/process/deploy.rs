@@ -111,6 +111,25 @@ async fn ops_19_a_stopped_plan_leaves_nothing_that_blocks() {
     assert!(planned.status.success() && text(&planned).contains("14 to create"), "{}", text(&planned));
 }
 
+/// OPS-20: with the token of another bot, which cannot edit the messages of the first, a plan and a
+/// deployment stop and name the message, with the journal and without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_20_a_message_of_another_bot_is_named() {
+    let (sim, dir, small) =
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    let applied = run(deploy("apply", &sim, dir.path(), &small)).await;
+    assert!(applied.status.success(), "{}", text(&applied));
+    let (writes, elsewhere) = (sim.stats().all.writes, TempDir::new().unwrap());
+    for (verb, dir) in [("plan", &dir), ("apply", &dir), ("plan", &elsewhere)] {
+        let mut command = deploy(verb, &sim, dir.path(), &small);
+        command.env("DISCORD_TOKEN", "the-token-of-another-bot");
+        let refused = run(command).await;
+        let told = text(&refused);
+        assert!(!refused.status.success() && told.contains("was posted by another bot"), "{verb}: {told}");
+    }
+    assert_eq!(sim.stats().all.writes, writes, "nothing is posted twice");
+}
+
 /// OPS-19: plan, apply, apply again, status; as text and as JSON. Nothing is written twice, and the
 /// token is told nowhere.
 #[tokio::test(flavor = "multi_thread")]

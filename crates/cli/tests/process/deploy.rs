@@ -219,6 +219,20 @@ async fn ops_19_apply_asks() {
     plan.args(["--detailed-exitcode", "--out", "small.plan"]);
     assert_eq!(run(plan).await.status.code(), Some(2));
     assert_eq!(sim.stats().all.writes, 0);
+    // 2 means changes, so no failure is 2.
+    let mut missing = deploy("plan", &sim, dir.path(), Path::new("missing.yaml"));
+    missing.arg("--detailed-exitcode");
+    assert_eq!(run(missing).await.status.code(), Some(1));
+    // A plan knows where it was made; the command that applies it names the store.
+    let mut elsewhere = tidegate();
+    elsewhere.args(["deploy", "apply", "small.plan", "--base-url", "http://127.0.0.1:1/api/v10"]);
+    elsewhere.current_dir(dir.path()).env("DISCORD_TOKEN", TOKEN);
+    let elsewhere = run(elsewhere).await;
+    assert!(elsewhere.status.code() == Some(2) && text(&elsewhere).contains("--base-url"), "{elsewhere:?}");
+    let mut stored = of("plan");
+    stored.args(["--store", "file:other", "--out", "other.plan"]);
+    let stored = text(&run(stored).await);
+    assert!(stored.contains("`tidegate deploy apply other.plan --store file:other`"), "{stored}");
     let control = Caller::of(&format!("http://{}", sim.addr()));
     let path = format!("/_sim/hand/guilds/{GUILD}/roles");
     let agent = json!({ "name": "〚SSO〛 Helper 〔agent〕" });

@@ -37,6 +37,10 @@ async fn two_seconds_are_waited(store: &str) {
     };
     let first = submit("first").await;
     upstream.wait_for_requests(1).await;
+    // Until the response is read, no one else knows of it.
+    while answer(client.get(format!("{url}/{first}"))).await.text("state") == "running" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let beside = submit("beside").await;
     for id in [first, beside] {
         let ended = answer(client.get(format!("{url}/{id}?wait_ms=30000"))).await.json;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::load::{self, Load, RetryMode};
 use super::nodes::{Nodes, Setup};
@@ -15,6 +15,8 @@ use crate::ALONE;
 const BETWEEN: Duration = Duration::from_millis(600);
 /// How long the network is faulty.
 const BAD: Duration = Duration::from_secs(5);
+/// How much longer, on a machine on which too few connections went bad.
+const LONGEST: Duration = Duration::from_secs(10);
 /// Fewer connections that went bad prove nothing.
 const CUTS_MIN: usize = 10;
 const ALL: [usize; 4] = [0, 1, 2, 3];
@@ -31,6 +33,11 @@ async fn on_a_bad_line(store: Store, line: LinkMode) {
     sleep(BETWEEN).await;
     relay.set_mode(line);
     sleep(BAD).await;
+    // On a busy machine there are fewer batches in that time.
+    let since = Instant::now();
+    while relay.cuts() < CUTS_MIN && since.elapsed() < LONGEST {
+        sleep(Duration::from_millis(100)).await;
+    }
     relay.set_mode(LinkMode::Good);
     println!("{line:?}: {} connections went bad", relay.cuts());
     nodes.wait_until_shared_by(&ALL).await;

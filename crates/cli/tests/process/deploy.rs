@@ -101,7 +101,7 @@ async fn ops_19_a_stopped_plan_leaves_nothing_that_blocks() {
     stopped.wait().unwrap();
     let mut next = deploy("plan", &sim, dir.path(), &small);
     let mut next = next.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let since = std::time::Instant::now();
+    let since = tokio::time::Instant::now();
     while next.try_wait().unwrap().is_none() && since.elapsed() < BOUND {
         sleep(Duration::from_millis(20)).await;
     }

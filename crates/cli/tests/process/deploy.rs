@@ -83,8 +83,8 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("it never came: {what}");
 }
 
-/// OPS-19: a plan that was stopped while it asked the wrong address leaves nothing that the next one
-/// waits for.
+/// OPS-19: a plan that was stopped while it asked the wrong address leaves nothing that the next
+/// one waits for.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_a_stopped_plan_leaves_nothing_that_blocks() {
     let (sim, dir, small) =

@@ -21,6 +21,8 @@ use crate::client::{Client, RemoteArgs};
 use crate::error::CliError;
 use crate::output::Output;
 
+/// The store that is used unless another one, or a server, is named.
+const DEFAULT_STORE: &str = "file:tidegate-data";
 /// The exit code of `plan --detailed-exitcode` when there is something to change.
 const CHANGES: u8 = 2;
 
@@ -81,7 +83,7 @@ struct TargetArgs {
 struct StoreArgs {
     /// Where operations and the journal are stored: file:DIR, memory: (lost on exit), redis://… or
     /// postgres://….
-    #[arg(long, value_name = "URL", default_value = "file:tidegate-data")]
+    #[arg(long, value_name = "URL", default_value = DEFAULT_STORE)]
     store: String,
     /// Run it on the server at this address.
     #[arg(long, value_name = "URL", conflicts_with = "store")]
@@ -92,6 +94,17 @@ struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// The flag that names the same place in another command; empty for the default. A URL with a
+    /// password is left to whoever knows it.
+    fn flag(&self) -> String {
+        match &self.server {
+            Some(server) => format!(" --server {server}"),
+            None if self.store == DEFAULT_STORE => String::new(),
+            None if self.store.contains('@') => " --store …".to_owned(),
+            None => format!(" --store {}", self.store),
+        }
+    }
+
     /// Returns a client of the server, if one was named.
     fn client(&self) -> Result<Option<Client>, CliError> {
         let args = |server: &String| RemoteArgs { server: server.clone(), token_env: self.token_env.clone() };
@@ -126,7 +139,7 @@ struct PlanArgs {
 #[derive(Args, Debug)]
 struct ApplyArgs {
     /// A plan from `plan --out FILE`. If the guild has changed since, nothing is applied.
-    #[arg(value_name = "PLAN", conflicts_with_all = ["template", "guild", "prune"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["template", "guild", "prune", "base_url"])]
     plan: Option<PathBuf>,
     /// The template, a YAML file.
     #[arg(long, value_name = "FILE", required_unless_present = "plan")]
@@ -168,25 +181,11 @@ struct StatusArgs {
 
 pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliError> {
     match args.command {
-        DeployCommand::Plan(plan) => {
-            let wanted = read_wanted(&plan.template, plan.guild)?
-                .with_upstream(plan.target.upstream.as_str())
-                .with_prune(plan.prune)
-                .with_skip_preflight(plan.skip_preflight);
-            let planned = match plan.target.store.client()? {
-                Some(client) => remote::plan(&client, &wanted, output).await?,
-                None => local::plan(&plan.target, &wanted, output).await?,
-            };
-            if let Some(file) = &plan.out {
-                PlanFile::new(&wanted, &plan.target.base_url, planned.digest.clone()).write(file)?;
-                output.print_remark(&format!("apply it with `tidegate deploy apply {}`", file.display()));
-            }
-            planned.check_conflicts()?;
-            if plan.detailed_exitcode && planned.writes > 0 {
-                output.set_exit_code(CHANGES);
-            }
-            Ok(())
-        }
+        DeployCommand::Plan(plan) => run_plan(&plan, output).await.map_err(|error| CliError {
+            // 2 would mean that there is something to change.
+            exit: if plan.detailed_exitcode { 1 } else { error.exit },
+            ..error
+        }),
         DeployCommand::Apply(apply) => {
             let (wanted, base_url) = agreed(&apply)?;
             match apply.target.store.client()? {
@@ -206,6 +205,27 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliErro
             None => events::run(&which, output).await,
         },
     }
+}
+
+async fn run_plan(plan: &PlanArgs, output: &Output) -> Result<(), CliError> {
+    let wanted = read_wanted(&plan.template, plan.guild)?
+        .with_upstream(plan.target.upstream.as_str())
+        .with_prune(plan.prune)
+        .with_skip_preflight(plan.skip_preflight);
+    let planned = match plan.target.store.client()? {
+        Some(client) => remote::plan(&client, &wanted, output).await?,
+        None => local::plan(&plan.target, &wanted, output).await?,
+    };
+    if let Some(file) = &plan.out {
+        PlanFile::new(&wanted, &plan.target.base_url, planned.digest.clone()).write(file)?;
+        let place = plan.target.store.flag();
+        output.print_remark(&format!("apply it with `tidegate deploy apply {}{place}`", file.display()));
+    }
+    planned.check_conflicts()?;
+    if plan.detailed_exitcode && planned.writes > 0 {
+        output.set_exit_code(CHANGES);
+    }
+    Ok(())
 }
 
 /// A plan as it was shown.

@@ -278,6 +278,15 @@ impl Engine {
         self.query_owner(|owner| owner.model.counts()).await
     }
 
+    /// Whether an upstream is configured: operations for others wait until it is.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn is_configured(&self, upstream: &str) -> Result<bool> {
+        let upstream = upstream.to_owned();
+        self.query_owner(move |owner| owner.is_configured(&upstream)).await
+    }
+
     /// Combines the stored operation with the model, which takes precedence while the operation has
     /// not ended. One that neither the model has nor a result exists for has ended in an unknown
     /// way.

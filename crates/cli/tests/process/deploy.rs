@@ -18,6 +18,8 @@ use crate::child::tidegate;
 
 const GUILD: &str = "4177";
 const TOKEN: &str = "hunter2-of-the-bot";
+/// How long a plan may take on a busy machine.
+const BOUND: Duration = Duration::from_secs(60);
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/guilds").join(name)
@@ -79,6 +81,53 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("it never came: {what}");
+}
+
+/// OPS-19: a plan that was stopped while it asked the wrong address leaves nothing that the next
+/// one waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_a_stopped_plan_leaves_nothing_that_blocks() {
+    let (sim, dir, small) =
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    // It accepts calls and answers none.
+    let wrong = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut plan = tidegate();
+    plan.args(["deploy", "plan", "--guild", GUILD, "--template"]).arg(&small).current_dir(dir.path());
+    plan.arg("--base-url").arg(format!("http://{}/api/v10", wrong.local_addr().unwrap()));
+    plan.env("DISCORD_TOKEN", TOKEN).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut stopped = plan.spawn().unwrap();
+    let _call = wrong.accept().await.unwrap();
+    stopped.kill().unwrap();
+    stopped.wait().unwrap();
+    let mut next = deploy("plan", &sim, dir.path(), &small);
+    let mut next = next.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let since = tokio::time::Instant::now();
+    while next.try_wait().unwrap().is_none() && since.elapsed() < BOUND {
+        sleep(Duration::from_millis(20)).await;
+    }
+    // One that still waits for the plan that was stopped ends here.
+    let _ = next.kill();
+    let planned = next.wait_with_output().unwrap();
+    assert!(planned.status.success() && text(&planned).contains("14 to create"), "{}", text(&planned));
+}
+
+/// OPS-20: with the token of another bot, which cannot edit the messages of the first, a plan and a
+/// deployment stop and name the message, with the journal and without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_20_a_message_of_another_bot_is_named() {
+    let (sim, dir, small) =
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    let applied = run(deploy("apply", &sim, dir.path(), &small)).await;
+    assert!(applied.status.success(), "{}", text(&applied));
+    let (writes, elsewhere) = (sim.stats().all.writes, TempDir::new().unwrap());
+    for (verb, dir) in [("plan", &dir), ("apply", &dir), ("plan", &elsewhere)] {
+        let mut command = deploy(verb, &sim, dir.path(), &small);
+        command.env("DISCORD_TOKEN", "the-token-of-another-bot");
+        let refused = run(command).await;
+        let told = text(&refused);
+        assert!(!refused.status.success() && told.contains("was posted by another bot"), "{verb}: {told}");
+    }
+    assert_eq!(sim.stats().all.writes, writes, "nothing is posted twice");
 }
 
 /// OPS-19: plan, apply, apply again, status; as text and as JSON. Nothing is written twice, and the
@@ -170,6 +219,20 @@ async fn ops_19_apply_asks() {
     plan.args(["--detailed-exitcode", "--out", "small.plan"]);
     assert_eq!(run(plan).await.status.code(), Some(2));
     assert_eq!(sim.stats().all.writes, 0);
+    // 2 means changes, so no failure is 2.
+    let mut missing = deploy("plan", &sim, dir.path(), Path::new("missing.yaml"));
+    missing.arg("--detailed-exitcode");
+    assert_eq!(run(missing).await.status.code(), Some(1));
+    // A plan knows where it was made; the command that applies it names the store.
+    let mut elsewhere = tidegate();
+    elsewhere.args(["deploy", "apply", "small.plan", "--base-url", "http://127.0.0.1:1/api/v10"]);
+    elsewhere.current_dir(dir.path()).env("DISCORD_TOKEN", TOKEN);
+    let elsewhere = run(elsewhere).await;
+    assert!(elsewhere.status.code() == Some(2) && text(&elsewhere).contains("--base-url"), "{elsewhere:?}");
+    let mut stored = of("plan");
+    stored.args(["--store", "file:other", "--out", "other.plan"]);
+    let stored = text(&run(stored).await);
+    assert!(stored.contains("`tidegate deploy apply other.plan --store file:other`"), "{stored}");
     let control = Caller::of(&format!("http://{}", sim.addr()));
     let path = format!("/_sim/hand/guilds/{GUILD}/roles");
     let agent = json!({ "name": "〚SSO〛 Helper 〔agent〕" });

@@ -111,6 +111,23 @@ async fn read_known<T: DeserializeOwned>(queue: &GuildQueue<'_>, path: String) -
     }
 }
 
+/// A message of anyone.
+#[derive(Deserialize)]
+struct WireMessage {
+    id: Id,
+    #[serde(default)]
+    content: String,
+    #[serde(default)]
+    author: WireAuthor,
+}
+
+#[derive(Default, Deserialize)]
+struct WireAuthor {
+    id: Option<Id>,
+    #[serde(default)]
+    bot: bool,
+}
+
 /// Searches one channel for its messages.
 struct MessageSearch<'a> {
     queue: &'a GuildQueue<'a>,
@@ -125,13 +142,16 @@ impl MessageSearch<'_> {
     async fn find_messages(&self, guild: &mut Guild, pages: usize, is_known: bool) -> Result<()> {
         let channel = self.channel;
         let (mut before, mut is_whole) = (String::new(), false);
+        let mut foreign = Vec::new();
         for _ in 0..pages {
             let page = self.queue.read(format!("/channels/{channel}/messages?limit={PAGE}{before}")).await?;
             guild.add_messages(channel, self.me, page.get().as_bytes())?;
-            let ids: Vec<ResponseObject> =
+            let read: Vec<WireMessage> =
                 serde_json::from_str(page.get()).map_err(|_| unreadable("messages"))?;
-            let oldest = ids.iter().map(|message| message.id).min();
-            let Some(oldest) = oldest.filter(|_| ids.len() == PAGE) else {
+            let oldest = read.iter().map(|message| message.id).min();
+            let is_full = read.len() == PAGE;
+            foreign.extend(read.into_iter().filter(|message| message.author.id != Some(self.me)));
+            let Some(oldest) = oldest.filter(|_| is_full) else {
                 is_whole = true;
                 break;
             };
@@ -141,6 +161,9 @@ impl MessageSearch<'_> {
             before = format!("&before={oldest}");
         }
         for message in self.missing(guild) {
+            if let Some(id) = self.find_foreign(message, &foreign) {
+                return Err(posted_by_another_bot(message, id));
+            }
             match self.entry(message) {
                 // It may be further back than was read.
                 Some(id) if !is_whole => self.find_by_id(guild, message, id).await?,
@@ -162,6 +185,16 @@ impl MessageSearch<'_> {
         self.wanted.iter().copied().filter(|message| !found(message)).collect()
     }
 
+    /// Returns the message if another bot posted it: the one that the journal knows, or one with
+    /// its key. A person who repeats the key is no bot.
+    fn find_foreign(&self, message: &MessageSpec, foreign: &[WireMessage]) -> Option<Id> {
+        let (mark, known) = (Some((self.template.prefix.as_str(), message.key.clone())), self.entry(message));
+        let is_it = |other: &&WireMessage| {
+            Some(other.id) == known || other.author.bot && name::parse_message_marker(&other.content) == mark
+        };
+        foreign.iter().find(is_it).map(|other| other.id)
+    }
+
     fn entry(&self, message: &MessageSpec) -> Option<Id> {
         let entry = self.journal.get(ObjectKind::Message, &message.key)?;
         (entry.channel == Some(self.channel)).then_some(entry.id)
@@ -172,13 +205,17 @@ impl MessageSearch<'_> {
         let Some(found) = self.queue.find(path).await? else { return Ok(()) };
         guild.add_messages(self.channel, self.me, format!("[{}]", found.get()).as_bytes())?;
         if self.missing(guild).iter().any(|missing| missing.key == message.key) {
-            let key = &message.key;
-            return Err(Error::Invalid(format!(
-                "The message {key} ({id}) was posted by another bot, which alone can edit it. Use that bot's token, or delete the message."
-            )));
+            return Err(posted_by_another_bot(message, id));
         }
         Ok(())
     }
+}
+
+fn posted_by_another_bot(message: &MessageSpec, id: Id) -> Error {
+    let key = &message.key;
+    Error::Invalid(format!(
+        "The message {key} ({id}) was posted by another bot, which alone can edit it. Use that bot's token, or delete the message."
+    ))
 }
 
 fn unreadable(what: &str) -> Error {

@@ -66,6 +66,11 @@ pub(super) struct ResponseObject {
     pub(super) id: Id,
 }
 
+/// The group of the reads of plans, which wait for no deployment.
+fn plan_group(guild: Id) -> String {
+    format!("{}/plan", group(guild))
+}
+
 impl GuildQueue<'_> {
     /// Submits a step and waits for its end. Also returns which operation it was.
     pub(super) async fn submit_and_wait(
@@ -90,7 +95,7 @@ impl GuildQueue<'_> {
         let payload = payload.encode().map_err(|refusal| Error::Invalid(refusal.to_string()))?;
         let group = match self.deployment {
             Some(_) => group(self.guild),
-            None => format!("{}/plan", group(self.guild)),
+            None => plan_group(self.guild),
         };
         let mut submission =
             Submission::new(kind, group, payload).with_upstream(self.upstream).with_max_attempts(attempts);
@@ -123,16 +128,19 @@ impl GuildQueue<'_> {
     /// Withdraws what an interrupted run left in the guild's queue and did not send: the next plan
     /// decides again, and nothing waits for it meanwhile. Returns whether there was anything.
     pub(super) async fn withdraw_interrupted(&self) -> Result<bool> {
+        self.withdraw_from(&plan_group(self.guild)).await?;
+        self.withdraw_from(&group(self.guild)).await
+    }
+
+    async fn withdraw_from(&self, group: &str) -> Result<bool> {
         let (mut is_any, mut before) = (false, None);
         loop {
-            let mut filter = Filter::default().with_group(group(self.guild));
+            let mut filter = Filter::default().with_group(group);
             (filter.states, filter.before) = (vec![State::Queued, State::Waiting], before);
             filter.limit = WITHDRAWN_AT_ONCE;
             let page = self.engine.list(filter).await?;
             for view in page.operations {
-                let is_step = KINDS.contains(&&*view.kind);
-                let interrupted = view.deployment_id.filter(|deployment| !active::is_active(deployment));
-                if is_step && interrupted.is_some() {
+                if KINDS.contains(&&*view.kind) && self.is_left_behind(&view).await? {
                     self.engine.withdraw(view.id).await?;
                     is_any = true;
                 }
@@ -141,6 +149,16 @@ impl GuildQueue<'_> {
             if before.is_none() {
                 return Ok(is_any);
             }
+        }
+    }
+
+    /// Whether no one waits for an operation: its deployment was interrupted, or it is a read of a
+    /// plan with another address or token, which is not sent under this configuration.
+    async fn is_left_behind(&self, view: &OperationView) -> Result<bool> {
+        match (&view.deployment_id, &view.upstream) {
+            (Some(deployment), _) => Ok(!active::is_active(deployment)),
+            (None, Some(upstream)) => Ok(!self.engine.is_configured(upstream).await?),
+            (None, None) => Ok(false),
         }
     }
 

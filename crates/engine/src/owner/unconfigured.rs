@@ -50,7 +50,7 @@ impl Owner {
         }
     }
 
-    fn is_configured(&self, upstream: &str) -> bool {
+    pub(crate) fn is_configured(&self, upstream: &str) -> bool {
         self.limits.iter().any(|(name, _)| LimitName::parse(name).upstream() == upstream)
     }
 }

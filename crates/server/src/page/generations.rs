@@ -63,7 +63,7 @@ async fn read_page(app: &PartitionState, mut query: Query) -> Result<(Generation
     wanted.limit = wanted.limit.min(SHOWN_MAX);
     let generations = app.generations()?;
     let mut page = generations.list(&wanted).await.map_err(Error::from)?;
-    // Pages have neither files nor providers.
+    // Pages have neither inputs nor files.
     let whole = join_all(page.generations.iter().map(|one| generations.get(one.id))).await;
     for (one, whole) in page.generations.iter_mut().zip(whole) {
         if let Ok(whole) = whole {

@@ -6,6 +6,7 @@ mod body_timeout;
 mod connect;
 mod head;
 mod proxy_error;
+mod unprocessed;
 mod upgrade_relay;
 mod upstream;
 mod via;
@@ -25,6 +26,8 @@ use tidegate_core::OutcomeClass;
 use tower::Service;
 
 pub use body_timeout::{BodyTimeoutError, with_body_rate, with_body_timeout};
+#[doc(hidden)]
+pub use unprocessed::is_unprocessed;
 pub use upstream::{ProxyUpstream, ProxyUpstreamError};
 
 use crate::body::{LayerBody, box_body};

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tidegate_core::{AttemptEnd, OutcomeClass};
 
 use super::connect::{ConnectError, ConnectErrorKind};
+use super::unprocessed::is_unprocessed;
 use crate::body::{CollectedBody, LayerBody};
 use crate::key::IdempotencyKey;
 
@@ -38,8 +39,7 @@ pub(super) enum ProxyError {
 }
 
 impl ProxyError {
-    /// Classifies an error of the HTTP client. It reports "canceled" for requests that it still has
-    /// whole, and for no others; by the rules of HTTP/2, a refused stream was not processed.
+    /// Classifies an error of the HTTP client.
     pub(super) fn of(error: &legacy::Error, request_broke: bool) -> Self {
         tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not respond");
         if request_broke {
@@ -51,14 +51,7 @@ impl ProxyError {
         if error.is_connect() {
             return Self::Unreachable(ConnectErrorKind::Other);
         }
-        let mut next: Option<&(dyn Error + 'static)> = Some(error);
-        let mut never_sent = false;
-        while let Some(cause) = next {
-            never_sent |= cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
-            never_sent |= cause.downcast_ref::<h2::Error>().is_some_and(is_refused);
-            next = cause.source();
-        }
-        if never_sent { Self::NotTaken } else { Self::Reset }
+        if is_unprocessed(error) { Self::NotTaken } else { Self::Reset }
     }
 
     fn attempt_end(self) -> AttemptEnd {
@@ -148,8 +141,4 @@ impl ProxyError {
 /// The connection error behind an error, if that is the cause.
 pub(super) fn connect_error(error: &legacy::Error) -> Option<&ConnectError> {
     error.source()?.downcast_ref()
-}
-
-fn is_refused(error: &h2::Error) -> bool {
-    error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM)
 }

@@ -17,6 +17,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tidegate_core::id::Partition;
+use tidegate_idempotency::proxy::is_unprocessed;
 use tidegate_store::nodes::Node;
 
 use super::{RoutedCall, held_key};
@@ -39,7 +40,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) enum ForwardOutcome {
     Answered(Response),
-    /// It was not sent.
+    /// It was not sent, or the other node did not process it.
     NotSent,
     /// The other node does not accept this one's secret and did nothing.
     Refused,
@@ -116,7 +117,8 @@ impl PeerClient {
                 ForwardOutcome::Refused
             }
             Ok(Ok(response)) => ForwardOutcome::Answered(response.map(Body::new)),
-            Ok(Err(error)) if error.is_connect() => ForwardOutcome::NotSent,
+            // A node that stops closes its connections, also to requests that are on their way.
+            Ok(Err(error)) if error.is_connect() || is_unprocessed(&error) => ForwardOutcome::NotSent,
             Ok(Err(error)) => {
                 tracing::debug!(%error, node = node.name, "a forwarded request got no response");
                 ForwardOutcome::Lost

@@ -6,7 +6,7 @@ use axum::http::Method;
 use axum::routing::any;
 use tidegate_core::Time;
 use tidegate_store::nodes::NodeRecord;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
@@ -88,5 +88,38 @@ async fn ops_7_not_sent_and_lost_are_told_apart() {
         }
     });
     let passed = client.send(&breaks_off, 3, &call()).await;
+    assert!(matches!(passed, ForwardOutcome::Lost), "{passed:?}");
+}
+
+/// A node that closes each HTTP/2 connection when it gets its first request, and says which stream
+/// is the last that it processes.
+async fn closing(last_stream: u8) -> Node {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let listener = listener().await;
+    let node = node(&listener);
+    tokio::spawn(async move {
+        while let Ok((mut line, _)) = listener.accept().await {
+            let go_away = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last_stream, 0, 0, 0, 0];
+            let mut seen = Vec::new();
+            line.write_all(&SETTINGS).await.unwrap();
+            while !seen.windows(4).any(|bytes| bytes == b"ann@") {
+                assert_ne!(line.read_buf(&mut seen).await.unwrap(), 0, "a request comes");
+            }
+            line.write_all(&go_away).await.unwrap();
+        }
+    });
+    node
+}
+
+/// OPS-7: a node that stops names the last request that it processes: those after it were not, and
+/// that one may have been.
+#[tokio::test]
+async fn ops_7_a_closed_connection_names_its_last_request() {
+    let mut call = call();
+    // The body, unlike the headers, is sent as it is.
+    call.body = Bytes::from_static(b"ann@");
+    let passed = client().send(&closing(0).await, 3, &call).await;
+    assert!(matches!(passed, ForwardOutcome::NotSent), "{passed:?}");
+    let passed = client().send(&closing(1).await, 3, &call).await;
     assert!(matches!(passed, ForwardOutcome::Lost), "{passed:?}");
 }

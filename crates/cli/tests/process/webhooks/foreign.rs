@@ -1,5 +1,6 @@
 //! Signatures that Node makes with its own cryptography, in the formats that fal and Google
-//! document, with fresh keys in each run; and what is signed here in fal's format, verified by Node.
+//! document, with fresh keys in each run; and what is signed here in fal's format, verified by
+//! Node.
 
 use std::time::Duration;
 

@@ -10,7 +10,17 @@ from collections.abc import Iterator
 import pytest
 from support import Server, Upstream, serving
 
-from tidegate import ApiError, AsyncClient, Awaiting, Client, Job, JobError, OperationFailedError, Worker
+from tidegate import (
+    Alternative,
+    ApiError,
+    AsyncClient,
+    Awaiting,
+    Client,
+    Job,
+    JobError,
+    OperationFailedError,
+    Worker,
+)
 from tidegate import _work as work
 
 KINDS = """
@@ -81,6 +91,23 @@ def test_a_poll_that_is_stopped_passes_its_cancel_on_next_time() -> None:
     assert work.failed(poll, JobError("retry", "stopped"))["outcome"] == "returned"
     first = work.Active(Job("op", "resize", "g", None, 1), 7, 0.0, canceled=True)
     assert work.failed(first, JobError("retry", "stopped"))["outcome"] == "canceled"
+
+
+def test_a_job_says_what_was_granted_and_a_failure_whom_it_counts_against() -> None:
+    limits = ["provider:acme/health", "provider:acme/slots"]
+    claim = {"id": "op", "kind": "generation", "group": "g", "payload": {}, "attempt": 1}
+    assert work.read_job(claim).alternative is None
+    job = work.read_job(claim | {"alternative": {"name": "acme/key-1", "limits": limits}})
+    assert job.alternative == Alternative("acme/key-1", tuple(limits))
+    active = work.Active(job, 7, 0.0)
+    blamed = work.failed(active, JobError("retry", "full", blame=limits[:1], external_id="j-1", cost=3))
+    assert (blamed["blame"], blamed["external_id"], blamed["cost"]) == (limits[:1], "j-1", 3)
+    assert work.failed(active, JobError("retry", "full", blame=[]))["blame"] == []
+    # A server of before does not know these fields.
+    usual = work.failed(active, JobError("retry", "full"))
+    assert not {"blame", "external_id", "memo", "cost"} & usual.keys()
+    assert "cost" not in work.succeeded(active, Awaiting(external_id="j-1"))
+    assert work.succeeded(active, Awaiting(external_id="j-1", cost=3))["cost"] == 3
 
 
 def test_a_refusal_ends_the_worker(workplace: Server) -> None:

@@ -34,11 +34,12 @@ from ._types import (
     Submission,
     Why,
 )
-from ._work import AwaitedJob, Awaiting, Job, JobError
+from ._work import Alternative, AwaitedJob, Awaiting, Job, JobError
 from ._worker import AsyncWorker, Worker
 
 __all__ = [
     "Accepted",
+    "Alternative",
     "ApiError",
     "AsyncClient",
     "AsyncLease",

@@ -37,7 +37,9 @@ class JobError(TidegateError):
 
     `failed`: running it again is pointless. `retry`: it may run again, and an attempt is spent.
     `throttled`: wait, and no attempt is spent. `unknown`: it may have taken effect. `after` is the
-    shortest wait in seconds, `limit` the limit that is closed.
+    shortest wait in seconds, `limit` the limit that is closed. `blame` names the one limit of
+    `job.alternative` that the failure counts against, or none with an empty list; without it the
+    class of the fault decides. What is known of the attempt is kept with it.
     """
 
     def __init__(
@@ -48,12 +50,20 @@ class JobError(TidegateError):
         after: float | None = None,
         limit: str | None = None,
         fault_class: FaultClass | None = None,
+        blame: Sequence[str] | None = None,
+        external_id: str | None = None,
+        memo: Any = None,
+        cost: int | None = None,
     ) -> None:
         super().__init__(message)
         self.outcome = outcome
         self.after = after
         self.limit = limit
         self.fault_class = fault_class
+        self.blame = blame
+        self.external_id = external_id
+        self.memo = memo
+        self.cost = cost
 
 
 @dataclass(frozen=True)
@@ -61,13 +71,15 @@ class Awaiting:
     """Return it from a handler when the job ends elsewhere: no worker is held.
 
     It ends by its completion (`POST /v1/operations/{id}/complete`), or when a handler asks about it
-    after `after` seconds, with `job.awaited`. After `timeout` seconds its outcome is unknown.
+    after `after` seconds, with `job.awaited`. After `timeout` seconds its outcome is unknown. `cost` is
+    what it may cost, in millionths of a unit, for the ledger.
     """
 
     external_id: str | None = None
     memo: Any = None
     after: float | None = None
     timeout: float | None = None
+    cost: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,17 @@ class AwaitedJob:
     external_id: str | None
     memo: Any
     cancel_requested: bool
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Which of several ways to execute an operation was granted, and the limits that it charges.
+
+    Of a generation, the name is `{provider}/{key}`.
+    """
+
+    name: str
+    limits: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -95,6 +118,7 @@ class Job:
     attempt: int
     awaited: AwaitedJob | None = None
     completion_token: str | None = field(default=None, repr=False)
+    alternative: Alternative | None = None
     stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
 
@@ -203,7 +227,13 @@ def read_job(claim: Mapping[str, Any]) -> Job:
         attempt=claim["attempt"],
         awaited=read_awaited(claim.get("job")),
         completion_token=claim.get("completion_token"),
+        alternative=read_alternative(claim.get("alternative")),
     )
+
+
+def read_alternative(wire: Mapping[str, Any] | None) -> Alternative | None:
+    """The alternative that was granted, if the operation has some."""
+    return None if wire is None else Alternative(wire["name"], tuple(wire["limits"]))
 
 
 def read_awaited(wire: Mapping[str, Any] | None) -> AwaitedJob | None:
@@ -219,6 +249,7 @@ def succeeded(active: Active, result: Any) -> dict[str, Any]:
     if isinstance(result, Awaiting):
         report |= {"outcome": "awaiting", "external_id": result.external_id, "memo": result.memo}
         report |= {"after_ms": milliseconds(result.after), "timeout_ms": milliseconds(result.timeout)}
+        report |= kept({"cost": result.cost})
     else:
         report |= {"outcome": "succeeded", "result": result}
     try:
@@ -239,12 +270,19 @@ def failed(active: Active, error: BaseException) -> dict[str, Any]:
         message = str(error) or type(error).__name__
         return report | {"outcome": "retry", "fault": {"class": "transient", "message": message}}
     fault = {"class": error.fault_class or USUAL[error.outcome], "message": str(error)}
-    return report | {
+    report |= {
         "outcome": error.outcome,
         "fault": fault,
         "after_ms": milliseconds(error.after),
         "limit": error.limit,
     }
+    note = {"external_id": error.external_id, "memo": error.memo, "cost": error.cost}
+    return report | kept({"blame": None if error.blame is None else list(error.blame)} | note)
+
+
+def kept(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are given: an older server does not know the others."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def milliseconds(seconds: float | None) -> int | None:

@@ -18,6 +18,9 @@ export interface Job<Payload = unknown> {
   job: { externalId: string | null; memo: unknown; cancelRequested: boolean } | null;
   /** Lets others complete this attempt, see `awaiting`. A secret. */
   completionToken: string | null;
+  /** Which of several ways to execute it was granted, and the limits that it charges. Of a
+   * generation, the name is `{provider}/{key}`. */
+  alternative: { name: string; limits: string[] } | null;
   /** Aborted when the operation was canceled, or when another worker may have it. */
   signal: AbortSignal;
 }
@@ -43,8 +46,18 @@ export class JobError extends Error {
      * `throttled`: wait, and no attempt is spent. `unknown`: it may have taken effect. */
     readonly outcome: "failed" | "retry" | "throttled" | "unknown",
     message: string,
-    /** The shortest wait, the limit that is closed, and the class of the fault. */
-    readonly options: { afterMs?: number; limit?: string; class?: Fault["class"] } = {},
+    /** The shortest wait, the limit that is closed, and the class of the fault. `blame` names the one
+     * limit of `job.alternative` that the failure counts against, or none with an empty list; without
+     * it the class decides. What is known of the attempt is kept with it. */
+    readonly options: {
+      afterMs?: number;
+      limit?: string;
+      class?: Fault["class"];
+      blame?: string[];
+      externalId?: string;
+      memo?: unknown;
+      cost?: number;
+    } = {},
   ) {
     super(message);
     this.name = "JobError";
@@ -59,17 +72,19 @@ class AwaitedJob {
 /**
  * Return it from a handler when the job ends elsewhere: no worker is held. It ends by its completion
  * (`POST /v1/operations/{id}/complete`), or when a handler asks about it after `afterMs`, with `job.job`.
+ * `cost` is what it may cost, in millionths of a unit, for the ledger.
  */
 export function awaiting(
-  options: { externalId?: string; memo?: unknown; afterMs?: number; timeoutMs?: number } = {},
+  options: { externalId?: string; memo?: unknown; afterMs?: number; timeoutMs?: number; cost?: number } = {},
 ): unknown {
-  const { externalId, memo, afterMs, timeoutMs } = options;
+  const { externalId, memo, afterMs, timeoutMs, cost } = options;
   return new AwaitedJob({
     outcome: "awaiting",
     external_id: externalId,
     memo,
     after_ms: afterMs,
     timeout_ms: timeoutMs,
+    cost,
   });
 }
 
@@ -80,6 +95,7 @@ interface Claim {
   group: string;
   attempt: number;
   payload: unknown;
+  alternative?: { name: string; limits: string[] };
   job?: { external_id: string | null; memo: unknown; cancel_requested: boolean };
   completion_token?: string;
 }
@@ -216,6 +232,7 @@ export class Worker implements AsyncDisposable {
         attempt: claim.attempt,
         job: job ? { externalId: job.external_id, memo: job.memo, cancelRequested: job.cancel_requested } : null,
         completionToken: claim.completion_token ?? null,
+        alternative: claim.alternative ?? null,
         signal: stop.signal,
       });
       if (result instanceof AwaitedJob) return result.settlement;
@@ -344,8 +361,9 @@ function failure(error: unknown): object {
   if (!(error instanceof JobError)) {
     return { outcome: "retry", fault: { class: "transient", message } };
   }
-  const { afterMs, limit, class: given } = error.options;
+  const { afterMs, limit, class: given, blame, externalId, memo, cost } = error.options;
   const usual = { failed: "validation", retry: "transient", throttled: "rate_limited", unknown: "transient" };
   const fault = { class: given ?? usual[error.outcome], message };
-  return { outcome: error.outcome, fault, after_ms: afterMs, limit };
+  const note = { external_id: externalId, memo, cost };
+  return { outcome: error.outcome, fault, after_ms: afterMs, limit, blame, ...note };
 }

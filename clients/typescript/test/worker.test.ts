@@ -17,7 +17,8 @@ test("jobs run in order, again when they may, and fail when that is pointless", 
   const resize = async (job: Job): Promise<unknown> => {
     const { n } = job.payload as { n: number };
     seen.push([n, job.attempt]);
-    if (n === 3) throw new JobError("failed", "no such image", { class: "not_found" });
+    assert.equal(job.alternative, null);
+    if (n === 3) throw new JobError("failed", "no such image", { class: "not_found", blame: [], cost: 3 });
     if (n === 4) return 4n;
     if (n === 1 && job.attempt === 1) throw new Error("not yet");
     return { width: n };

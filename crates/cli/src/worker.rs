@@ -57,9 +57,17 @@ struct ClaimedWork {
     #[serde(default)]
     deadline_at: Option<String>,
     #[serde(default)]
+    alternative: Option<ClaimedAlternative>,
+    #[serde(default)]
     job: Option<ClaimedJob>,
     #[serde(default)]
     completion_token: Option<String>,
+}
+
+/// The alternative that was granted.
+#[derive(Debug, Deserialize)]
+struct ClaimedAlternative {
+    name: String,
 }
 
 /// A job that an earlier attempt left with an upstream.
@@ -94,6 +102,7 @@ pub(crate) async fn run(args: WorkerArgs, output: &Output) -> Result<(), CliErro
     let config = Config::load(file.as_deref(), &over).map_err(|problems| config_error(&problems))?;
     let executors = tidegate_server::built_in_executors(&config)?;
     let kinds = kinds(args.kinds, &config, &executors)?;
+    tidegate_server::check_worker_keys(&config, &kinds)?;
     let (reports, finished) = mpsc::unbounded_channel();
     let concurrency = usize::try_from(args.concurrency).unwrap_or(1);
     let worker = Arc::new(Worker {
@@ -219,8 +228,12 @@ async fn take(worker: &Worker, max: usize) -> Result<Vec<ClaimedWork>, CliError>
 impl Worker {
     /// Executes one claim, unless it is lost or canceled meanwhile.
     async fn execute(&self, claim: ClaimedWork) -> Report {
-        // A poll that passes a cancel on is not stopped by it.
-        let is_canceling = claim.job.as_ref().is_some_and(|job| job.cancel_requested);
+        // A poll that passes a cancel on is not stopped by it, nor is a submit whose job can be
+        // canceled only once it is known.
+        let is_canceling = match &claim.job {
+            Some(job) => job.cancel_requested,
+            None => self.executors.get(claim.kind.as_str()).is_some_and(|one| one.finishes_canceled_calls()),
+        };
         let (stop, held) = self.active.hold(&claim.id, claim.fence, is_canceling);
         let now = WallClock.now();
         let outcome = tokio::select! {
@@ -251,7 +264,8 @@ impl Worker {
             .with_doubt(claim.in_doubt)
             .with_on_unknown(on_unknown)
             .with_deadline(claim.deadline_at.as_deref().and_then(Time::parse_rfc_3339))
-            .with_completion_token(claim.completion_token.as_deref());
+            .with_completion_token(claim.completion_token.as_deref())
+            .with_alternative(claim.alternative.as_ref().map(|granted| granted.name.as_str()));
         match &claim.job {
             None => executor.carry(call).await,
             Some(job) => {

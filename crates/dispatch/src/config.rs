@@ -33,6 +33,8 @@ pub struct DispatchConfig {
     /// Where providers reach this service, such as `https://app.example`; without it they are
     /// polled.
     pub public_url: Option<String>,
+    /// Whether remote workers submit, and have the keys: then a key may be empty here.
+    pub has_remote_keys: bool,
     /// What one user may do.
     pub per_user: UserLimits,
     /// The largest file of a result, in bytes.
@@ -45,6 +47,7 @@ impl Default for DispatchConfig {
             providers: Vec::new(),
             models: Vec::new(),
             public_url: None,
+            has_remote_keys: false,
             per_user: UserLimits::default(),
             result_max_bytes: RESULT_FILE_LEN_MAX,
         }
@@ -189,7 +192,7 @@ impl AdapterConfig {
 pub struct KeyConfig {
     /// Its name, which is shown; the key itself never is.
     pub name: String,
-    /// The key.
+    /// The key; empty where only remote workers have it.
     pub key: Secret,
     /// The account that owns it: keys of one account share a quota.
     pub account: Option<String>,

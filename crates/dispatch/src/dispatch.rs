@@ -13,7 +13,7 @@ use tidegate_upstream::Upstream;
 use crate::config::{ConfigError, DispatchConfig};
 use crate::error::{DispatchError, DispatchErrorKind};
 use crate::executor::GenerationExecutor;
-use crate::generations::{Generations, NewGeneration};
+use crate::generations::{Generations, NewGeneration, UserTurns};
 use crate::http_client::HttpClient;
 use crate::model_set::ModelSet;
 use crate::payload::GenerationPayload;
@@ -37,6 +37,7 @@ pub(crate) struct DispatchState {
     pub models: ModelSet,
     pub client: Arc<HttpClient>,
     pub results: ResultCopier,
+    pub turns: UserTurns,
 }
 
 /// The dispatch of generations. Cheap to clone.
@@ -65,7 +66,8 @@ impl Dispatch {
         let client = Arc::new(HttpClient::new());
         let results =
             ResultCopier { storage, client: Arc::clone(&client), max_bytes: config.result_max_bytes };
-        let state = DispatchState { config, providers, models, client, results };
+        let turns = UserTurns::default();
+        let state = DispatchState { config, providers, models, client, results, turns };
         Ok(Self { state: Arc::new(state) })
     }
 

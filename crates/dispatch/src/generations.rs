@@ -20,6 +20,8 @@ use crate::provider_set::split_alternative;
 
 pub use changes::{GenerationChange, GenerationChanges};
 pub use ledger::{AttemptOutcome, LedgerEntry, LedgerPage};
+pub(crate) use user_limits::UserTurns;
+
 pub use reason::{GenerationReason, ProviderReason, ProviderState};
 
 /// A generation to create.
@@ -107,6 +109,7 @@ impl Generations {
     /// When the request is wrong, or its user exceeds a limit.
     pub async fn create(&self, new: &NewGeneration) -> Result<CreatedGeneration, DispatchError> {
         let submission = self.dispatch.submission(new)?;
+        let turn = self.turn_of(&new.user).await;
         let is_repeat = match &submission.dedupe_key {
             Some(key) => {
                 let filter = Filter::default().with_dedupe_key(Arc::clone(key)).with_limit(1);
@@ -118,6 +121,7 @@ impl Generations {
             self.check_user(&new.user).await?;
         }
         let receipt = self.engine.submit(submission).await?;
+        drop(turn);
         let generation = self.get(receipt.id).await?;
         Ok(CreatedGeneration { generation, deduplicated: receipt.deduplicated })
     }

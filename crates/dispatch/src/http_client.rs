@@ -10,6 +10,8 @@ use tidegate_images::{ProviderReply, ProviderRequest, ProviderResponse};
 use tidegate_upstream::http::exchange::{Exchange, ExchangeError, OneRequest, OneResponse};
 use tokio::time::Instant;
 
+use crate::results::CopyError;
+
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest response of an API, in bytes: pictures may be in it, in Base64.
@@ -41,21 +43,24 @@ impl HttpClient {
     /// Downloads a file of at most `most` bytes.
     ///
     /// # Errors
-    /// A message without the URL, which may be a secret.
+    /// Without the URL, which may be a secret.
     pub(crate) async fn download(
         &self,
         url: &str,
         headers: HeaderMap,
         timeout: Duration,
         most: usize,
-    ) -> Result<Bytes, String> {
+    ) -> Result<Bytes, CopyError> {
         let request = OneRequest { method: Method::GET, url: url.to_owned(), headers, body: Bytes::new() };
         match self.0.send(request, timeout, most).await {
-            Ok(response) if response.status != 200 => Err(format!("its server returned {}", response.status)),
-            Ok(response) if response.body.is_empty() => Err("it is empty".into()),
-            Ok(response) if response.is_complete => Ok(response.body),
-            Ok(_) => Err(format!("it broke off, or is larger than {most} bytes")),
-            Err(error) => Err(error.reason),
+            Ok(response) if response.status != 200 => {
+                Err(CopyError::transient(format!("its server returned {}", response.status)))
+            }
+            Ok(response) if response.is_too_large => Err(CopyError::too_large(most)),
+            Ok(response) if !response.is_complete => Err(CopyError::transient("it broke off")),
+            Ok(response) if response.body.is_empty() => Err(CopyError::transient("it is empty")),
+            Ok(response) => Ok(response.body),
+            Err(error) => Err(CopyError::transient(error.reason)),
         }
     }
 }

@@ -58,6 +58,23 @@ pub(crate) struct CopyError {
     reason: String,
 }
 
+impl CopyError {
+    /// A later try may succeed.
+    pub(crate) fn transient(reason: impl Into<String>) -> Self {
+        Self { is_transient: true, reason: reason.into() }
+    }
+
+    /// However often it is tried, it fails.
+    pub(crate) fn lasting(reason: impl Into<String>) -> Self {
+        Self { is_transient: false, reason: reason.into() }
+    }
+
+    /// The file stays as large as it is.
+    pub(crate) fn too_large(most: usize) -> Self {
+        Self::lasting(format!("it is larger than {most} bytes, the most that is kept"))
+    }
+}
+
 impl fmt::Display for CopyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
@@ -79,36 +96,38 @@ impl ResultCopier {
         operation: &str,
         files: &[OutputFile],
     ) -> Result<GeneratedFiles, CopyError> {
-        let failed = |is_transient, reason: String| CopyError { is_transient, reason };
         if files.is_empty() {
-            return Err(failed(false, "the provider returned no file".into()));
+            return Err(CopyError::lasting("the provider returned no file"));
         }
         let mut stored = GeneratedFiles::default();
         for (number, file) in files.iter().enumerate() {
             let content = self.content(picked, file).await;
-            let content = content.map_err(|reason| failed(true, format!("file {number}: {reason}")))?;
+            let content =
+                content.map_err(|error| CopyError { reason: format!("file {number}: {error}"), ..error })?;
             let detected = content_type::detect(&content);
             let key = format!("{operation}/{number}.{}", extension(detected));
             let bytes = content.len() as u64;
             let put = self.storage.put(&key, detected, content).await;
-            put.map_err(|error| failed(error.is_transient(), error.to_string()))?;
+            put.map_err(|error| CopyError { is_transient: error.is_transient(), reason: error.to_string() })?;
             stored.files.push(ResultFile { key, content_type: detected.to_owned(), bytes });
         }
         Ok(stored)
     }
 
-    async fn content(&self, picked: PickedProvider<'_>, file: &OutputFile) -> Result<Bytes, String> {
+    async fn content(&self, picked: PickedProvider<'_>, file: &OutputFile) -> Result<Bytes, CopyError> {
         let content = match file {
             OutputFile::Inline { data, .. } => data.clone(),
-            OutputFile::Url(url) if url.starts_with("data:") => decode_data_url(url)?,
+            OutputFile::Url(url) if url.starts_with("data:") => {
+                decode_data_url(url).map_err(CopyError::lasting)?
+            }
             OutputFile::Url(url) => {
                 let headers = credential_for(picked, url);
                 return self.client.download(url, headers, DOWNLOAD_TIMEOUT, self.max_bytes).await;
             }
         };
         match content.len() {
-            0 => Err("it is empty".into()),
-            len if len > self.max_bytes => Err(format!("it has {len} bytes; the most is {}", self.max_bytes)),
+            0 => Err(CopyError::lasting("it is empty")),
+            len if len > self.max_bytes => Err(CopyError::too_large(self.max_bytes)),
             _ => Ok(content),
         }
     }

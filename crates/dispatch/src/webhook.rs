@@ -1,6 +1,7 @@
 //! Webhooks of providers. The URL of each attempt has a token that only its provider learns; a
-//! message that proves to be from the provider has the job polled at once, and the poll decides. So
-//! a forged, stale, repeated or late message changes nothing, and an early one is not lost.
+//! message that proves to be from the provider has the job polled at once, and the poll decides:
+//! by what a signed message says of a success, and otherwise by asking the provider. So a forged,
+//! stale, repeated or late message changes nothing, and an early one is not lost.
 
 mod key_cache;
 mod receive;

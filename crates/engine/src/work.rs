@@ -61,6 +61,8 @@ pub struct RemoteClaim {
     pub on_unknown: OnUnknown,
     /// The alternative that was granted, if the operation has some.
     pub alternative: Option<Arc<str>>,
+    /// The limits that it charges: what a report may blame or close.
+    pub limits: Vec<Arc<str>>,
     /// The job to ask about, when it was accepted before: it must not be started again.
     pub job: Option<RemoteJob>,
     /// Authorizes the completion of this attempt by others. A secret.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidegate::Executors;
 use tidegate_discord::deploy::StepExecutor;
 use tidegate_discord::deploy::executor::KINDS;
+use tidegate_dispatch::KIND as GENERATION;
 use tidegate_shopify::executor::{self, BulkUpstreams};
 use tidegate_store::{Clock, SharedState, Store, WallClock};
 use tidegate_upstream::http::{LimitDefinition, ResponseRelay, UpstreamConfig};
@@ -95,6 +96,18 @@ pub fn built_in_executors(config: &Config) -> Result<Executors> {
     let mut executors = from_config(config, dialects, ResponseRelay::default(), shared)?.executors;
     executors.retain(|kind, _| kind::is_built_in(kind));
     Ok(executors)
+}
+
+/// Checks that a worker of these kinds has the keys that their providers ask for.
+///
+/// # Errors
+/// Names the first provider without one.
+pub fn check_worker_keys(config: &Config, kinds: &[String]) -> Result<()> {
+    if kinds.iter().any(|kind| kind == GENERATION) {
+        let checked = config.generations.dispatch.check_keys();
+        checked.map_err(|error| Error::new(ErrorCode::BadConfig, error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// The names of the supported kinds of operations.

@@ -11,7 +11,7 @@ type Tokens = BTreeMap<(String, u64), StopToken>;
 /// How to stop a claim.
 struct StopToken {
     stop: CancellationToken,
-    /// Whether it passes a cancel on, and continues in spite of it.
+    /// Whether it passes a cancel on, or lets someone do so, and continues in spite of it.
     is_canceling: bool,
 }
 

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate::{Fault, Hint, Time, Verdict};
-use tidegate_core::ErrorCode;
 use tidegate_core::bounds::{AWAIT_MAX, EXTERNAL_ID_LEN_MAX};
 use tidegate_core::operation::MICRO;
+use tidegate_core::{Blame, ErrorCode};
 use tidegate_upstream::Outcome;
 
 use super::active::HeldClaim;
@@ -40,7 +40,7 @@ struct SettledWork {
 
 impl Report {
     pub(super) fn new(id: &str, fence: u64, outcome: Outcome, now: Time) -> Self {
-        let Outcome { verdict, hints, body, job, .. } = outcome;
+        let Outcome { verdict, hints, body, job, blame, .. } = outcome;
         let mut memo = Bytes::new();
         let mut json = json!({ "id": id, "fence": fence });
         if !hints.is_empty() {
@@ -49,7 +49,15 @@ impl Report {
         if let Some(job) = job {
             let id = job.external_id.as_deref();
             json["external_id"] = json!(id.map(|id| &id[..id.floor_char_boundary(EXTERNAL_ID_LEN_MAX)]));
+            if let Some(cost) = job.cost {
+                json["cost"] = json!(cost);
+            }
             memo = job.memo;
+        }
+        match blame {
+            Blame::ByClass => {}
+            Blame::NoOne => json["blame"] = json!([]),
+            Blame::Limit(limit) => json["blame"] = json!([&*limit]),
         }
         if serde_json::from_slice::<&RawValue>(&memo).is_err() && !memo.is_empty() {
             json["memo"] = json!(String::from_utf8_lossy(&memo));
@@ -251,6 +259,25 @@ mod tests {
             assert!(text.contains(&format!("\"memo\":{reported}")), "{text}");
             assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
         }
+    }
+
+    /// DSP-17: of an attempt that failed it is reported whom that counts against, and what is known
+    /// of its job.
+    #[test]
+    fn dsp_17_a_failure_is_reported_with_whom_it_counts_against() {
+        let report = |blame: Blame| -> Value {
+            let fault = Fault::new(FaultClass::Transient, "it is full");
+            let job = JobNote { external_id: Some("j-1".into()), memo: "{}".into(), cost: Some(3_000) };
+            let outcome = Outcome::unanswered(Verdict::Retry { after: None, fault });
+            let outcome = outcome.with_blame(blame).with_job(job);
+            serde_json::from_str(&Report::new("op_1", 7, outcome, Time::ZERO).json).unwrap()
+        };
+        assert_eq!(report(Blame::ByClass).get("blame"), None);
+        assert_eq!(report(Blame::NoOne)["blame"], json!([]));
+        let blamed = report(Blame::Limit("acme/health".into()));
+        assert_eq!(blamed["blame"], json!(["acme/health"]));
+        assert_eq!((&blamed["external_id"], &blamed["cost"]), (&json!("j-1"), &json!(3_000)));
+        assert_eq!((&blamed["outcome"], &blamed["memo"]), (&json!("retry"), &json!({})));
     }
 
     #[test]

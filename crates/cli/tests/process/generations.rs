@@ -2,6 +2,7 @@
 //! shell, with real processes for the server and its simulated providers.
 
 mod kills;
+mod remote;
 mod studio;
 
 use std::net::TcpListener;

@@ -41,6 +41,13 @@ pub(crate) fn node(script: &str) -> Command {
     command
 }
 
+/// Node with a script of ours that imports nothing but what Node has.
+pub(crate) fn bare_node(script: &str) -> Command {
+    let mut command = Command::new("node");
+    command.arg(scripts().join(script));
+    command
+}
+
 /// A service that runs. Dropping it kills it.
 pub(crate) struct Service {
     child: Child,

@@ -1,6 +1,8 @@
 //! The package of Standard Webhooks from PyPI, as it comes: it verifies what is signed here, and
 //! what it signs verifies here.
 
+mod foreign;
+
 use std::time::Duration;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

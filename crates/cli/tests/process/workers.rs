@@ -43,14 +43,20 @@ const TIME_PER_KILL: Duration = Duration::from_secs(5);
 const TIMES_LONG: usize = 4;
 
 /// A worker process. Dropping it kills it.
-struct WorkerProcess(Child);
+pub(crate) struct WorkerProcess(Child);
 
 impl WorkerProcess {
     fn start(dir: &Path, server: &str) -> Self {
+        Self::of(dir, "tidegate.toml", server, &[])
+    }
+
+    /// Starts one with this configuration, and with these variables in its environment.
+    pub(crate) fn of(dir: &Path, config: &str, server: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = tidegate();
         command.args(["worker", "--server", server, "--log-level", "error", "--lease-s", "1"]);
-        command.args(["--concurrency", &CONCURRENCY.to_string(), "--config"]).arg(dir.join("tidegate.toml"));
-        Self(command.current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        command.args(["--concurrency", &CONCURRENCY.to_string(), "--config"]).arg(dir.join(config));
+        command.current_dir(dir).envs(variables.iter().copied());
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
 

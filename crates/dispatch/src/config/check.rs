@@ -46,7 +46,7 @@ impl DispatchConfig {
         check_figure("per_user.per_minute", self.per_user.per_minute)?;
         let mut names = BTreeSet::new();
         for provider in &self.providers {
-            provider.check()?;
+            provider.check(self.has_remote_keys)?;
             if !names.insert(&provider.name) {
                 let place = format!("providers.{}", provider.name);
                 return Err(ConfigError::new(place, "Two providers have this name."));
@@ -61,6 +61,19 @@ impl DispatchConfig {
             }
         }
         Ok(())
+    }
+
+    /// Checks that every key is here, as whoever submits needs it.
+    ///
+    /// # Errors
+    /// Names the first provider without one.
+    pub fn check_keys(&self) -> Result<(), ConfigError> {
+        let has_none =
+            |provider: &&ProviderConfig| provider.keys.iter().any(|key| key.key.reveal().is_empty());
+        self.providers.iter().find(has_none).map_or(Ok(()), |provider| {
+            let place = format!("providers.{}", provider.name);
+            Err(ConfigError::new(place, "Its key is missing: whoever submits needs it."))
+        })
     }
 
     fn check_model(&self, model: &ModelConfig) -> Result<(), ConfigError> {
@@ -109,7 +122,7 @@ impl DispatchConfig {
 }
 
 impl ProviderConfig {
-    fn check(&self) -> Result<(), ConfigError> {
+    fn check(&self, has_remote_keys: bool) -> Result<(), ConfigError> {
         let place = format!("providers.{}", self.name);
         let at = |part: &str| format!("{place}.{part}");
         check_name(&at("name"), &self.name)?;
@@ -125,7 +138,7 @@ impl ProviderConfig {
             if let Some(account) = &key.account {
                 check_name(&part("account"), account)?;
             }
-            if key.key.reveal().is_empty() {
+            if key.key.reveal().is_empty() && !has_remote_keys {
                 return Err(ConfigError::new(part("key"), "It is empty."));
             }
             if self.keys[..index].iter().any(|other| other.name == key.name) {

@@ -37,6 +37,9 @@ pub(crate) struct AttemptMemo {
     /// What it may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
+    /// The addresses of its files, once a signed webhook reported its success.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reported: Vec<String>,
 }
 
 impl AttemptMemo {
@@ -82,6 +85,12 @@ impl AttemptMemo {
         self
     }
 
+    /// Keeps the files that a signed webhook reported.
+    pub(crate) fn with_reported(mut self, files: Vec<String>) -> Self {
+        self.reported = files;
+        self
+    }
+
     pub(crate) fn with_fault(mut self, fault: &ProviderFault) -> Self {
         self.cause = Some(fault.cause.as_str().to_owned());
         self.reason = Some(fault.message.clone());
@@ -93,9 +102,9 @@ impl AttemptMemo {
         let external_id = self.job.as_ref().map(|job| Arc::from(job.id.as_str()));
         let mut memo = to_json(self);
         if memo.len() > MEMO_LEN_MAX {
-            // Its addresses can be built from its id.
+            // Its addresses can be built from its id, and a poll reads its files.
             let job = self.job.as_ref().map(|job| ProviderJob::new(&job.id, &job.model));
-            memo = to_json(&Self { job, ..self.clone() });
+            memo = to_json(&Self { job, reported: Vec::new(), ..self.clone() });
         }
         JobNote { external_id, memo: Bytes::from(memo), cost: self.cost }
     }
@@ -120,7 +129,8 @@ mod tests {
     fn a_memo_fits_whatever_a_provider_returns() {
         let mut job = ProviderJob::new("p-1", "acme/flux");
         job.status_url = Some("https://acme.example/".repeat(MEMO_LEN_MAX));
-        let note = AttemptMemo::default().with_job(Some(job)).to_note();
+        let files = vec!["https://acme.example/1.png".repeat(MEMO_LEN_MAX)];
+        let note = AttemptMemo::default().with_job(Some(job)).with_reported(files).to_note();
         assert!(note.memo.len() <= MEMO_LEN_MAX);
         assert_eq!(AttemptMemo::decode(&note.memo).job, Some(ProviderJob::new("p-1", "acme/flux")));
         let long = ProviderJob::new("x".repeat(EXTERNAL_ID_LEN_MAX + 1), "m");

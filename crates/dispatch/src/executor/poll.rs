@@ -1,6 +1,7 @@
 //! Polls a job: the net below its webhook, and what confirms it. Passes on a cancel, and copies the
 //! files of a finished job; a copy that failed is retried by the next poll, and nothing is
-//! submitted again.
+//! submitted again. A job whose success a signed webhook reported is not asked about: its files are
+//! copied.
 
 use std::time::Duration;
 
@@ -54,6 +55,9 @@ impl GenerationExecutor {
         let polled = PolledJob { granted, call, accepted, job: &job };
         if accepted.cancel_requested {
             return self.pass_on_cancel(polled).await;
+        }
+        if !memo.reported.is_empty() {
+            return self.copy_reported(polled, memo).await;
         }
         match self.status(polled).await {
             Ok(status) => self.settle(polled, memo, status).await,
@@ -140,6 +144,14 @@ impl GenerationExecutor {
                 Outcome::unanswered(Verdict::Rejected(fault)).with_blame(Blame::NoOne)
             }
         }
+    }
+
+    /// Copies the files that a signed webhook reported. If that fails the next poll asks for the
+    /// job, because the addresses may have changed.
+    async fn copy_reported(&self, polled: PolledJob<'_>, mut memo: AttemptMemo) -> Outcome {
+        let files = std::mem::take(&mut memo.reported).into_iter().map(OutputFile::Url);
+        let outcome = self.copy(polled, &memo, &files.collect::<Vec<_>>()).await;
+        outcome.with_job(memo.to_note())
     }
 
     /// Asks the provider to stop a job. The generation is canceled as soon as the provider has the

@@ -1,10 +1,12 @@
 //! What one user may do: generations that have not ended, and generations created in a minute. The
-//! rate is counted in the store, so it holds across nodes; those that have not ended are counted in
-//! this engine's partition.
+//! rate is counted in the store, so it holds across nodes. Those that have not ended are counted in
+//! this engine's partition, which has all of them: creations of one user go one after the other, so
+//! each counts the one before it.
 
 use tidegate::{Filter, State};
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_limits::{SharedBucket, TokenTakeOutcome, Tokens};
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::Generations;
 use crate::config::UserLimits;
@@ -13,8 +15,40 @@ use crate::error::{DispatchError, DispatchErrorKind};
 
 /// The seconds of the period that `per_minute` counts in.
 const MINUTE_S: f64 = 60.0;
+/// How many users at most create at once. Two with the same place wait for each other.
+const TURNS: usize = 256;
+
+/// The turns of users who create generations.
+pub(crate) struct UserTurns([Mutex<()>; TURNS]);
+
+impl Default for UserTurns {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Mutex::default()))
+    }
+}
+
+impl UserTurns {
+    /// Waits until no one else creates a generation of this user.
+    async fn of(&self, user: &str) -> MutexGuard<'_, ()> {
+        let place = user_hash(user) % TURNS as u128;
+        self.0[usize::try_from(place).unwrap_or(0)].lock().await
+    }
+}
+
+fn user_hash(user: &str) -> u128 {
+    Fingerprint::of("generations of a user").part(user.as_bytes()).short()
+}
 
 impl Generations {
+    /// Waits for the user's turn, if their unfinished generations are limited. It ends when what it
+    /// returns is dropped: once the generation is durable, or refused.
+    pub(super) async fn turn_of(&self, user: &str) -> Option<MutexGuard<'_, ()>> {
+        match self.state.config.per_user.max_active {
+            Some(_) => Some(self.state.turns.of(user).await),
+            None => None,
+        }
+    }
+
     /// Refuses a user who has, or creates, too many.
     pub(super) async fn check_user(&self, user: &str) -> Result<(), DispatchError> {
         let UserLimits { max_active, per_minute } = self.state.config.per_user;
@@ -40,8 +74,7 @@ impl Generations {
             let kind = DispatchErrorKind::Engine(tidegate::ErrorKind::StoreUnavailable);
             DispatchError::new(kind, error.to_string())
         };
-        let hash = Fingerprint::of("generations of a user").part(user.as_bytes()).short();
-        let name = format!("{KIND}/user/{}", hex(&hash.to_be_bytes()));
+        let name = format!("{KIND}/user/{}", hex(&user_hash(user).to_be_bytes()));
         let (capacity, refill) = (f64::from(most), f64::from(most) / MINUTE_S);
         let bucket = SharedBucket::new(self.engine.shared_state(), name, capacity, refill);
         let taken = bucket.map_err(unavailable)?.try_take(Tokens::from(1)).await;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::HeaderValue;
 use tidegate_core::Time;
 use tidegate_images::webhook::standard::StandardSecret;
 use tidegate_images::{Provider, Secret, WebhookKeys};
@@ -64,6 +65,10 @@ impl WebhookKeyCache {
         let Ok(Some(request)) = adapter.webhook_keys(&key.key) else {
             return Ok(WebhookKeys::Token(Secret::new(token)));
         };
+        // Remote workers have the key.
+        if key.key.reveal().is_empty() && request.headers.values().any(HeaderValue::is_sensitive) {
+            return Err("the secret of webhooks is not configured, and not to be had without a key".into());
+        }
         // One fetch at a time; the others wait for it.
         let mut fetched = self.fetched.lock().await;
         let entry = fetched.get(&key.name).cloned();

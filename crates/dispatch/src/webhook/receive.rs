@@ -1,11 +1,12 @@
 //! Receives a webhook: token first, then the signature, then the job it names. A message that
-//! stands has the job polled at once; nothing else follows from it.
+//! stands has the job polled at once. Only one whose signature covers its body is believed: if it
+//! has the files of a success, these are copied, and the provider is not asked again.
 
 use std::sync::Arc;
 
 use http::HeaderMap;
 use tidegate_core::{Fence, OperationId, Time};
-use tidegate_images::{ProviderJob, ReceivedWebhook, Webhook, WebhookError};
+use tidegate_images::{JobStatus, OutputFile, ProviderJob, ReceivedWebhook, Webhook, WebhookError};
 
 use super::split_token;
 use crate::executor::AttemptMemo;
@@ -57,6 +58,23 @@ struct NamedWebhook<'a> {
     fence: Fence,
 }
 
+/// What a webhook says, as far as it is believed.
+struct JobNews {
+    job_id: Option<String>,
+    /// The addresses of all files, if the job succeeded and the signature covers them.
+    files: Vec<String>,
+}
+
+/// The addresses of the files of a success, if each file has one.
+fn complete_files(status: JobStatus) -> Vec<String> {
+    let JobStatus::Succeeded(files) = status else { return Vec::new() };
+    let address = |file| match file {
+        OutputFile::Url(url) => Some(url),
+        OutputFile::Inline { .. } => None,
+    };
+    files.into_iter().map(address).collect::<Option<_>>().unwrap_or_default()
+}
+
 impl Generations {
     /// Receives a webhook of a provider, by the token in its URL.
     ///
@@ -85,16 +103,16 @@ impl Generations {
         // Another provider of the chain must not speak about this one's job.
         let is_own = |picked: &PickedProvider<'_>| picked.provider.config.name == provider.config.name;
         let picked = picked.filter(is_own).ok_or(WebhookRefusal::BadToken)?;
-        let job_id = self.verify(picked, &named).await?;
-        self.poll_reported(picked, &named, job_id).await
+        let news = self.verify(picked, &named).await?;
+        self.poll_reported(picked, &named, news).await
     }
 
-    /// Verifies a webhook, and returns the id of the job that it names.
+    /// Verifies a webhook, and returns what is believed of it.
     async fn verify(
         &self,
         picked: PickedProvider<'_>,
         named: &NamedWebhook<'_>,
-    ) -> Result<Option<String>, WebhookRefusal> {
+    ) -> Result<JobNews, WebhookRefusal> {
         let (provider, key, now) = (picked.provider, picked.key, named.webhook.received_at);
         let calling = (&*provider.adapter, &*self.state.client);
         let keys = || provider.webhook_keys.keys(calling, key, named.token, now);
@@ -104,10 +122,12 @@ impl Generations {
             let found = keys().await.map_err(WebhookRefusal::Unavailable)?;
             received = provider.adapter.receive(&named.webhook, &found);
         }
-        match received.map_err(WebhookRefusal::Refused)? {
-            ReceivedWebhook::Signed(report) => Ok(report.job_id),
-            ReceivedWebhook::Unconfirmed { job_id } => Ok(job_id),
-        }
+        Ok(match received.map_err(WebhookRefusal::Refused)? {
+            ReceivedWebhook::Signed(report) => {
+                JobNews { job_id: report.job_id, files: complete_files(report.status) }
+            }
+            ReceivedWebhook::Unconfirmed { job_id } => JobNews { job_id, files: Vec::new() },
+        })
     }
 
     /// Has the job polled. When the response to its submit is not known, the message says which job
@@ -116,21 +136,25 @@ impl Generations {
         &self,
         picked: PickedProvider<'_>,
         named: &NamedWebhook<'_>,
-        job_id: Option<String>,
+        JobNews { job_id, files }: JobNews,
     ) -> Result<WebhookReceipt, WebhookRefusal> {
         let attempts = self.engine.attempts(named.id).await?;
         let attempt = attempts.into_iter().find(|attempt| attempt.fence == named.fence);
         let known = attempt.as_ref().and_then(|attempt| attempt.external_id.clone());
+        let now: Time = named.webhook.received_at;
+        let memo = attempt.map(|attempt| AttemptMemo::decode(&attempt.memo));
+        let memo = memo.unwrap_or_else(|| AttemptMemo::new(picked, now, now));
         let note = match (known, job_id) {
             (Some(known), Some(named)) if *known != *named => {
                 return Err(WebhookRefusal::Refused(WebhookError::Forged));
             }
             (None, Some(job_id)) => {
-                let memo = attempt.map(|attempt| AttemptMemo::decode(&attempt.memo));
-                let now: Time = named.webhook.received_at;
-                let memo = memo.unwrap_or_else(|| AttemptMemo::new(picked, now, now));
                 let job = ProviderJob::new(job_id, &picked.link.model);
-                Some(memo.with_job(Some(job)).to_note())
+                Some(memo.with_job(Some(job)).with_reported(files).to_note())
+            }
+            // A repeat has no news.
+            (Some(_), Some(_)) if !files.is_empty() && memo.reported.is_empty() => {
+                Some(memo.with_reported(files).to_note())
             }
             _ => None,
         };

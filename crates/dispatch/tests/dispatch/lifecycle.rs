@@ -169,6 +169,31 @@ async fn dsp_1_users_have_limits() {
     world.generations.create(&new).await.unwrap();
 }
 
+/// DSP-1: creations that come at the same time do not exceed the limit of their user together, and
+/// a repeat of one of them is no further generation.
+#[tokio::test(flavor = "multi_thread")]
+async fn dsp_1_creations_at_once_do_not_exceed_the_limit_of_a_user() {
+    let active = UserLimits { per_minute: None, max_active: Some(3) };
+    let world = World::start(vec![slow(Simulated::Fal)], |config| config.per_user = active).await;
+    let creations: Vec<_> = (0..24)
+        .map(|n| {
+            let generations = world.generations.clone();
+            let mut new = NewGeneration::new("ann", "flux", input(&format!("cat {}", n % 12)));
+            new.idempotency_key = Some(format!("k{}", n % 12));
+            tokio::spawn(async move { generations.create(&new).await })
+        })
+        .collect();
+    let mut created = std::collections::BTreeSet::new();
+    for creation in creations {
+        match creation.await.unwrap() {
+            Ok(one) => drop(created.insert(one.generation.id)),
+            Err(error) => assert_eq!(error.kind, DispatchErrorKind::TooManyActive, "{error:?}"),
+        }
+    }
+    assert_eq!(created.len(), 3);
+    world.create_for("ben", "a cow").await;
+}
+
 /// DSP-2: each status of a generation is pushed in order to who listens, and its times are kept.
 #[tokio::test]
 async fn dsp_2_every_status_is_pushed_and_timed() {

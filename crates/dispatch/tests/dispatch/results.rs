@@ -72,16 +72,26 @@ async fn dsp_20_a_picture_in_the_response_is_stored() {
     assert_eq!(done.files[0].content_type, "image/png");
 }
 
-/// DSP-20: a file that is larger than allowed fails the generation, at the end of its patience and
-/// not before its deadline.
+/// DSP-20: a file that is larger than allowed fails the generation at once, with the reason: it
+/// stays as large as it is. That goes for one that is downloaded and for one in a response.
 #[tokio::test]
 async fn dsp_20_a_file_that_is_too_large_is_not_stored() {
-    let world = World::start(vec![fast(Simulated::Fal)], |config| {
-        config.result_max_bytes = 100;
-        config.providers[0].deadline = Duration::from_millis(600);
-    })
-    .await;
-    let failed = world.end(world.create("a cat").await).await;
-    assert_eq!(failed.status, GenerationStatus::Failed);
-    assert!(failed.files.is_empty());
+    let contents = json!({ "contents": [{ "parts": [{ "text": "a cat" }] }] });
+    for (simulated, model, input) in [
+        (Simulated::Fal, "acme/flux/dev", json!({ "prompt": "a cat" })),
+        (Simulated::Google, "gemini-3-image", contents),
+    ] {
+        let world = World::start(vec![fast(simulated)], |config| {
+            config.result_max_bytes = 100;
+            config.providers[0].deadline = Duration::from_secs(3_600);
+            config.models[0].chain[0].model = model.into();
+        })
+        .await;
+        let created = world.generations.create(&NewGeneration::new("ann", "flux", input)).await.unwrap();
+        let failed = world.end(created.generation.id).await;
+        assert_eq!((failed.status, world.billed()), (GenerationStatus::Failed, 1), "{simulated:?}");
+        assert!(failed.files.is_empty());
+        let reason = failed.error.unwrap();
+        assert!(reason.contains("it is larger than 100 bytes"), "{simulated:?}: {reason}");
+    }
 }

@@ -7,8 +7,11 @@ use http::HeaderValue;
 use tidegate::OperationId;
 use tidegate_dispatch::{GenerationStatus, UnknownPolicy, WebhookReceipt, WebhookRefusal};
 use tidegate_images::WebhookError;
+use tidegate_images::webhook::standard::{self, StandardSecret};
+use tidegate_sim::providers::signature::WebhookSigner;
 use tidegate_sim::providers::webhook::WebhookFaults;
 use tidegate_sim::{Provider as Simulated, ProviderSimOptions};
+use tidegate_store::{Clock, WallClock};
 
 use crate::world::{ALL, LONG, Message, World, fast};
 
@@ -189,4 +192,41 @@ async fn dsp_11_a_webhook_after_a_failover_changes_nothing() {
         assert_eq!(late.deliver(&world.generations).await, Ok(WebhookReceipt::Stale), "{simulated:?}");
         assert_eq!(world.get(id).await, done);
     }
+}
+
+/// DSP-11, DSP-19: a signed message with the files of a success costs no further call: the only
+/// ones are the submit and the fetch of the keys. One that nothing proves is confirmed by a poll.
+#[tokio::test]
+async fn dsp_11_dsp_19_a_signed_result_is_not_asked_for_again() {
+    for (simulated, calls) in [(Simulated::Replicate, 2), (Simulated::Fal, 2), (Simulated::Higgsfield, 2)] {
+        let (world, id, genuine) = held(simulated).await;
+        world.until(id, |one| one.processing_since.is_some()).await;
+        assert_eq!(genuine.deliver(&world.generations).await, Ok(WebhookReceipt::Polling));
+        let done = world.end(id).await;
+        assert_eq!(done.status, GenerationStatus::Completed, "{simulated:?}: {done:?}");
+        assert!(world.storage.get(&done.files[0].key).await.unwrap().is_some());
+        assert_eq!(world.sims[0].stats().all.calls, calls, "{simulated:?}");
+    }
+}
+
+/// DSP-11, DSP-20: the address of a file in a signed message may not work any more. Then the
+/// provider is asked, and nothing is lost.
+#[tokio::test]
+async fn dsp_11_dsp_20_a_reported_file_that_is_gone_is_asked_for() {
+    let (world, id, genuine) = held(Simulated::Replicate).await;
+    world.until(id, |one| one.processing_since.is_some()).await;
+    let mut gone: serde_json::Value = serde_json::from_slice(&genuine.body).unwrap();
+    gone["output"] = serde_json::json!([format!("http://{}/_files/gone", world.sims[0].addr())]);
+    let message = signed(&gone.to_string(), &genuine);
+    assert_eq!(message.deliver(&world.generations).await, Ok(WebhookReceipt::Polling));
+    let done = world.end(id).await;
+    assert_eq!((done.status, world.billed()), (GenerationStatus::Completed, 1), "{done:?}");
+    assert_eq!(world.sims[0].stats().all.calls, 3, "the submit, the keys and one poll");
+}
+
+/// The message with another body, signed with the provider's own secret.
+fn signed(body: &str, genuine: &Message) -> Message {
+    let secret = StandardSecret::parse(&WebhookSigner::new(0).secret()).unwrap();
+    let headers = standard::sign(&[secret], "msg_1", WallClock.now(), body.as_bytes()).unwrap();
+    Message { headers, body: body.to_owned().into(), ..genuine.clone() }
 }

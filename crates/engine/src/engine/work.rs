@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::model::ActiveOperation;
-use tidegate_core::{LimitName, OperationId, State, Time, Verdict, bounds};
+use tidegate_core::{Blame, LimitName, OperationId, State, Time, Verdict, bounds};
 use tidegate_store::Clock;
 use tidegate_upstream::JobNote;
 use tokio::sync::{oneshot, watch};
@@ -135,7 +135,11 @@ fn settle(owner: &mut Owner, settlement: WorkReport) -> Result<Option<State>> {
     });
     if let Verdict::Throttled { scope: Some(limit), .. } = &mut outcome.verdict {
         let name = limit_name(owner, &active, limit);
-        *limit = name.ok_or_else(|| unknown_limit(limit))?;
+        *limit = name.ok_or_else(|| unknown_limit("limit", limit))?;
+    }
+    if let Blame::Limit(limit) = &mut outcome.blame {
+        let name = limit_name(owner, &active, limit);
+        *limit = name.ok_or_else(|| unknown_limit("blame", limit))?;
     }
     let (result, _) = crate::carry::describe(&outcome.verdict);
     let kind = active.kind.to_string();
@@ -170,9 +174,9 @@ fn check_job(job: &JobNote) -> Result<()> {
     Ok(())
 }
 
-fn unknown_limit(name: &str) -> Error {
+fn unknown_limit(field: &str, name: &str) -> Error {
     let message = format!("The operation charges no limit called {name:?}.");
-    Error::new(ErrorKind::UnknownLimit, message).field("limit")
+    Error::new(ErrorKind::UnknownLimit, message).field(field)
 }
 
 /// The full name of a limit that a worker may name as `cost` does, within its kind; `None` when

@@ -4,7 +4,7 @@ use tidegate_core::model::{
     AcceptOutcome, ClaimReport, DraftRefusal, LimitRefusal, SettleOutcome, TakeOutcome, WorkerSlots,
 };
 use tidegate_core::operation::MICRO;
-use tidegate_core::{LimitName, OperationId, State, Time};
+use tidegate_core::{LimitName, OperationId, State, Time, Verdict};
 use tidegate_store::Clock;
 use tidegate_store::log::StoredOperation;
 
@@ -73,12 +73,28 @@ impl Owner {
             CallEvent::Reported(report) => {
                 self.building.commands += 1;
                 let report = self.calls.finish_call(report);
-                self.settle(report);
+                if self.is_overtaken(&report) {
+                    tracing::debug!(seq = report.seq.0, "a submit failed whose job is known already");
+                } else {
+                    self.settle(report);
+                }
             }
             CallEvent::Fetched(fetched) => self.fetched(fetched),
             CallEvent::WorkFetched(out, fetched) => self.work_fetched(*out, fetched),
             CallEvent::ReadAhead(read) => self.keep_ahead(read),
         }
+    }
+
+    /// Whether the response to a submit denies a job that its provider has reported meanwhile. The
+    /// job is awaited all the same: to submit it elsewhere would be to pay for it twice.
+    fn is_overtaken(&self, report: &Report) -> bool {
+        let is_answer =
+            matches!(report.verdict, Verdict::Accepted { .. } | Verdict::Done | Verdict::Canceled { .. });
+        let status = self.model.claim_status(report.seq, report.fence).filter(|_| !is_answer);
+        status.is_some_and(|status| {
+            let is_submit = status.fence == report.fence && status.worker != Some(report.fence);
+            is_submit && status.awaiting_since.is_some()
+        })
     }
 
     /// Settles a claim by its fence, if it still belongs to the operation that was sent; returns

@@ -49,7 +49,7 @@ impl Owner {
             // What the upstream answered, for the person who has to find out what happened.
             job.memo = report.body.clone();
         }
-        if !is_awaiting && report.job.is_none() {
+        if !is_awaiting && report.job.as_ref().is_none_or(|job| job.memo.is_empty()) {
             job.memo = alternative.map_or(job.memo, name_of);
         }
         self.record(StoredAttempt {
@@ -95,7 +95,7 @@ impl Owner {
     }
 }
 
-/// What is kept of an attempt of which its executor left no note.
+/// What is kept of an attempt of which its executor left no memo.
 fn name_of(alternative: &Arc<str>) -> Bytes {
     Bytes::copy_from_slice(alternative.as_bytes())
 }

@@ -195,6 +195,7 @@ impl Owner {
             in_doubt: claim.in_doubt,
             on_unknown: claim.on_unknown,
             alternative: claim.alternative,
+            limits: self.model.charged_limits(claim.seq).cloned().collect(),
             job,
             completion_token: self
                 .options

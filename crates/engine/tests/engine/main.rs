@@ -11,6 +11,7 @@ mod damage;
 mod in_flight;
 mod opened;
 mod outage;
+mod overtaken;
 mod people;
 mod remote;
 mod scripted_upstream;

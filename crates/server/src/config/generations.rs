@@ -46,9 +46,12 @@ pub struct NotifyConfig {
     pub allows_private: bool,
 }
 
+/// Reads the sections. With `is_remote`, remote workers submit generations, and the keys of
+/// providers may be left out.
 pub(super) fn read(
     root: &mut Section<'_>,
     public_url: Option<&str>,
+    is_remote: bool,
     reading: &mut ParseContext<'_>,
 ) -> Option<GenerationsConfig> {
     let problems = &mut reading.problems;
@@ -70,6 +73,7 @@ pub(super) fn read(
     let per_user = UserLimits { max_active: most(active?), per_minute: most(per_minute?) };
     let defaults = DispatchConfig {
         public_url: public_url.map(str::to_owned),
+        has_remote_keys: is_remote,
         per_user,
         result_max_bytes: result_max?,
         ..DispatchConfig::default()
@@ -91,8 +95,11 @@ fn read_dispatch(
     for (list, sections) in [("providers", &providers), ("models", &models)] {
         places.extend(sections.iter().map(|(name, section)| (format!("{list}.{name}"), section.problem(""))));
     }
-    let providers: Vec<_> =
-        providers.into_iter().map(|(name, section)| provider::read(name, section, reading)).collect();
+    let may_omit_keys = defaults.has_remote_keys;
+    let providers: Vec<_> = providers
+        .into_iter()
+        .map(|(name, section)| provider::read(name, section, may_omit_keys, reading))
+        .collect();
     let models: Vec<_> =
         models.into_iter().map(|(name, section)| model::read(name, section, &known, reading)).collect();
     let config = DispatchConfig {

@@ -18,6 +18,11 @@ pub(crate) fn is_built_in(kind: &str) -> bool {
     [HTTP, BULK, GENERATION, NOTIFICATION].contains(&kind) || DISCORD_KINDS.contains(&kind)
 }
 
+/// Whether one of the sections leaves generations to remote workers.
+pub(super) fn leaves_generations(kinds: &[Section<'_>]) -> bool {
+    kinds.iter().any(|section| section.peek("name") == Some(GENERATION))
+}
+
 pub(super) fn read(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<RemoteKindConfig> {
     let problems = &mut reading.problems;
     let name = section.text("name", problems);
@@ -39,13 +44,7 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> 
         if let Some(message) = upstream::name_problem(&name.value) {
             problems.push(name.problem(message));
         }
-        if name.value == tidegate_dispatch::KIND {
-            problems.push(
-                name.problem(
-                    "Generations are sent to providers by the server itself, not by remote workers.",
-                ),
-            );
-        } else if is_built_in(&name.value) && (section.has("limit") || section.has("repeatable")) {
+        if is_built_in(&name.value) && (section.has("limit") || section.has("repeatable")) {
             let message = "This kind is built in: its upstreams have limits, and each request says whether it may run again.";
             problems.push(name.problem(message));
         }

@@ -42,10 +42,11 @@ pub(super) fn read(
     let idempotency = idempotency::read(root, reading);
     let pacing = pacing::read(root, reading);
     let (hydration, bus_url) = (hydration::read(root, reading), bus::read(root, reading));
-    let generations = generations::read(root, public_url.as_deref(), reading);
-    let problems = &mut reading.problems;
     let [upstreams, kinds, tokens, rules] =
-        ["upstream", "kind", "token", "on_failure"].map(|key| root.sections(key, problems));
+        ["upstream", "kind", "token", "on_failure"].map(|key| root.sections(key, &mut reading.problems));
+    let is_remote = kind::leaves_generations(&kinds);
+    let generations = generations::read(root, public_url.as_deref(), is_remote, reading);
+    let problems = &mut reading.problems;
     let on_failure = rules.into_iter().filter_map(|section| failure::read(section, problems)).collect();
     let open_to_all = tokens.is_empty();
     let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));

@@ -1,23 +1,17 @@
 //! The JSON of remote workers: what they ask for, the claims they get, and their reports.
 
+mod report;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde::Serialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use tidegate::upstream::http::{response::Content, result};
-use tidegate::upstream::{JobNote, Outcome};
-use tidegate::{
-    ClaimId, Fault, FaultClass, Fence, Hint, LeaseExtension, OnUnknown, RemoteClaim, Time, Verdict,
-    WorkReceipt, WorkReport, WorkRequest,
-};
-use tidegate_core::bounds::{
-    AWAIT_MAX, CHARGES_MAX, HORIZON_MAX, RESULT_LEN_MAX, TOKENS_MAX, WORK_BATCH_MAX,
-};
-use tidegate_core::operation::MICRO;
+use tidegate::{ClaimId, Fence, LeaseExtension, OnUnknown, RemoteClaim, WorkReceipt, WorkRequest};
+use tidegate_core::bounds::WORK_BATCH_MAX;
+
+pub(crate) use report::{encode_result, parse_fault, parse_settle, stored_result};
 
 use super::error::ErrorEnvelope;
 use super::field::Field;
@@ -30,23 +24,6 @@ use crate::work::{HandedClaim, RemoteKinds};
 
 const TAKE: [&str; 4] = ["kinds", "max", "wait_ms", "lease_ms"];
 const EXTEND: [&str; 3] = ["id", "fence", "lease_ms"];
-const SETTLE: [&str; 13] = [
-    "id",
-    "fence",
-    "outcome",
-    "result",
-    "response",
-    "fault",
-    "after_ms",
-    "limit",
-    "hints",
-    "timeout_ms",
-    "external_id",
-    "memo",
-    "may_have_happened",
-];
-const FAULT: [&str; 3] = ["class", "message", "may_have_happened"];
-const HINT: [&str; 6] = ["limit", "remaining", "capacity", "refill_per_s", "reset_ms", "spent"];
 
 /// The leases that workers may ask for, in milliseconds, and the one they get by default.
 const LEASE_MS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000;
@@ -54,51 +31,10 @@ const LEASE_MS_DEFAULT: u64 = 30_000;
 /// How long a take may wait, in milliseconds, and how long it does by default.
 const WAIT_MS: std::ops::RangeInclusive<u64> = 0..=60_000;
 const WAIT_MS_DEFAULT: u64 = 20_000;
-/// The times that workers may name, in milliseconds: a year.
-const HORIZON_MS: std::ops::RangeInclusive<u64> = 0..=HORIZON_MAX.as_secs() * 1_000;
-/// How long a job may be awaited, in milliseconds.
-const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=AWAIT_MAX.as_secs() * 1_000;
 /// The largest fence: what every JSON parser reads exactly.
 const FENCE_MAX: u64 = (1 << 53) - 1;
 /// The most kinds in one take.
 const KINDS_MAX: usize = 64;
-
-/// The outcome that a worker reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WorkOutcome {
-    Succeeded,
-    Failed,
-    Rejected,
-    Retry,
-    Throttled,
-    Unknown,
-    Awaiting,
-    Returned,
-    Canceled,
-}
-
-impl WorkOutcome {
-    /// The class of a fault that names none.
-    const fn default_class(self) -> FaultClass {
-        match self {
-            Self::Failed | Self::Rejected => FaultClass::Validation,
-            Self::Throttled => FaultClass::RateLimited,
-            _ => FaultClass::Transient,
-        }
-    }
-}
-
-const OUTCOMES: [(&str, WorkOutcome); 9] = [
-    ("succeeded", WorkOutcome::Succeeded),
-    ("failed", WorkOutcome::Failed),
-    ("rejected", WorkOutcome::Rejected),
-    ("retry", WorkOutcome::Retry),
-    ("throttled", WorkOutcome::Throttled),
-    ("unknown", WorkOutcome::Unknown),
-    ("awaiting", WorkOutcome::Awaiting),
-    ("returned", WorkOutcome::Returned),
-    ("canceled", WorkOutcome::Canceled),
-];
 
 /// Parses a take: what is asked for, and how long it may wait.
 pub(crate) fn parse_take(body: &[u8], known: &RemoteKinds) -> Result<(WorkRequest, Duration)> {
@@ -152,149 +88,11 @@ fn parse_extension(object: ParsedObject<'_, 3>) -> Result<(ClaimId, Duration)> {
     Ok((claim.ok_or_else(|| missing("id"))?, lease))
 }
 
-/// Parses reports. Each is valid or not by itself.
-pub(crate) fn parse_settle(body: &[u8], now: Time) -> Result<Vec<Result<WorkReport>>> {
-    let items = read_list(body, "settlements", WORK_BATCH_MAX, &SETTLE)?;
-    Ok(items.into_iter().map(|item| parse_settlement(item, now)).collect())
-}
-
 fn parse_claim(id: Field<'_>, fence: Field<'_>, problems: &mut RequestProblems) -> Option<ClaimId> {
     let id = problems.check(id.required_text().and_then(|text| parse_id(&text).map(Some)));
     let fence =
         fence.integer(0..=FENCE_MAX).and_then(|number| number.map(Some).ok_or_else(|| missing("fence")));
     Some(ClaimId { fence: Fence(problems.check(fence)?), id: id? })
-}
-
-fn parse_settlement(object: ParsedObject<'_, 13>, now: Time) -> Result<WorkReport> {
-    let Fields { values, mut problems } = object?;
-    let field = |place: usize| Field { name: SETTLE[place], raw: values[place] };
-    let claim = parse_claim(field(0), field(1), &mut problems);
-    let word = field(2).word(&OUTCOMES).and_then(|word| word.map(Some).ok_or_else(|| missing("outcome")));
-    let outcome = problems.check(word);
-    let body = problems.check(parse_result(field(3), field(4)));
-    let class = outcome.map_or(FaultClass::Transient, WorkOutcome::default_class);
-    let fault = problems.check(parse_fault(field(5), class));
-    let after = problems.check(field(6).integer(HORIZON_MS)).map(Duration::from_millis);
-    let scope = problems.check(field(7).text()).map(Arc::from);
-    let hints = problems.check(parse_hints(field(8), now));
-    let timeout = problems.check(field(9).integer(TIMEOUT_MS)).map_or(AWAIT_MAX, Duration::from_millis);
-    let external_id = problems.check(field(10).text()).map(Arc::from);
-    let memo = field(11).raw.map(stored_memo).unwrap_or_default();
-    let may_have_happened = problems.check(field(12).flag()).unwrap_or(true);
-    problems.finish()?;
-    let (claim, outcome) = (claim.ok_or_else(|| missing("id"))?, outcome.ok_or_else(|| missing("outcome"))?);
-    let fault = || fault.unwrap_or_else(|| Fault::new(class, "the worker gave no reason"));
-    let verdict = match outcome {
-        WorkOutcome::Succeeded => Verdict::Done,
-        WorkOutcome::Failed | WorkOutcome::Rejected => Verdict::Rejected(fault()),
-        WorkOutcome::Retry => Verdict::Retry { after, fault: fault() },
-        WorkOutcome::Throttled => Verdict::Throttled { after, scope, fault: fault() },
-        WorkOutcome::Unknown => match after {
-            // Of a poll: asked again no sooner. Otherwise the two mean the same.
-            Some(every) => Verdict::PollFailed { every, fault: fault() },
-            None => Verdict::Unknown(fault()),
-        },
-        WorkOutcome::Awaiting => Verdict::Accepted { poll_after: after, timeout },
-        WorkOutcome::Returned => Verdict::Returned,
-        WorkOutcome::Canceled => Verdict::Canceled { may_have_happened },
-    };
-    // What is known of a job stays when a later report leaves it out.
-    let has_note = outcome == WorkOutcome::Awaiting && (external_id.is_some() || !memo.is_empty());
-    let job = has_note.then(|| JobNote { external_id, memo, cost: None });
-    let outcome = Outcome::unanswered(verdict).with_hints(hints).with_body(body).with_job(job);
-    Ok(WorkReport { claim, outcome })
-}
-
-/// The result to keep: a result of the worker as if it were the response of a service, or the whole
-/// response of one.
-fn parse_result(result: Field<'_>, response: Field<'_>) -> Result<Bytes> {
-    let body = match (result.raw, response.raw.filter(|raw| raw.get() != "null")) {
-        (Some(_), Some(_)) => {
-            let message = "Either result or response can be given, not both.";
-            return Err(Error::new(ErrorCode::Invalid, message).field(response.name));
-        }
-        (None, Some(_)) => Bytes::copy_from_slice(response.object()?.as_bytes()),
-        (Some(raw), None) => stored_result(raw),
-        (None, None) => Bytes::new(),
-    };
-    if body.len() > RESULT_LEN_MAX {
-        let message = format!("The result is {} bytes long; the most is {RESULT_LEN_MAX}.", body.len());
-        return Err(Error::new(ErrorCode::TooLarge, message).field(result.name));
-    }
-    Ok(body)
-}
-
-/// A result as if it were the response of a service.
-pub(crate) fn stored_result(result: &RawValue) -> Bytes {
-    encode_result(Some(200), result)
-}
-
-/// A result in the form of a response, with its status if it is to have one.
-pub(crate) fn encode_result(status: Option<u16>, result: &RawValue) -> Bytes {
-    let json = axum::http::HeaderValue::from_static("application/json");
-    let headers = axum::http::HeaderMap::from_iter([(axum::http::header::CONTENT_TYPE, json)]);
-    result::encode(status, &headers, Content::Whole(Bytes::copy_from_slice(result.get().as_bytes())))
-}
-
-/// Parses a fault, of this class unless it names another.
-pub(crate) fn parse_fault(field: Field<'_>, default: FaultClass) -> Result<Option<Fault>> {
-    let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
-    let fields = read(raw.get().as_bytes(), &FAULT).map_err(|error| error.field(field.name))?;
-    let Fields { values: [class, message, doubt], mut problems } = fields;
-    let class = problems.check(Field { name: "fault.class", raw: class }.text());
-    let message = problems.check(Field { name: "fault.message", raw: message }.required_text());
-    let doubt = Field { name: "fault.may_have_happened", raw: doubt }.flag();
-    let doubt = problems.check(doubt).unwrap_or(false);
-    problems.finish()?;
-    let class = match class {
-        Some(word) => FaultClass::parse(&word).ok_or_else(|| {
-            let known = FaultClass::ALL.map(FaultClass::as_str).join(", ");
-            Error::new(ErrorCode::Invalid, format!("The class of a fault is one of {known}."))
-                .field("fault.class")
-        })?,
-        None => default,
-    };
-    let fault = Fault::new(class, message);
-    Ok(Some(if doubt { fault.in_doubt() } else { fault }))
-}
-
-fn parse_hints(field: Field<'_>, now: Time) -> Result<Vec<Hint>> {
-    let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(Vec::new()) };
-    let wrong = || {
-        Error::new(ErrorCode::Malformed, "The field \"hints\" must be a list of objects.").field(field.name)
-    };
-    let items: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(|_| wrong())?;
-    if items.len() > CHARGES_MAX {
-        let message = format!("There are {} hints; the most is {CHARGES_MAX}.", items.len());
-        return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
-    }
-    let hints = items.into_iter().map(|item| parse_hint(read(item.get().as_bytes(), &HINT), now));
-    let of_list = |(place, hint): (usize, Result<Hint>)| {
-        hint.map_err(|error| {
-            let name = error.field.as_deref().map_or_else(String::new, |name| format!(".{name}"));
-            error.field(format!("hints[{place}]{name}"))
-        })
-    };
-    hints.enumerate().map(of_list).collect()
-}
-
-fn parse_hint(object: ParsedObject<'_, 6>, now: Time) -> Result<Hint> {
-    let Fields { values, mut problems } = object?;
-    let field = |place: usize| Field { name: HINT[place], raw: values[place] };
-    let mut tokens = |place: usize| {
-        let number = problems.check(field(place).figure(0.0..=TOKENS_MAX as f64));
-        number.map(|number| (number * MICRO as f64).round() as u64)
-    };
-    let (remaining, capacity, refill_per_s, spent) = (tokens(1), tokens(2), tokens(3), tokens(5));
-    let reset = problems.check(field(4).integer(HORIZON_MS));
-    let limit = problems.check(field(0).required_text()).into();
-    if capacity == Some(0) {
-        let message = "The field \"capacity\" must be above 0.";
-        problems.add(Error::new(ErrorCode::Invalid, message).field("capacity"));
-    }
-    problems.finish()?;
-    let reset_at = reset.map(|after| now.after(Duration::from_millis(after)));
-    Ok(Hint { limit, remaining, capacity, refill_per_s, reset_at, spent })
 }
 
 /// A claim as a worker gets it.
@@ -316,9 +114,18 @@ struct ClaimOut<'a> {
     in_doubt: bool,
     on_unknown: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    alternative: Option<AlternativeOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JobOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     completion_token: Option<&'a str>,
+}
+
+/// The alternative that was granted: which one to use, and what it charges.
+#[derive(Serialize)]
+struct AlternativeOut<'a> {
+    name: &'a str,
+    limits: Vec<&'a str>,
 }
 
 /// A job that was accepted before, and must not be started again.
@@ -338,6 +145,10 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
         memo: memo_json(&job.memo),
         cancel_requested: job.cancel_requested,
     });
+    let alternative = claim
+        .alternative
+        .as_deref()
+        .map(|name| AlternativeOut { name, limits: claim.limits.iter().map(AsRef::as_ref).collect() });
     let out = ClaimOut {
         id: claim.claim.id.to_string(),
         fence: claim.claim.fence.0,
@@ -355,21 +166,11 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
             OnUnknown::Reconcile => "reconcile",
             OnUnknown::Ask => "ask",
         },
+        alternative,
         job,
         completion_token: claim.completion_token.as_deref(),
     };
     Some(HandedClaim { claim: claim.claim, json: serde_json::value::to_raw_value(&out).ok()? })
-}
-
-/// A memo as it is stored: a string that is no JSON itself is stored as what it says, as executors
-/// of this server store theirs; see [`memo_json`].
-fn stored_memo(memo: &RawValue) -> Bytes {
-    let text = serde_json::from_str::<String>(memo.get()).unwrap_or_default();
-    let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
-    match text.is_empty() || is_json {
-        true => Bytes::copy_from_slice(memo.get().as_bytes()),
-        false => text.into(),
-    }
 }
 
 /// A memo as a worker gets it: as JSON, or as a string when it is none.

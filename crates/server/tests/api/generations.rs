@@ -6,6 +6,7 @@ mod described;
 mod languages;
 mod limits;
 mod nodes;
+mod remote;
 mod reports;
 mod studio;
 mod webhooks;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request};
 use tidegate_core::AttemptEnd;
@@ -48,6 +48,8 @@ pub struct OneResponse {
     pub body: Bytes,
     /// Whether the body is complete: it neither broke off nor was too large.
     pub is_complete: bool,
+    /// Whether the body is larger than was allowed.
+    pub is_too_large: bool,
 }
 
 /// Why no response came.
@@ -151,14 +153,24 @@ fn build(
 async fn read(mut response: PooledResponse, until: Instant, most: usize) -> OneResponse {
     let (status, headers) = (response.head.status.as_u16(), response.head.headers.clone());
     let mut body = BytesMut::new();
+    // Of one that says so at once, nothing is read.
+    let mut is_too_large = declared_len(&headers).is_some_and(|len| len > most);
     let is_complete = loop {
+        if is_too_large {
+            break false;
+        }
         match timeout_at(until, response.chunk()).await {
-            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= most => body.extend_from_slice(&chunk),
+            Ok(Ok(Some(chunk))) if body.len() + chunk.len() > most => is_too_large = true,
+            Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
             Ok(Ok(None)) => break true,
             _ => break false,
         }
     };
-    OneResponse { status, headers, body: body.freeze(), is_complete }
+    OneResponse { status, headers, body: body.freeze(), is_complete, is_too_large }
+}
+
+fn declared_len(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// The failure of a request that was under way: either it is withdrawn for certain, or it may have

@@ -19,21 +19,21 @@ use crate::caller::Caller;
 /// Kills, and how many there are with `./test --long`.
 const KILLS: usize = 3;
 const KILLS_LONG: usize = 50;
-const USERS: usize = 6;
+pub(super) const USERS: usize = 6;
 /// What one user has unfinished at the most.
 const AHEAD: usize = 4;
 /// What one user creates at the least.
 const LEAST: usize = 10;
 /// How long the load continues before a kill, in milliseconds.
-const LOAD_MS: std::ops::Range<u64> = 150..500;
+pub(super) const LOAD_MS: std::ops::Range<u64> = 150..500;
 /// How long a test may take, and how much longer for each kill: on Redis a server that was killed
 /// gets its partitions back when their leases have expired.
-const WHOLE_TEST: Duration = Duration::from_secs(60);
+pub(super) const WHOLE_TEST: Duration = Duration::from_secs(60);
 const TIME_PER_KILL: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A generation that was created, and how it ended.
-struct EndedGeneration {
+pub(super) struct EndedGeneration {
     id: String,
     model: &'static str,
     prompt: String,
@@ -79,7 +79,7 @@ async fn wait_until_ended(caller: &Caller, id: &str) -> String {
 }
 
 /// Creates generations until it is told to stop, and waits for the end of all.
-async fn load(caller: Caller, user: usize, stop: Arc<AtomicBool>) -> Vec<EndedGeneration> {
+pub(super) async fn load(caller: Caller, user: usize, stop: Arc<AtomicBool>) -> Vec<EndedGeneration> {
     let (mut created, mut ended) = (Vec::new(), Vec::new());
     loop {
         let more = !stop.load(Ordering::Relaxed) || created.len() < LEAST;
@@ -97,7 +97,7 @@ async fn load(caller: Caller, user: usize, stop: Arc<AtomicBool>) -> Vec<EndedGe
 }
 
 /// Every attempt in the ledger, by generation.
-async fn ledger(caller: &Caller) -> BTreeMap<String, Vec<Value>> {
+pub(super) async fn ledger(caller: &Caller) -> BTreeMap<String, Vec<Value>> {
     let (mut entries, mut cursor) = (BTreeMap::<_, Vec<_>>::new(), String::new());
     loop {
         let page = caller.get(&format!("/v1/ledger?limit=100&cursor={cursor}")).await;
@@ -143,7 +143,7 @@ async fn killed_under_load(store: &str) {
 }
 
 /// Compares what the providers billed with what the ledger shows.
-fn check_bills(studio: &Studio, ended: &[EndedGeneration], ledger: &BTreeMap<String, Vec<Value>>) {
+pub(super) fn check_bills(studio: &Studio, ended: &[EndedGeneration], ledger: &BTreeMap<String, Vec<Value>>) {
     let mut bill = studio.bill();
     let (mut completed, mut doubled) = (0, 0);
     for one in ended {
@@ -178,7 +178,8 @@ fn check_bills(studio: &Studio, ended: &[EndedGeneration], ledger: &BTreeMap<Str
     assert!(all >= USERS * LEAST && completed * 2 > all, "{completed} of {all} were completed");
 }
 
-async fn check_slots(caller: &Caller) {
+/// Checks that no provider has a slot in use, or someone who waits for one.
+pub(super) async fn check_slots(caller: &Caller) {
     let all: Value = serde_json::from_str(&caller.get("/v1/providers").await).unwrap();
     for provider in all["providers"].as_array().unwrap() {
         let slots = &provider["slots"];

@@ -12,6 +12,7 @@ use tidegate_sim::providers::webhook::WebhookFaults;
 use tidegate_sim::{Provider, ProviderSim, ProviderSimOptions};
 
 use crate::child::{RunningServer, StartingServer, tidegate};
+use crate::workers::WorkerProcess;
 
 /// Slots of each provider: fewer than there are generations at once, so that each one is used.
 pub(super) const SLOTS: u64 = 3;
@@ -61,11 +62,38 @@ pub(super) struct Studio {
     /// Where the server is: `http://127.0.0.1:PORT`.
     pub address: String,
     webhook_secret: String,
+    /// Whether the server has the keys of the providers.
+    is_alone: bool,
+}
+
+/// The configurations of the processes.
+const SERVER_CONFIG: &str = "tidegate.toml";
+const WORKER_CONFIG: &str = "worker.toml";
+
+/// What a process does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Everything.
+    Alone,
+    /// Everything but the calls to providers.
+    Server,
+    /// The calls to providers.
+    Worker,
 }
 
 impl Studio {
-    /// Starts the providers and writes the configuration. An empty store is one in the folder.
+    /// Starts the providers, and a server that uses them. An empty store is one in the folder.
     pub(super) async fn new(store: &str, seed: u64) -> Self {
+        Self::with_roles(store, seed, &[(Role::Alone, SERVER_CONFIG)]).await
+    }
+
+    /// Starts the providers for workers with their keys, and a server without.
+    pub(super) async fn with_workers(seed: u64) -> Self {
+        let roles = [(Role::Server, SERVER_CONFIG), (Role::Worker, WORKER_CONFIG)];
+        Self::with_roles("", seed, &roles).await
+    }
+
+    async fn with_roles(store: &str, seed: u64, roles: &[(Role, &str)]) -> Self {
         let mut sims = BTreeMap::new();
         for (provider, name, _) in PROVIDERS {
             sims.insert(name, ProviderSim::start(options(provider, seed)).await.unwrap());
@@ -75,31 +103,35 @@ impl Studio {
         let address = format!("http://127.0.0.1:{port}");
         let own = format!("file:{}", dir.path().join("data").display());
         let store = if store.is_empty() { &own } else { store };
-        let text = format!(
-            "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"{address}\"\n[store]\nurl = \"{store}\"\n\
-             [idempotency]\nlease_s = 2\n\
-             [generations]\nstorage = {:?}\nper_user_rpm = 0\n{}",
-            dir.path().join("results").display().to_string(),
-            sections(&sims),
-        );
-        std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
-        Self { sims, dir, address, webhook_secret: WebhookSigner::new(seed).secret() }
+        for (role, file) in roles {
+            let text = format!(
+                "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"{address}\"\n\
+                 [store]\nurl = \"{store}\"\n[idempotency]\nlease_s = 2\n\
+                 [generations]\nstorage = {:?}\nper_user_rpm = 0\n{}",
+                dir.path().join("results").display().to_string(),
+                sections(&sims, *role),
+            );
+            std::fs::write(dir.path().join(file), text).unwrap();
+        }
+        let is_alone = matches!(roles, [(Role::Alone, _)]);
+        Self { sims, dir, address, webhook_secret: WebhookSigner::new(seed).secret(), is_alone }
     }
 
     pub(super) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// What its processes find in their environment.
-    fn secrets(&self) -> [(&str, &str); 2] {
-        [(KEY_VAR, KEY), (WEBHOOK_VAR, &self.webhook_secret)]
+    /// Starts a worker, which has the keys.
+    pub(super) fn work(&self) -> WorkerProcess {
+        WorkerProcess::of(self.path(), WORKER_CONFIG, &self.address, &[(KEY_VAR, KEY)])
     }
 
     /// Starts the server, and waits until it serves.
     pub(super) fn serve(&self) -> RunningServer {
         let mut command = tidegate();
-        command.args(["serve", "--log-level", "error", "--config"]).arg(self.path().join("tidegate.toml"));
-        command.current_dir(self.path()).envs(self.secrets());
+        command.args(["serve", "--log-level", "error", "--config"]).arg(self.path().join(SERVER_CONFIG));
+        command.current_dir(self.path()).env(WEBHOOK_VAR, &self.webhook_secret);
+        command.envs(self.is_alone.then_some((KEY_VAR, KEY)));
         tokio::task::block_in_place(|| RunningServer::of(StartingServer::of(command)))
     }
 
@@ -117,9 +149,12 @@ impl Studio {
     }
 }
 
-/// The sections of the providers and of the models.
-fn sections(sims: &BTreeMap<&'static str, ProviderSim>) -> String {
+/// The sections of the providers and of the models, and the kind that is left to workers.
+fn sections(sims: &BTreeMap<&'static str, ProviderSim>, role: Role) -> String {
     let (mut text, mut chain) = (String::new(), Vec::new());
+    if role != Role::Alone {
+        text.push_str("[[kind]]\nname = \"generation\"\nworker = \"remote\"\n");
+    }
     for (provider, name, model) in PROVIDERS {
         let addr = sims[name].addr();
         let path = match provider {
@@ -127,13 +162,18 @@ fn sections(sims: &BTreeMap<&'static str, ProviderSim>) -> String {
             Provider::Google => "/v1beta",
             Provider::Fal | Provider::Higgsfield => "",
         };
-        let keys = match provider {
-            Provider::Google => format!("webhook_secret_env = \"{WEBHOOK_VAR}\"\n"),
-            Provider::Fal => format!("jwks_url = \"http://{addr}/.well-known/jwks.json\"\n"),
-            Provider::Replicate | Provider::Higgsfield => String::new(),
+        let mut keys = match (provider, role) {
+            (Provider::Google, Role::Alone | Role::Server) | (Provider::Replicate, Role::Server) => {
+                format!("webhook_secret_env = \"{WEBHOOK_VAR}\"\n")
+            }
+            (Provider::Fal, _) => format!("jwks_url = \"http://{addr}/.well-known/jwks.json\"\n"),
+            _ => String::new(),
         };
+        if role != Role::Server {
+            keys.push_str(&format!("key_env = \"{KEY_VAR}\"\n"));
+        }
         text.push_str(&format!(
-            "[provider.{name}]\nbase_url = \"http://{addr}{path}\"\nkey_env = \"{KEY_VAR}\"\n{keys}\
+            "[provider.{name}]\nbase_url = \"http://{addr}{path}\"\n{keys}\
              max_concurrent = {SLOTS}\nrpm = 60000\npoll_after_s = 1\npoll_every_s = 1\n\
              cooldown_s = [1]\ntimeout_s = 5\ndeadline_s = {DEADLINE_S}\n"
         ));

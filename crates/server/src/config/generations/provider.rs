@@ -22,6 +22,7 @@ const TIMEOUT_MAX_S: u64 = 600;
 pub(super) fn read(
     name: String,
     mut section: Section<'_>,
+    may_omit_keys: bool,
     reading: &mut ParseContext<'_>,
 ) -> Option<ProviderConfig> {
     let problems = &mut reading.problems;
@@ -34,7 +35,7 @@ pub(super) fn read(
         .map(|key| section.integer(key, 1..=TIME_MAX_S, problems).map(Duration::from_secs));
     let timeout = section.integer("timeout_s", 1..=TIMEOUT_MAX_S, problems).map(Duration::from_secs);
     let variable = section.text("webhook_secret_env", problems);
-    let keys = read_keys(&mut section, reading);
+    let keys = read_keys(&mut section, may_omit_keys, reading);
     let secret = variable.map(|variable| read_secret(&variable, reading));
     section.finish(&mut reading.problems);
     let usual = ProviderConfig::new(name, adapter?);
@@ -127,32 +128,40 @@ fn read_ladder(
     Some(Some([step(0), step(1), step(2), step(3)]))
 }
 
-/// Reads the credentials: `key_env` for one, or `keys` for several.
-fn read_keys(section: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Option<Vec<KeyConfig>> {
+/// Reads the credentials: `key_env` for one, or `keys` for several. Where only remote workers have
+/// them, they are known by their names.
+fn read_keys(
+    section: &mut Section<'_>,
+    may_omit: bool,
+    reading: &mut ParseContext<'_>,
+) -> Option<Vec<KeyConfig>> {
     let single = section.text("key_env", &mut reading.problems);
     let several = section.sections("keys", &mut reading.problems);
-    if section.has("key_env") == section.has("keys") {
+    let is_omitted = may_omit && !section.has("key_env") && !section.has("keys");
+    if section.has("key_env") == section.has("keys") && !is_omitted {
         reading.problems.push(section.problem("A provider needs either key_env or keys."));
         return None;
     }
-    let secret = |variable: Option<LocatedValue<String>>, reading: &mut ParseContext<'_>| {
-        Some(Secret::new(reading.secret(&variable?)?))
+    let secret = |variable: Option<LocatedValue<String>>, is_omitted, reading: &mut ParseContext<'_>| {
+        let secret = if is_omitted { String::new() } else { reading.secret(&variable?)? };
+        Some(Secret::new(secret))
     };
-    if section.has("key_env") {
-        let key = secret(single, reading)?;
+    if !section.has("keys") {
+        let key = secret(single, is_omitted, reading)?;
         return Some(vec![KeyConfig { name: "key-1".to_owned(), key, account: None }]);
     }
     let mut keys = Vec::new();
     for (index, mut table) in several.into_iter().enumerate() {
         let variable = table.text("env", &mut reading.problems);
         let [name, account] = ["name", "account"].map(|key| table.text(key, &mut reading.problems));
-        if variable.is_none() && !table.has("env") {
+        let is_omitted = may_omit && !table.has("env");
+        if variable.is_none() && !table.has("env") && !is_omitted {
             reading.problems.push(table.problem("The key env is missing."));
         }
         table.finish(&mut reading.problems);
         let name = name.map_or_else(|| format!("key-{}", index + 1), |name| name.value);
         let account = account.map(|account| account.value);
-        keys.push(secret(variable, reading).map(|key| KeyConfig { name, key, account }));
+        keys.push(secret(variable, is_omitted, reading).map(|key| KeyConfig { name, key, account }));
     }
     keys.into_iter().collect()
 }

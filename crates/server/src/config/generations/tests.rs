@@ -63,6 +63,26 @@ fn dsp_14_providers_and_models_are_read() {
     assert!(!format!("{config:?}").contains("a-secret"), "no secret is printed");
 }
 
+/// DSP-17: where remote workers submit, the server knows keys by their names and may be without
+/// them; whoever submits may not.
+#[test]
+fn dsp_17_remote_workers_have_the_keys() {
+    let kind = "[[kind]]\nname = \"generation\"\nworker = \"remote\"\n";
+    let without = PROVIDERS.replace("key_env = \"SECRET\"\n", "").replace("env = \"SECRET\", ", "");
+    let config = parse(&format!("{kind}{without}{MODEL}")).unwrap();
+    let [house, replicate] = config.generations.dispatch.providers.as_slice() else { panic!() };
+    let keys: Vec<_> = house.keys.iter().map(|key| (key.name.as_str(), key.account.as_deref())).collect();
+    assert_eq!(keys, [("key-1", Some("main")), ("spare", None)]);
+    assert_eq!((replicate.keys.len(), replicate.keys[0].name.as_str()), (1, "key-1"));
+    let kinds = ["generation".to_owned()];
+    let refused = crate::executors::check_worker_keys(&config, &kinds).unwrap_err();
+    assert!(refused.message.contains("providers.house: Its key is missing"), "{}", refused.message);
+    assert!(crate::executors::check_worker_keys(&config, &["http".to_owned()]).is_ok());
+    let complete = parse(&format!("{kind}{PROVIDERS}{MODEL}")).unwrap();
+    assert!(crate::executors::check_worker_keys(&complete, &kinds).is_ok());
+    assert!(wrong(&format!("{without}{MODEL}")).contains("A provider needs either key_env or keys."));
+}
+
 /// DSP-13: a provider with a plain API is configuration alone.
 #[test]
 fn dsp_13_a_provider_is_configured() {

@@ -1,7 +1,10 @@
 //! What workers send is read or refused by field, and what they get is what was kept.
 
-use tidegate_core::{OperationId, Seq};
+use tidegate::{FaultClass, Time, Verdict, WorkReport};
+use tidegate_core::bounds::AWAIT_MAX;
+use tidegate_core::{Blame, OperationId, Seq};
 
+use super::report::stored_memo;
 use super::*;
 
 fn kinds() -> RemoteKinds {
@@ -49,6 +52,16 @@ fn reports_are_read_or_refused_one_by_one() {
     let awaiting = settle_one(r#""outcome":"awaiting","external_id":"j-1","memo":{"a":1}"#).unwrap().outcome;
     assert!(matches!(awaiting.verdict, Verdict::Accepted { poll_after: None, timeout: AWAIT_MAX }));
     assert_eq!(awaiting.job.unwrap().memo, r#"{"a":1}"#);
+    let failed = settle_one(r#""outcome":"failed","external_id":"j-1","cost":3000"#).unwrap().outcome;
+    assert_eq!(failed.job.map(|job| (job.external_id, job.cost)), Some((Some("j-1".into()), Some(3_000))));
+    for (blame, meant) in [
+        ("null", Blame::ByClass),
+        ("[]", Blame::NoOne),
+        (r#"["acme/health"]"#, Blame::Limit("acme/health".into())),
+    ] {
+        let report = settle_one(&format!(r#""outcome":"retry","blame":{blame}"#)).unwrap();
+        assert_eq!((report.outcome.blame, report.outcome.job), (meant, None), "{blame}");
+    }
     let hints = settle_one(r#""outcome":"succeeded","hints":[{"limit":"a","remaining":2.5}]"#).unwrap();
     assert_eq!(hints.outcome.hints[0].remaining, Some(2_500_000));
     for (more, field) in [
@@ -61,6 +74,9 @@ fn reports_are_read_or_refused_one_by_one() {
         (r#""outcome":"failed","fault":{"class":"conflict"}"#, "fault.message"),
         (r#""outcome":"failed","fault":"x""#, "fault"),
         (r#""outcome":"awaiting","timeout_ms":0"#, "timeout_ms"),
+        (r#""outcome":"retry","blame":"acme/health""#, "blame"),
+        (r#""outcome":"retry","blame":["a","b"]"#, "blame"),
+        (r#""outcome":"retry","cost":-1"#, "cost"),
         (r#""outcome":"succeeded","hints":[{"limit":"a"},{"remaining":1}]"#, "hints[1].limit"),
         (r#""outcome":"succeeded","hints":[{"limit":"a","capacity":0}]"#, "hints[0].capacity"),
         (r#""outcome":"succeeded","hints":[7]"#, "hints[0]"),

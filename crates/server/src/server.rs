@@ -28,7 +28,7 @@ use crate::listen::{self, AcceptOptions, Slots};
 use crate::node_runtime::NodeRuntime;
 use crate::pacing::PacedProxy;
 use crate::state::ServerState;
-use crate::telemetry;
+use crate::telemetry::{self, ReportedLimits};
 use crate::work::RemoteKinds;
 
 /// How long the shutdown may take after the drain time of calls in flight.
@@ -96,6 +96,7 @@ impl Server {
             clock,
             tokens: config.tokens.clone(),
             metrics: metrics.clone(),
+            reported_limits: ReportedLimits::default(),
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });

@@ -18,6 +18,7 @@ use crate::generations::GenerationService;
 use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
+use crate::telemetry::ReportedLimits;
 use crate::work::{RemoteKinds, WorkHub};
 
 /// The state that a process has once, however many partitions it serves.
@@ -48,6 +49,8 @@ pub(crate) struct ServerState {
     /// The OpenAPI description, as this server is configured.
     pub description: String,
     pub metrics: PrometheusHandle,
+    /// The limits whose metrics this process has reported.
+    pub reported_limits: ReportedLimits,
     pub request_ids: RequestIds,
     /// Cancelled when the server is shutting down: streams and long polls end.
     pub stopping: CancellationToken,

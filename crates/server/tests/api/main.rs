@@ -17,6 +17,7 @@ mod details;
 mod edge;
 mod entities;
 mod events;
+mod figures;
 mod flights;
 mod foreign;
 mod generations;

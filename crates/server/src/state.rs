@@ -11,9 +11,10 @@ use tidegate_idempotency::{IdempotencyLayer, KeyStore};
 use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::ApiToken;
 use crate::deployment_runner::DeploymentRunner;
+use crate::edge::auth_failures::AuthFailures;
 use crate::edge::request_id::RequestIds;
+use crate::edge::tokens::Tokens;
 use crate::generations::GenerationService;
 use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
@@ -27,7 +28,9 @@ pub(crate) struct ServerState {
     /// The archive of ended operations.
     pub archiving: Option<SharedArchive>,
     pub clock: Arc<dyn Clock>,
-    pub tokens: Vec<ApiToken>,
+    pub tokens: Arc<Tokens>,
+    /// Wrong tokens, by address.
+    pub auth_failures: AuthFailures,
     /// The idempotency keys of callers.
     pub key_store: KeyStore,
     /// The layers that make POSTs with an idempotency key run once, by path.

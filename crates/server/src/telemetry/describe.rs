@@ -21,6 +21,10 @@ pub(super) fn describe() {
     describe_counter!("tidegate_operations_deduplicated_total", "Submissions that were deduplicated.");
     describe_counter!("tidegate_operations_refused_total", "Submissions that were not accepted, by code.");
     describe_counter!("tidegate_requests_refused_total", "Requests answered with an error, by code.");
+    describe_counter!(
+        "tidegate_auth_failures_total",
+        "Calls whose token was refused, by reason: unknown, expired, or blocked after too many."
+    );
     describe_counter!("tidegate_outbox_accepted_total", "Outbox rows that were accepted.");
     describe_counter!(
         "tidegate_outbox_refused_total",
@@ -50,6 +54,23 @@ pub(super) fn describe() {
     describe_gauge!("tidegate_workers_busy", "Calls in flight.");
     describe_gauge!("tidegate_groups", "Groups that are not empty.");
     describe_gauge!("tidegate_groups_stopped", "Groups that wait for an operator.");
+    describe_gauge!("tidegate_idempotency_keys", "Idempotency keys in the store.");
+    describe_gauge!("tidegate_store_bytes", "Size of the store in bytes.");
+    describe_gauge!("tidegate_store_operations", "Operations in the store.");
+    describe_counter!("tidegate_archived_total", "Operations that were copied to the archive.");
+    describe_gauge!("tidegate_archive_waiting", "Operations that ended and are not in the archive yet.");
+    describe_gauge!(
+        "tidegate_archive_oldest_seconds",
+        "Age of the oldest ended operation that is not archived yet."
+    );
+    describe_limits();
+    describe_keys();
+    describe_hydration();
+}
+
+/// Describes the metrics of limits and providers.
+fn describe_limits() {
+    use metrics::describe_gauge;
     describe_gauge!(
         "tidegate_limits_opened",
         "Limits opened by calls, such as those of routes; they have no metrics of their own."
@@ -62,17 +83,6 @@ pub(super) fn describe() {
     describe_gauge!("tidegate_provider_available", "1 while a provider takes jobs.");
     describe_gauge!("tidegate_provider_jobs", "Jobs in progress at a provider.");
     describe_gauge!("tidegate_provider_waiting", "Generations that wait for a provider.");
-    describe_gauge!("tidegate_idempotency_keys", "Idempotency keys in the store.");
-    describe_gauge!("tidegate_store_bytes", "Size of the store in bytes.");
-    describe_gauge!("tidegate_store_operations", "Operations in the store.");
-    describe_counter!("tidegate_archived_total", "Operations that were copied to the archive.");
-    describe_gauge!("tidegate_archive_waiting", "Operations that ended and are not in the archive yet.");
-    describe_gauge!(
-        "tidegate_archive_oldest_seconds",
-        "Age of the oldest ended operation that is not archived yet."
-    );
-    describe_keys();
-    describe_hydration();
 }
 
 /// Describes the metrics of requests with an idempotency key.

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::client::RemoteArgs;
 use crate::deploy;
 use crate::remote::{cluster, flight, generation, group, key, ledger, limit, op, provider};
+use crate::token;
 #[cfg(feature = "sim")]
 pub(crate) use sim::{FaultArgs, HttpSimArgs, ShopifySimArgs, SimCommand};
 
@@ -149,6 +150,8 @@ pub(crate) enum Command {
     Ledger(ledger::LedgerArgs),
     /// Inspect the nodes that share a store.
     Cluster(cluster::ClusterArgs),
+    /// Create, list and revoke tokens for callers of a server.
+    Token(token::TokenArgs),
     /// Check a configuration file in this environment and report problems with line and column, as
     /// serve would, or as proxy would if the file has a `[proxy]` table.
     CheckConfig {

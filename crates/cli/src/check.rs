@@ -6,7 +6,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tidegate_server::Config;
 use tidegate_server::backend::redact_url;
-use tidegate_server::config::{ConfigProblem, ConfigProblems, Overrides, ProxyConfig, ProxyOverrides};
+use tidegate_server::config::{
+    ConfigProblem, ConfigProblems, Overrides, ProxyConfig, ProxyOverrides, TokenFile,
+};
 
 use crate::error::CliError;
 use crate::output::{Output, pluralize};
@@ -19,8 +21,9 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), CliError> {
         return Ok(());
     }
     let config = Config::load(Some(file), &Overrides::default()).map_err(refused)?;
-    let file = file.display().to_string();
-    let (upstreams, tokens) = (config.upstreams.len(), config.tokens.len());
+    let in_file = config.auth.tokens_file.as_ref().map(TokenFile::read).transpose().map_err(refused)?;
+    let tokens = config.tokens.len() + in_file.map_or(0, |tokens| tokens.len());
+    let (file, upstreams) = (file.display().to_string(), config.upstreams.len());
     let kinds = config.remote_kinds.len();
     let limits =
         config.limit_count() + config.remote_kinds.iter().map(|kind| kind.limits.len()).sum::<usize>();

@@ -19,6 +19,7 @@ mod serve;
 mod signals;
 #[cfg(feature = "sim")]
 mod sim;
+mod token;
 mod worker;
 
 use std::process::ExitCode;
@@ -90,6 +91,7 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
         Command::Provider(provider) => remote::provider::run(provider, output).await,
         Command::Ledger(ledger) => remote::ledger::run(ledger, output).await,
         Command::Cluster(cluster) => remote::cluster::run(cluster, output).await,
+        Command::Token(token) => token::run(token, output),
         Command::CheckConfig { file } => check::run(&file, output),
     }
 }

@@ -52,8 +52,9 @@ pub(crate) fn config_error(problems: &ConfigProblems) -> CliError {
 fn print_banner(server: &Server, file: Option<&Path>, targets: &[String], output: &Output) {
     let file =
         file.map_or_else(|| "defaults (no tidegate.toml here)".to_owned(), |file| file.display().to_string());
-    output.print_status(&format!("tidegate serves http://{}", server.addr));
-    output.print_status(&format!("  page       http://{}/", server.addr));
+    let url = format!("{}://{}", server.scheme, server.addr);
+    output.print_status(&format!("tidegate serves {url}"));
+    output.print_status(&format!("  page       {url}/"));
     output.print_status(&format!("  config     {file}"));
     output.print_status(&format!("  store      {}", server.store));
     if let Some(archive) = &server.archive {

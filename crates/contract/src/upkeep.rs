@@ -1,7 +1,10 @@
 //! The suite of `Upkeep`: a store can be migrated again, reports that it is healthy, and counts its
 //! content.
 
+use std::time::Duration;
+
 use tidegate_core::Time;
+use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim};
 use tidegate_store::Clock;
 use tidegate_store::codec;
 use tidegate_store::log::{Lsn, Retention};
@@ -15,20 +18,29 @@ use crate::samples::BatchWriter;
 pub async fn a_store_says_what_it_holds(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(81));
     let store = backend.open().await.expect_value("open the store");
-    let owner = store
-        .acquire_partition(0, "suite", std::time::Duration::from_secs(60))
-        .await
-        .expect_value("own the partition");
+    let owner =
+        store.acquire_partition(0, "suite", Duration::from_secs(60)).await.expect_value("own the partition");
     store.health().await.expect_value("be well");
     assert!(!store.describe().is_empty(), "a store has a word for itself");
     for _ in 0..4 {
         let batch = author.sized_batch(6, backend.clock().now());
         store.append(owner, batch).await.expect_value("append");
     }
+    let claim = RecordClaim {
+        fingerprint: [7; 32],
+        token: HolderToken([1; 16]),
+        lease: Duration::from_secs(60),
+        ttl: Duration::from_secs(600),
+        on_lapse: OnLapse::TakeOver,
+    };
+    for key in ["one", "two", "one"] {
+        store.claim_record(key, claim).await.expect_value("claim a record");
+    }
     store.migrate().await.expect_value("migrate what is up to date");
     store.check_layout().await.expect_value("know the layout");
     let stats = store.stats().await.expect_value("ask for figures");
-    assert_eq!((stats.operations, stats.appends), (24, 4), "operations and appends kept");
+    let kept = (stats.operations, stats.appends, stats.records);
+    assert_eq!(kept, (24, 4, 2), "operations, appends and records kept");
     store.snapshot(owner, Lsn(3), vec![codec::encode(&author.facts())]).await.expect_value("make a snapshot");
     let all = Retention { ended_before: Time::MAX, most: 1_000 };
     assert_eq!(store.sweep(owner, all).await.expect_value("sweep"), 8);

@@ -19,6 +19,7 @@ mod health;
 mod limit;
 mod limits;
 mod listing;
+mod oldest;
 mod pick;
 mod placement;
 mod pool;

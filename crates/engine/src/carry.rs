@@ -19,6 +19,7 @@ use crate::clock::EngineClock;
 use crate::completion::CompletionKey;
 use crate::engine::Executors;
 use crate::envelope::Envelope;
+use crate::figures::AttemptFigures;
 use crate::prepare::fingerprint;
 use crate::spent::costs;
 
@@ -40,6 +41,8 @@ pub(crate) struct Report {
     pub job: Option<JobNote>,
     /// Which breakers a failure counts against.
     pub blame: Blame,
+    /// What is measured of it.
+    pub figures: AttemptFigures,
 }
 
 impl Report {
@@ -61,6 +64,7 @@ impl Report {
             spent,
             job: None,
             blame: Blame::ByClass,
+            figures: AttemptFigures::default(),
         }
     }
 
@@ -98,14 +102,15 @@ impl Carrier {
         let outcome = checked(self.send(&ready, &stop).await);
         let ReadyCall { claim, operation, .. } = ready;
         log_attempt(self.id_of(&operation), &claim, &operation, &outcome, started);
-        let Outcome { verdict, hints, body, spending, job, blame, .. } = outcome;
+        let Outcome { verdict, hints, body, spending, job, blame, status, .. } = outcome;
+        let figures = AttemptFigures::of_call(started.elapsed(), status);
         let spent = match spending.is_empty() {
             true => Vec::new(),
             false => costs(spending, self.id_of(&operation), claim.fence, self.clock.now()),
         };
         let Claim { seq, fence, .. } = claim;
         let (accepted_at, sent_at) = (Some(claim.accepted_at), None);
-        Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent, job, blame }
+        Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent, job, blame, figures }
     }
 
     const fn id_of(&self, operation: &StoredOperation) -> OperationId {

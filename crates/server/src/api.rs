@@ -42,7 +42,7 @@ use crate::wire::object::truncate_name;
 use route::{RouteService, RouteSpec};
 
 /// The result of a handler.
-type HandlerResult = std::result::Result<Response, ApiError>;
+pub(crate) type HandlerResult = std::result::Result<Response, ApiError>;
 
 /// The routes of a single node.
 pub(crate) fn router(app: &SharedPartition) -> GuardedRouter {

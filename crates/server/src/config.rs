@@ -2,6 +2,7 @@
 //! of it validated before anything starts. Problems are reported with line and column; no secret is
 //! ever in the file.
 
+mod auth;
 mod bus;
 mod cluster;
 mod collections;
@@ -21,10 +22,12 @@ mod proxy;
 mod read;
 mod seal_keys;
 mod section;
+mod server;
 mod source;
 #[cfg(test)]
 mod tests;
 mod token;
+mod token_file;
 mod units;
 mod unknown_variables;
 mod upstream;
@@ -41,6 +44,7 @@ use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::{RemoteKindConfig, Secret};
 use toml::de::DeTable;
 
+pub use auth::{AuthConfig, find_tokens_file};
 pub use dialect::{DiscordConfig, ShopifyConfig};
 pub use generations::{GenerationsConfig, NotifyConfig, ResultStorageConfig};
 pub use hydration::HydrationConfig;
@@ -51,9 +55,12 @@ pub use problem::{ConfigProblem, ConfigProblems, SourceLocation};
 pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ScopeChoice, parse_address};
 pub use seal_keys::SealKeys;
 pub use section::Environment;
+pub use server::TlsConfig;
 pub(crate) use source::ID as ENTITY_ID;
 pub use source::{GraphqlQuery, SourceConfig};
+pub(crate) use token::TENANT_SCOPE;
 pub use token::{ApiToken, TokenScope};
+pub use token_file::{TokenFile, TokenRecord};
 pub use units::{format_duration, parse_duration};
 
 use problem::SourceText;
@@ -70,6 +77,8 @@ const FILE_LEN_MAX: usize = 1024 * 1024;
 pub struct Config {
     /// The address of the API and the status page.
     pub listen: SocketAddr,
+    /// The files of its certificate; without them it serves plain HTTP.
+    pub tls: Option<TlsConfig>,
     /// This node's name.
     pub node: String,
     /// Calls under way at once.
@@ -104,6 +113,8 @@ pub struct Config {
     pub remote_kinds: Vec<RemoteKindConfig>,
     /// The tokens of callers; if empty, only this machine may call.
     pub tokens: Vec<ApiToken>,
+    /// The settings of authentication.
+    pub auth: AuthConfig,
     /// The settings of a node in a cluster.
     pub cluster: ClusterConfig,
     /// The idempotency keys of the server's own POST routes.
@@ -211,7 +222,13 @@ impl Config {
     /// call.
     #[must_use]
     pub fn exposure_problem(&self) -> Option<String> {
-        (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposure_message(self.listen))
+        (!self.requires_tokens() && !self.listen.ip().is_loopback()).then(|| exposure_message(self.listen))
+    }
+
+    /// Whether callers need a token; otherwise only this machine may call.
+    #[must_use]
+    pub const fn requires_tokens(&self) -> bool {
+        !self.tokens.is_empty() || self.auth.tokens_file.is_some()
     }
 }
 
@@ -269,7 +286,8 @@ fn read_file(path: &Path) -> Result<String, ConfigProblems> {
 
 fn exposure_message(listen: SocketAddr) -> String {
     format!(
-        "{listen} can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1."
+        "{listen} can be reached from other machines, and there is no [[token]] and no tokens_file in [auth]. Add one, \
+         or listen on 127.0.0.1."
     )
 }
 

@@ -11,6 +11,7 @@ mod dialects;
 mod edge;
 mod error;
 mod executors;
+mod file_watch;
 mod generations;
 mod hydration;
 mod key_store;

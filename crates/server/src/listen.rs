@@ -5,6 +5,7 @@
 mod connection;
 mod slots;
 mod stall;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use tokio_util::task::TaskTracker;
 use crate::edge::guard::GuardedRouter;
 pub(crate) use connection::ReservedConnection;
 use slots::SlotOutcome;
-pub(crate) use slots::Slots;
+pub(crate) use slots::{Slots, network};
+pub(crate) use tls::{Certificate, PlainConnection, TlsConnection};
 
 /// The pause after a failed accept, for example when no file descriptor is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -29,6 +31,8 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct AcceptOptions {
     pub router: GuardedRouter,
     pub slots: Arc<Slots>,
+    /// The certificate of a listener with TLS.
+    pub certificate: Option<Arc<Certificate>>,
     pub read_timeout: Duration,
     pub stopping: CancellationToken,
     pub tasks: TaskTracker,

@@ -74,6 +74,7 @@ impl ProxyServer {
                     tasks: &TaskTracker| AcceptOptions {
             router,
             slots,
+            certificate: None,
             read_timeout: config.read_timeout,
             stopping: stopping.clone(),
             tasks: tasks.clone(),

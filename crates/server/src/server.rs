@@ -18,17 +18,20 @@ use crate::api;
 use crate::backend;
 use crate::config::Config;
 use crate::dialects;
+use crate::edge::auth_failures::AuthFailures;
 use crate::edge::idempotency;
 use crate::edge::request_id::RequestIds;
+use crate::edge::tokens::Tokens;
 use crate::error::{Error, ErrorCode, Result};
+use crate::file_watch;
 use crate::generations::GenerationService;
 use crate::hydration::EntityService;
 use crate::key_store;
-use crate::listen::{self, AcceptOptions, Slots};
+use crate::listen::{self, AcceptOptions, Certificate, Slots};
 use crate::node_runtime::NodeRuntime;
 use crate::pacing::PacedProxy;
 use crate::state::ServerState;
-use crate::telemetry;
+use crate::telemetry::{self, ReportedLimits};
 use crate::work::RemoteKinds;
 
 /// How long the shutdown may take after the drain time of calls in flight.
@@ -42,6 +45,8 @@ const METRICS_EVERY: Duration = Duration::from_secs(5);
 pub struct Server {
     /// The address it listens on.
     pub addr: SocketAddr,
+    /// The scheme of its URLs: `https` with a certificate, otherwise `http`.
+    pub scheme: &'static str,
     /// A description of its store.
     pub store: String,
     /// A description of its archive, if it has one.
@@ -69,6 +74,8 @@ impl Server {
             return Err(Error::new(ErrorCode::BadConfig, message));
         }
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
+        let tokens = Arc::new(Tokens::open(&config)?);
+        let certificate = config.tls.clone().map(Certificate::open).transpose()?.map(Arc::new);
         let metrics = telemetry::install()?;
         let listener = bind(config.listen).await?;
         let addr = listener.local_addr().map_err(|error| cannot_listen(config.listen, error))?;
@@ -94,8 +101,10 @@ impl Server {
             archiving: archive.map(SharedArchive::new),
             request_ids: RequestIds::new(clock.now()),
             clock,
-            tokens: config.tokens.clone(),
+            tokens: Arc::clone(&tokens),
+            auth_failures: AuthFailures::new(config.auth.failures_per_minute),
             metrics: metrics.clone(),
+            reported_limits: ReportedLimits::default(),
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });
@@ -104,6 +113,7 @@ impl Server {
         let door = AcceptOptions {
             router: work.router(),
             slots: Slots::new_with_reserve(config.connections_max),
+            certificate: certificate.clone(),
             read_timeout: config.read_timeout,
             stopping: closing.clone(),
             tasks: tasks.clone(),
@@ -112,10 +122,15 @@ impl Server {
         work.wait_until_joined().await;
         let tidying = tokio::spawn(run_metrics_upkeep(metrics, stopping.clone())).abort_handle();
         let sweeping = tokio::spawn(sweep_periodically(store)).abort_handle();
-        let aborts = vec![taking, tidying, sweeping];
+        let mut aborts = vec![taking, tidying, sweeping];
+        aborts.push(tokio::spawn(file_watch::follow(tokens, stopping.clone())).abort_handle());
+        if let Some(certificate) = certificate {
+            aborts.push(tokio::spawn(file_watch::follow(certificate, stopping.clone())).abort_handle());
+        }
         let (store, archive) = described;
         let drain = config.drain;
-        Ok(Self { addr, store, archive, work, house, gate, drain, stopping, closing, tasks, aborts })
+        let scheme = if config.tls.is_some() { "https" } else { "http" };
+        Ok(Self { addr, scheme, store, archive, work, house, gate, drain, stopping, closing, tasks, aborts })
     }
 
     /// Resolves with the reason when the store failed and nothing can be served any more.

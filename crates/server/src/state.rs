@@ -11,13 +11,15 @@ use tidegate_idempotency::{IdempotencyLayer, KeyStore};
 use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::ApiToken;
 use crate::deployment_runner::DeploymentRunner;
+use crate::edge::auth_failures::AuthFailures;
 use crate::edge::request_id::RequestIds;
+use crate::edge::tokens::Tokens;
 use crate::generations::GenerationService;
 use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
+use crate::telemetry::ReportedLimits;
 use crate::work::{RemoteKinds, WorkHub};
 
 /// The state that a process has once, however many partitions it serves.
@@ -26,7 +28,9 @@ pub(crate) struct ServerState {
     /// The archive of ended operations.
     pub archiving: Option<SharedArchive>,
     pub clock: Arc<dyn Clock>,
-    pub tokens: Vec<ApiToken>,
+    pub tokens: Arc<Tokens>,
+    /// Wrong tokens, by address.
+    pub auth_failures: AuthFailures,
     /// The idempotency keys of callers.
     pub key_store: KeyStore,
     /// The layers that make POSTs with an idempotency key run once, by path.
@@ -48,6 +52,8 @@ pub(crate) struct ServerState {
     /// The OpenAPI description, as this server is configured.
     pub description: String,
     pub metrics: PrometheusHandle,
+    /// The limits whose metrics this process has reported.
+    pub reported_limits: ReportedLimits,
     pub request_ids: RequestIds,
     /// Cancelled when the server is shutting down: streams and long polls end.
     pub stopping: CancellationToken,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlx::postgres::PgRow;
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
+use tidegate_store::upkeep::{RECORDS_COUNTED_MAX, SECRET_LEN, StoreStats};
 use tidegate_store::{Error, Outbox, Result, StoreErrorKind, StoreFuture, Upkeep};
 
 use crate::errors::unreadable;
@@ -62,7 +62,8 @@ SELECT
     (SELECT count(*) FROM (SELECT FROM operations LIMIT $2 + 1) AS counted),
     (SELECT greatest(coalesce(sum(reltuples), 0), $2)::bigint FROM pg_class
         WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname LIKE 'operations%'),
-    (SELECT coalesce(sum(last_append(partition) - snapshot), 0)::bigint FROM partitions)";
+    (SELECT coalesce(sum(last_append(partition) - snapshot), 0)::bigint FROM partitions),
+    (SELECT count(*) FROM (SELECT FROM records LIMIT $3) AS counted)";
 
 impl PostgresStore {
     /// Rejects a schema that a newer program has created.
@@ -121,12 +122,16 @@ impl PostgresStore {
 
     async fn read_stats(&self) -> Result<StoreStats> {
         let schema = &*self.sessions.schema;
-        let row =
-            self.sessions.row(RetrySafety::Harmless, STATS, |q| q.bind(schema).bind(COUNTED_MAX)).await?;
+        let row = self
+            .sessions
+            .row(RetrySafety::Harmless, STATS, |q| {
+                q.bind(schema).bind(COUNTED_MAX).bind(i64::from(RECORDS_COUNTED_MAX))
+            })
+            .await?;
         let number = |column| Ok(self.sessions.column::<i64>(&row, column)?.cast_unsigned());
         let counted: u64 = number(1)?;
         let operations = if counted > COUNTED_MAX.cast_unsigned() { number(2)? } else { counted };
-        Ok(StoreStats { bytes: number(0)?, operations, appends: number(3)? })
+        Ok(StoreStats { bytes: number(0)?, operations, appends: number(3)?, records: number(4)? })
     }
 }
 

@@ -1,12 +1,14 @@
 //! Checks of a Redis server: whether it can be trusted with data at all, whether it accepts a write
 //! now, and what it holds.
 
+use futures_util::future::try_join_all;
 use redis::{Value, cmd};
 use tidegate_core::id::Partition;
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
 use tidegate_store::{Error, Result, StatusBoard, StoreErrorKind, StoreFuture, Upkeep};
 
 use crate::errors::{undecided, unreadable, unusable};
+use crate::keys::RECORD_SHARDS;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, checks, reply};
 
@@ -112,6 +114,11 @@ impl RedisStore {
         Ok(known)
     }
 
+    async fn count_records(&self, shard: u64) -> Result<u64> {
+        let answer = self.connection.send(cmd("ZCARD").arg(self.keys.record_index(shard))).await;
+        reply::parsed(answer.map_err(|failed| unusable(self.connection.name(), failed))?)
+    }
+
     async fn count(&self, partition: Partition, stats: &mut StoreStats) -> Result<()> {
         let mut ask = cmd("HMGET");
         ask.arg(self.keys.head(partition)).arg(&["operations", "last", "upto"]);
@@ -186,6 +193,8 @@ impl Upkeep for RedisStore {
             for partition in self.known_partitions().await? {
                 self.count(partition, &mut stats).await?;
             }
+            let counts = (0..RECORD_SHARDS).map(|shard| self.count_records(shard));
+            stats.records = try_join_all(counts).await?.into_iter().sum();
             for info in self.info().await? {
                 stats.bytes += field(&info, "used_memory").and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
             }

@@ -11,7 +11,7 @@ use crate::repository::{Finding, assert_no_findings};
 /// dispatch sends notifications to addresses that it must check first, the command line is a client
 /// of the server, the simulators are servers, and the benchmarks are both. A store is linked by the
 /// one crate that opens it, behind a feature.
-const DRIVERS: [(&str, &[&str]); 19] = [
+const DRIVERS: [(&str, &[&str]); 20] = [
     ("tidegate-store-embedded", &["backend"]),
     ("tidegate-store-redis", &["backend"]),
     ("tidegate-store-postgres", &["backend"]),
@@ -24,6 +24,7 @@ const DRIVERS: [(&str, &[&str]); 19] = [
     ("hyper", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),
     ("hyper-util", &["upstream", "dispatch", "server", "sim", "cli", "idempotency", "bench"]),
     ("hyper-rustls", &["upstream", "idempotency"]),
+    ("tokio-rustls", &["server"]),
     ("maud", &["server", "sim"]),
     ("metrics-exporter-prometheus", &["server"]),
     ("utoipa", &["server"]),
@@ -34,7 +35,7 @@ const DRIVERS: [(&str, &[&str]); 19] = [
 ];
 
 /// Dependencies that are for tests only, in any crate.
-const FOR_TESTS: [&str; 4] = ["insta", "proptest", "reqwest", "shuttle"];
+const FOR_TESTS: [&str; 5] = ["insta", "proptest", "rcgen", "reqwest", "shuttle"];
 
 fn check(crates: &BTreeMap<String, Manifest>) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -9,6 +9,8 @@ mod bounds;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod dashboards;
+#[cfg(test)]
 mod drivers;
 #[cfg(test)]
 mod error_pages;

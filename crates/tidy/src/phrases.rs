@@ -68,5 +68,6 @@ fn every_phrase_of_the_table_is_found() {
         assert_eq!(lines(&File::new("crates/x/src/a.rs", &text)), [1, 2], "{phrase}");
         assert_eq!(lines(&File::new("docs/a.md", &format!("One.\n{phrase}\n"))), [2], "{phrase}");
     }
-    assert_eq!(lines(&File::new("docs/a.md", concat!("be", "sides, what goes ", "only here\n"))), []);
+    let plain = lines(&File::new("docs/a.md", concat!("be", "sides, what goes ", "only here\n")));
+    assert!(plain.is_empty(), "{plain:?}");
 }

@@ -9,4 +9,5 @@ mod keys;
 mod long;
 mod operate;
 mod support;
+mod tokens;
 mod wrong;

@@ -55,6 +55,11 @@ impl SeqIndex {
         }
     }
 
+    /// Iterates over all entries, oldest first.
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = EntryIx> + '_ {
+        self.pages.values().flat_map(|page| page.places.iter().filter_map(|ix| *ix))
+    }
+
     /// Iterates over all entries below `before`, newest first.
     pub(super) fn newest_first(&self, before: Option<Seq>) -> impl Iterator<Item = (Seq, EntryIx)> + '_ {
         let (last_page, last_place) = before.map_or((u64::MAX, PAGE as usize), split);
@@ -96,6 +101,8 @@ mod tests {
                 .map(|(seq, ix)| (*seq, *ix))
                 .collect();
             prop_assert_eq!(paged.newest_first(before).collect::<Vec<_>>(), expected);
+            let oldest_first: Vec<_> = plain.values().copied().collect();
+            prop_assert_eq!(paged.oldest_first().collect::<Vec<_>>(), oldest_first);
             prop_assert!(paged.pages.values().all(|page| page.used > 0));
         }
     }

@@ -10,6 +10,7 @@ mod estimate;
 mod groups;
 mod limits;
 mod listing;
+mod oldest;
 mod opened;
 mod remote;
 mod retries;

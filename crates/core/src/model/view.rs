@@ -45,6 +45,8 @@ pub struct Counts {
     pub waiting: u64,
     /// In flight, or awaiting their completion.
     pub running: u64,
+    /// Of those in flight, the ones whose job ends elsewhere and that no worker holds.
+    pub awaiting: u64,
     /// Of unknown outcome.
     pub unknown: u64,
     /// Ended successfully.
@@ -64,6 +66,7 @@ impl std::ops::AddAssign for Counts {
         self.queued += more.queued;
         self.waiting += more.waiting;
         self.running += more.running;
+        self.awaiting += more.awaiting;
         self.unknown += more.unknown;
         self.succeeded += more.succeeded;
         self.failed += more.failed;
@@ -159,6 +162,7 @@ impl Model {
             queued: entries.saturating_sub(running + unknown + waiting),
             waiting,
             running,
+            awaiting: self.awaiting.len() as u64,
             unknown,
             succeeded,
             failed,
@@ -229,11 +233,30 @@ impl Model {
         self.limits.iter().map(move |(_, limit)| limit_view(limit, now))
     }
 
+    /// Iterates over the limits that no operation opened, as of `now`.
+    pub fn lasting_limits(&self, now: Time) -> impl Iterator<Item = LimitView> + '_ {
+        let now = self.now(now);
+        let lasting = self.limits.iter().map(|(_, limit)| limit).filter(|limit| !limit.is_opened());
+        lasting.map(move |limit| limit_view(limit, now))
+    }
+
+    /// The number of limits that operations opened.
+    #[must_use]
+    pub fn opened_limit_count(&self) -> usize {
+        self.opened.len()
+    }
+
     /// Returns one limit.
     #[must_use]
     pub fn limit(&self, name: &str, now: Time) -> Option<LimitView> {
         let now = self.now(now);
         self.by_limit.get(name).map(|ix| limit_view(&self.limits[ix.at()], now))
+    }
+
+    /// Returns the kind of an operation that has not ended.
+    #[must_use]
+    pub fn kind(&self, seq: Seq) -> Option<&Arc<str>> {
+        self.entry_of(seq).map(|entry| &self.kinds[usize::from(entry.kind)])
     }
 
     /// Iterates over the names of the limits that an operation charges.

@@ -99,7 +99,7 @@ impl Owner {
 
     /// Settles a claim by its fence, if it still belongs to the operation that was sent; returns
     /// whether it was current.
-    pub(crate) fn settle(&mut self, report: Report) -> bool {
+    pub(crate) fn settle(&mut self, mut report: Report) -> bool {
         let status = self.model.claim_status(report.seq, report.fence);
         let is_another = |at| status.is_some_and(|status| status.accepted_at != at);
         if report.accepted_at.is_some_and(is_another) {
@@ -110,6 +110,7 @@ impl Owner {
         let chance = self.chance.next();
         // Once the claim is settled, its alternative is no longer known.
         let alternative = self.model.picked_alternative(report.seq).cloned();
+        report.figures.upstream = self.upstream_label(report.seq, alternative.as_deref());
         let claim = ClaimReport::new(report.seq, report.fence, report.verdict.clone());
         let claim = claim.with_blame(&report.blame).with_hints(&report.hints);
         let settle = self.model.settle(now, claim, chance, &mut self.building.facts);

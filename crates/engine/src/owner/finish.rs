@@ -125,8 +125,7 @@ fn count(sealed: &SealedBatch) {
     metrics::counter!("tidegate_operations_accepted_total").increment(sealed.operations.len() as u64);
     metrics::histogram!("tidegate_batch_calls").record(sealed.reports.len() as f64);
     for report in &sealed.reports {
-        let (result, _) = crate::carry::describe(&report.verdict);
-        metrics::counter!("tidegate_attempts_total", "result" => result).increment(1);
+        report.figures.count(&report.verdict);
     }
     for ended in &sealed.ended {
         let state = State::from(ended.state).as_str();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +20,7 @@ use tidegate_hydration::{
 };
 
 use super::HandlerResult;
+use crate::edge::auth::{CallerTenant, tenant_of};
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
@@ -43,9 +44,10 @@ enum OnMiss {
 pub(super) async fn show(
     State(house): State<Arc<ServerState>>,
     Path((entity_type, id)): Path<(String, String)>,
+    caller: Option<Extension<CallerTenant>>,
     mut query: Query,
 ) -> HandlerResult {
-    let tenant = query.take("tenant").unwrap_or_else(|| DEFAULT_TENANT.to_owned());
+    let tenant = read_tenant(&mut query, caller.as_ref())?;
     let fields = query.take("fields").map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>());
     let default_mode = if fields.is_some() { "partial" } else { "full" };
     let mode = query.take("mode").unwrap_or_else(|| default_mode.to_owned());
@@ -73,9 +75,10 @@ pub(super) async fn show(
 pub(super) async fn forget(
     State(house): State<Arc<ServerState>>,
     Path((entity_type, id)): Path<(String, String)>,
+    caller: Option<Extension<CallerTenant>>,
     mut query: Query,
 ) -> HandlerResult {
-    let tenant = query.take("tenant").unwrap_or_else(|| DEFAULT_TENANT.to_owned());
+    let tenant = read_tenant(&mut query, caller.as_ref())?;
     query.finish()?;
     let key = EntityKey::new(&tenant, &entity_type, &id).map_err(|error| invalid(&error.to_string()))?;
     let removed = house.entities.hydrator.forget(&key).await.map_err(|error| {
@@ -83,6 +86,12 @@ pub(super) async fn forget(
             .with_source(error)
     })?;
     Ok(Json(json!({ "removed": removed })).into_response())
+}
+
+/// The tenant that a query names, or that of the caller's token, or the default one.
+fn read_tenant(query: &mut Query, caller: Option<&Extension<CallerTenant>>) -> Result<String> {
+    let tenant = tenant_of(query.take("tenant"), caller)?;
+    Ok(tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()))
 }
 
 fn read_on_miss(text: &str) -> Result<OnMiss> {
@@ -171,7 +180,11 @@ pub(super) const fn reason_name(reason: MissReason) -> &'static str {
 }
 
 /// Publishes `entity/updated` or `entity/not-found`.
-pub(super) async fn publish(State(house): State<Arc<ServerState>>, body: RequestBody) -> HandlerResult {
+pub(super) async fn publish(
+    State(house): State<Arc<ServerState>>,
+    caller: Option<Extension<CallerTenant>>,
+    body: RequestBody,
+) -> HandlerResult {
     let body = body.read().await?;
     let event = EntityEvent::decode(&body).map_err(|error| {
         Error::new(ErrorCode::Malformed, format!("The event is refused: {error}.")).with_source(error)
@@ -179,6 +192,7 @@ pub(super) async fn publish(State(house): State<Arc<ServerState>>, body: Request
     if matches!(event, EntityEvent::Unknown(_)) {
         return Err(Error::new(ErrorCode::Invalid, "Only answers are published here.").field("event").into());
     }
+    tenant_of(Some(event.key().tenant().to_owned()), caller.as_ref())?;
     let delivery = house.entities.publish(&event).await?;
     let body = Json(json!({ "received": delivery != Delivery::NoSubscriber }));
     Ok((StatusCode::ACCEPTED, body).into_response())

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_hydration::{EntityKey, FlightView, MissReason, WaiterKind, WaiterView};
 
 use super::HandlerResult;
 use super::entities::reason_name;
+use crate::edge::auth::CallerTenant;
 use crate::edge::query::Query;
 use crate::error::Result;
 use crate::state::ServerState;
@@ -51,7 +52,11 @@ struct WaiterOut {
     deferred: bool,
 }
 
-pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+pub(super) async fn list(
+    State(house): State<Arc<ServerState>>,
+    caller: Option<Extension<CallerTenant>>,
+    mut query: Query,
+) -> HandlerResult {
     let limit = query.limit();
     let after = query.read("cursor", read_cursor);
     query.finish()?;
@@ -60,7 +65,12 @@ pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query
     flights.truncate(limit);
     let last = flights.last().filter(|_| is_more);
     let next_cursor = last.map(|last| write_cursor(&last.key));
-    let flights = flights.into_iter().map(FlightOut::from).collect();
+    // A page of a tenant's token may be short, and still have a cursor.
+    let is_visible = |flight: &FlightView| match &caller {
+        Some(Extension(CallerTenant(tenant))) => flight.key.tenant() == &**tenant,
+        None => true,
+    };
+    let flights = flights.into_iter().filter(is_visible).map(FlightOut::from).collect();
     Ok(Json(FlightsOut { flights, next_cursor }).into_response())
 }
 

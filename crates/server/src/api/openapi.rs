@@ -28,7 +28,7 @@ pub(super) async fn document(State(house): State<Arc<ServerState>>) -> Response 
 /// Describes the API of a server with this configuration.
 pub(crate) fn describe(config: &Config) -> String {
     let mut all = DOCUMENT.clone();
-    if config.tokens.is_empty() {
+    if !config.requires_tokens() {
         without_security(&mut all);
     }
     with_upstreams(&mut all, config);

@@ -39,7 +39,7 @@ pub(super) async fn proxy_request(
         Err(error) => return response::refusal_response(error),
     };
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
-    let headers = end_to_end_headers(headers, !app.server.tokens.is_empty());
+    let headers = end_to_end_headers(headers, app.server.tokens.are_required());
     let asked = ProxyRequest { method: &method, target, headers, body: None, request_id };
     let (submission, expected) = match build_submission(&app, asked, arriving).await {
         Ok(ready) => ready,

@@ -4,6 +4,7 @@
 
 use crate::config::TokenScope::{Operate, Read, Work, Write};
 use crate::edge::content::BodyBound::{Batch, Operation, Proxied, Small};
+use crate::edge::login;
 use crate::page;
 use crate::routing::{RoutingRule, handshake, node_routes, peer_call, work as peer_work};
 
@@ -164,6 +165,9 @@ fn server_routes() -> Vec<Route> {
         get("/metrics", Read, NoQuery).each_node(health::metrics, node_routes::metrics),
         get("/readyz", Open, NoQuery).each_node(health::ready, node_routes::ready),
         get("/healthz", Open, NoQuery).stateless(health::live),
+        html(login::PATH, Open).store(login::show),
+        post(login::PATH, Open, NoQuery, Small, Always).store(login::enter),
+        post("/logout", Open, NoQuery, Small, Always).stateless(login::leave),
         get("/openapi.json", Open, NoQuery).store(openapi::document),
         get(handshake::PATH, Nodes, AnyQuery).peers(handshake::answer),
         post(peer_work::READY_PATH, Nodes, NoQuery, Operation, Never).peers(peer_work::ready),

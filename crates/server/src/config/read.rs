@@ -9,8 +9,8 @@ use super::problem::ConfigProblem;
 use super::section::Section;
 use super::value::LocatedValue;
 use super::{
-    Config, Overrides, ParseContext, bus, cluster, exposure_message, failure, generations, hydration,
-    idempotency, kind, pacing, source, token, upstream,
+    Config, Overrides, ParseContext, auth, bus, cluster, exposure_message, failure, generations, hydration,
+    idempotency, kind, pacing, server, source, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 
@@ -22,15 +22,7 @@ pub(super) fn read(
     over: &Overrides,
 ) -> Option<Config> {
     let problems = &mut reading.problems;
-    let mut server = root.section("server", problems);
-    let listen = server.text("listen", problems);
-    let node = server.text("node", problems);
-    let workers = server.integer("workers", 1..=100_000, problems);
-    let drain = server.integer("drain_s", 0..=86_400, problems);
-    let connections_max = server.integer("connections_max", 1..=1_000_000, problems);
-    let read_timeout = server.integer("read_timeout_s", 1..=3_600, problems);
-    let public_url = server.text("public_url", problems).and_then(|found| read_public_url(found, problems));
-    server.finish(problems);
+    let server = server::read(root, problems);
     let mut store = root.section("store", problems);
     let url = store.text("url", problems);
     let archive = store.text("archive", problems);
@@ -45,11 +37,13 @@ pub(super) fn read(
     let [upstreams, kinds, tokens, rules] =
         ["upstream", "kind", "token", "on_failure"].map(|key| root.sections(key, &mut reading.problems));
     let is_remote = kind::leaves_generations(&kinds);
-    let generations = generations::read(root, public_url.as_deref(), is_remote, reading);
+    let generations = generations::read(root, server.public_url.as_deref(), is_remote, reading);
     let problems = &mut reading.problems;
     let on_failure = rules.into_iter().filter_map(|section| failure::read(section, problems)).collect();
-    let open_to_all = tokens.is_empty();
-    let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));
+    let auth = auth::read(root, problems);
+    let has_file = auth.as_ref().is_some_and(|auth| auth.tokens_file.is_some());
+    let open_to_all = tokens.is_empty() && !has_file;
+    let listen = server.listen.and_then(|found| read_listen(found, over, open_to_all, problems));
     let store_url = url.and_then(|found| read_store(found, over, problems));
     let archive_url = archive.and_then(|found| read_archive(found, store_url.as_deref(), problems));
     if let (Some(listen), Some(store_url), Some(cluster)) = (listen, &store_url, &cluster)
@@ -66,12 +60,13 @@ pub(super) fn read(
     let tokens = tokens.into_iter().filter_map(|section| token::read(section, reading)).collect();
     Some(Config {
         listen: listen?,
-        node: node?.value,
-        workers: over.workers.or(usize::try_from(workers?).ok())?,
-        drain: Duration::from_secs(drain?),
-        connections_max: usize::try_from(connections_max?).ok()?,
-        read_timeout: Duration::from_secs(read_timeout?),
-        public_url,
+        tls: server.tls,
+        node: server.node?.value,
+        workers: over.workers.or(usize::try_from(server.workers?).ok())?,
+        drain: Duration::from_secs(server.drain_s?),
+        connections_max: usize::try_from(server.connections_max?).ok()?,
+        read_timeout: Duration::from_secs(server.read_timeout_s?),
+        public_url: server.public_url,
         store_url: store_url?,
         archive_url,
         retention: Duration::from_secs(retention?),
@@ -83,6 +78,7 @@ pub(super) fn read(
         discord: beside.discord,
         remote_kinds,
         tokens,
+        auth: auth?,
         cluster: cluster?,
         idempotency: idempotency?,
         pacing: pacing?,
@@ -144,7 +140,10 @@ fn reject_shared_names(kinds: &[Section<'_>], upstreams: &[Section<'_>], problem
 }
 
 /// Reads the URL at which services call back; an empty one means that they cannot.
-fn read_public_url(found: LocatedValue<String>, problems: &mut Vec<ConfigProblem>) -> Option<String> {
+pub(super) fn read_public_url(
+    found: LocatedValue<String>,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<String> {
     if found.value.is_empty() {
         return None;
     }

@@ -1,17 +1,17 @@
 //! Authentication and authorization. Tokens are compared by their hashes in constant time; if none
-//! is configured, only this machine is served. A browser may send the token as the password of its
-//! login form, and a client of the paced proxy in the header of the upstream's own credential.
+//! is configured, only this machine is served. A browser may send the token in the cookie of its
+//! login, or as a password, and a client of the paced proxy in the header of the upstream's own credential.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::extract::Extension;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
+use super::login;
 use crate::config::{ApiToken, TokenScope};
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::ServerState;
@@ -40,6 +40,32 @@ impl Caller {
     }
 }
 
+/// The tenant that the token of a caller belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct CallerTenant(pub Arc<str>);
+
+impl CallerTenant {
+    fn named(name: &str) -> Self {
+        Self(Arc::from(name))
+    }
+}
+
+/// The tenant of a request: the one that it names, or the one that the caller's token belongs to,
+/// which may name no other.
+pub(crate) fn tenant_of(
+    named: Option<String>,
+    caller: Option<&Extension<CallerTenant>>,
+) -> Result<Option<String>> {
+    match (named, caller) {
+        (named, None) => Ok(named),
+        (Some(named), Some(Extension(CallerTenant(own)))) if named != **own => {
+            let message = format!("The token belongs to the tenant {own:?}, and may name no other.");
+            Err(Error::new(ErrorCode::Forbidden, message))
+        }
+        (_, Some(Extension(CallerTenant(own)))) => Ok(Some(own.to_string())),
+    }
+}
+
 /// Admits callers on this machine, if there are no tokens.
 pub(crate) fn admit_local(peer: Option<PeerAddr>) -> Result<Caller> {
     let refuse =
@@ -47,26 +73,56 @@ pub(crate) fn admit_local(peer: Option<PeerAddr>) -> Result<Caller> {
     peer.is_some_and(PeerAddr::is_local).then(|| Caller::named("local")).ok_or_else(refuse)
 }
 
+/// Admits a caller whose token has the scope.
 pub(crate) fn admit(
     server: &ServerState,
     scope: TokenScope,
     peer: Option<PeerAddr>,
     path: &str,
     headers: &HeaderMap,
-) -> Result<Caller> {
-    if server.tokens.is_empty() {
-        return admit_local(peer);
+) -> Result<(Caller, Option<CallerTenant>)> {
+    if !server.tokens.are_required() {
+        return Ok((admit_local(peer)?, None));
     }
     let credential = credential(headers)
+        .or_else(|| login::token_in_cookie(headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
         .or_else(|| server.pacing.credential(path, headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
         .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "Send a token: Authorization: Bearer …"))?;
-    let token = find(&server.tokens, &credential)
-        .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "This token is unknown."))?;
+    let token = verify(server, peer, &credential)?;
     if token.scopes.contains(&scope) {
-        return Ok(Caller::named(&token.name));
+        return Ok((Caller::named(&token.name), token.tenant.as_deref().map(CallerTenant::named)));
     }
     let message = format!("The token {:?} does not have the scope {:?}.", token.name, scope.as_str());
     Err(Error::new(ErrorCode::Forbidden, message))
+}
+
+/// Finds the token of a credential. An address that sent too many wrong ones has to wait, whatever
+/// it sends: otherwise it could keep trying.
+pub(super) fn verify(
+    server: &ServerState,
+    peer: Option<PeerAddr>,
+    credential: &str,
+) -> Result<Arc<ApiToken>> {
+    let address = peer.map(|PeerAddr(peer)| peer.ip());
+    if let Some(wait) = address.and_then(|address| server.auth_failures.check(address).err()) {
+        count_failure("blocked");
+        let message = "This address sent too many wrong tokens, and has to wait before it sends another.";
+        return Err(Error::new(ErrorCode::Unauthorized, message).retry_after(Some(wait)));
+    }
+    let (reason, message) = match server.tokens.find(credential) {
+        Some(token) if !token.is_expired(server.clock.now()) => return Ok(token),
+        Some(token) => ("expired", format!("The token {:?} has expired.", token.name)),
+        None => ("unknown", "This token is unknown.".to_owned()),
+    };
+    count_failure(reason);
+    if address.is_some_and(|address| server.auth_failures.count(address)) {
+        tracing::warn!(address = ?address, "an address sent too many wrong tokens, and has to wait");
+    }
+    Err(Error::new(ErrorCode::Unauthorized, message))
+}
+
+fn count_failure(reason: &'static str) {
+    metrics::counter!("tidegate_auth_failures_total", "reason" => reason).increment(1);
 }
 
 fn credential(headers: &HeaderMap) -> Option<String> {
@@ -83,16 +139,4 @@ fn credential(headers: &HeaderMap) -> Option<String> {
         return login.split_once(':').map(token);
     }
     None
-}
-
-/// Finds the token of a credential. Every hash is compared in full, so the time reveals nothing
-/// about a near match.
-fn find<'a>(tokens: &'a [ApiToken], credential: &str) -> Option<&'a ApiToken> {
-    let hash: [u8; 32] = Sha256::digest(credential.as_bytes()).into();
-    let mut found = u64::MAX;
-    for (place, token) in (0_u64..).zip(tokens) {
-        let same: Choice = hash.ct_eq(&token.hash);
-        found.conditional_assign(&place, same);
-    }
-    usize::try_from(found).ok().and_then(|place| tokens.get(place))
 }

@@ -15,16 +15,16 @@ use axum::routing::{MethodFilter, MethodRouter};
 use percent_encoding::percent_decode_str;
 use tidegate_idempotency::HEADER;
 
-use super::auth::{self, Caller, PeerAddr};
+use super::auth::{self, Caller, CallerTenant, PeerAddr};
 use super::completion_token;
 use super::node_secret::NodeSecret;
 use super::query::Query;
-use super::{idempotency, origin, request_id};
+use super::{idempotency, login, origin, request_id};
 use crate::api::route::{Access, AllowedOrigin, QueryPolicy, RouteSpec};
 use crate::api::{no_method, no_route};
 use crate::config::TokenScope;
 use crate::error::{Error, ErrorCode, Result};
-use crate::listen::ReservedConnection;
+use crate::listen::{PlainConnection, ReservedConnection};
 use crate::pacing::links;
 use crate::page;
 use crate::state::ServerState;
@@ -52,7 +52,7 @@ impl AccessRules {
     /// Whether only this machine may call.
     fn is_local(&self) -> bool {
         match &self.callers {
-            CallerPolicy::Configured(server) => server.tokens.is_empty(),
+            CallerPolicy::Configured(server) => !server.tokens.are_required(),
             CallerPolicy::ThisMachine => true,
             CallerPolicy::Everybody => false,
         }
@@ -145,8 +145,13 @@ struct RouteCheck {
 async fn check_request(State(check): State<RouteCheck>, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     match check.admit(&head).await {
-        Ok(caller) => drop(head.extensions.insert(caller)),
-        Err(error) => return ApiError(error).into_response(),
+        Ok((caller, tenant)) => {
+            head.extensions.insert(caller);
+            if let Some(tenant) = tenant {
+                head.extensions.insert(tenant);
+            }
+        }
+        Err(error) => return check.refuse(&head, error),
     }
     if check.query == QueryPolicy::NoQuery
         && let Err(error) = Query::parse(head.uri.query().unwrap_or_default()).finish()
@@ -176,7 +181,20 @@ impl RouteCheck {
         Err(Error::new(ErrorCode::Malformed, "The path is not UTF-8 once it is decoded.").field("path"))
     }
 
-    async fn admit(&self, head: &Parts) -> Result<Caller> {
+    /// The response to a caller that is not admitted: a browser that opens a page may log in.
+    fn refuse(&self, head: &Parts, error: Error) -> Response {
+        let form = match self.allowed_origin {
+            AllowedOrigin::Linked => login::redirect_to_form(head, &error),
+            AllowedOrigin::Own | AllowedOrigin::Client => None,
+        };
+        form.unwrap_or_else(|| ApiError(error).into_response())
+    }
+
+    /// Admits a caller, and says which tenant its token belongs to.
+    async fn admit(&self, head: &Parts) -> Result<(Caller, Option<CallerTenant>)> {
+        if self.access != Access::Nodes && head.extensions.get::<PlainConnection>().is_some() {
+            return Err(Error::new(ErrorCode::Forbidden, "This server is called with TLS: https://…"));
+        }
         let secret = self.rules.node_secret.as_deref().filter(|_| self.access == Access::Nodes);
         // A node calls by whatever name is advertised, and is authenticated by its secret; a
         // service calls back at the public URL, and is authenticated by its completion token.
@@ -192,24 +210,32 @@ impl RouteCheck {
             return Err(Error::new(ErrorCode::StoreUnavailable, message));
         }
         let peer = head.extensions.get::<PeerAddr>().copied();
-        match (self.access, &self.rules.callers) {
-            (Access::Open, _) => Ok(Caller::named("anybody")),
-            (Access::Webhook, _) => Ok(Caller::named("webhook")),
+        let caller = match (self.access, &self.rules.callers) {
+            (Access::Open, _) => Caller::named("anybody"),
+            (Access::Webhook, _) => Caller::named("webhook"),
             (Access::Nodes, _) => match secret {
-                Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
-                _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster may call this.")),
+                Some(secret) if is_node(secret, peer, &head.headers).await => Caller::named("node"),
+                _ => {
+                    return Err(Error::new(
+                        ErrorCode::Forbidden,
+                        "Only nodes of this cluster may call this.",
+                    ));
+                }
             },
             (Access::Completion(_), CallerPolicy::Configured(server)) if is_callback => {
-                completion_token::admit(server, head)
+                completion_token::admit(server, head)?
             }
             (Access::Scoped(scope) | Access::Completion(scope), CallerPolicy::Configured(server)) => {
-                auth::admit(server, scope, peer, head.uri.path(), &head.headers)
+                return auth::admit(server, scope, peer, head.uri.path(), &head.headers);
             }
-            (Access::Scoped(_) | Access::Completion(_), CallerPolicy::ThisMachine) => auth::admit_local(peer),
+            (Access::Scoped(_) | Access::Completion(_), CallerPolicy::ThisMachine) => {
+                auth::admit_local(peer)?
+            }
             (Access::Scoped(_) | Access::Completion(_), CallerPolicy::Everybody) => {
-                Err(Error::new(ErrorCode::Forbidden, "This is served to this machine only."))
+                return Err(Error::new(ErrorCode::Forbidden, "This is served to this machine only."));
             }
-        }
+        };
+        Ok((caller, None))
     }
 }
 

@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use tidegate_idempotency::{CallerScope, IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
 use tower::{Layer, Service};
 
-use crate::config::Config;
-use crate::edge::auth::Caller;
+use crate::config::{Config, TENANT_SCOPE};
+use crate::edge::auth::{Caller, CallerTenant};
 use crate::edge::content;
 use crate::edge::repeated_submission::WaitingSubmission;
 use crate::error::{Error, ErrorCode, Result};
@@ -21,18 +21,19 @@ use crate::path_map::PathMap;
 use crate::state::ServerState;
 use crate::wire::error::ApiError;
 
-/// The layers that make a POST with a key run once: each token has its own keys, and without tokens
-/// there is one caller.
+/// The layers that make a POST with a key run once: each token has its own keys, or those of its
+/// tenant, and without tokens there is one caller.
 ///
 /// # Errors
 /// When a figure is out of bounds.
 pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<IdempotencyLayer>> {
-    let scoping = if config.tokens.is_empty() {
-        ScopeExtractor::unscoped()
-    } else {
-        ScopeExtractor::from_fn(|parts| {
-            parts.extensions.get::<Caller>().map(|Caller(name)| CallerScope::named(name))
+    let scoping = if config.requires_tokens() {
+        ScopeExtractor::from_fn(|parts| match parts.extensions.get::<CallerTenant>() {
+            Some(CallerTenant(tenant)) => Some(CallerScope::named(&format!("{TENANT_SCOPE}{tenant}"))),
+            None => parts.extensions.get::<Caller>().map(|Caller(name)| CallerScope::named(name)),
         })
+    } else {
+        ScopeExtractor::unscoped()
     };
     let layer = |policy: &Policy| {
         IdempotencyLayer::new(gate.clone(), policy.clone(), scoping.clone())

@@ -108,11 +108,21 @@ pub(crate) async fn read_all(
     generations: &Generations,
 ) -> Result<Vec<ProviderStatus>> {
     let limits = engine.limits().await?;
+    let ledger = generations.ledger(None, LEDGER_ENTRIES).await.map_err(Error::from)?;
+    Ok(from_limits(dispatch, limits, &ledger.entries))
+}
+
+/// The state of every provider whose limits are among these, with the last error in this part of
+/// the ledger.
+pub(crate) fn from_limits(
+    dispatch: &Dispatch,
+    limits: Vec<LimitView>,
+    ledger: &[LedgerEntry],
+) -> Vec<ProviderStatus> {
     let limits: BTreeMap<Arc<str>, LimitView> =
         limits.into_iter().map(|limit| (Arc::clone(&limit.name), limit)).collect();
-    let ledger = generations.ledger(None, LEDGER_ENTRIES).await.map_err(Error::from)?;
     let providers = dispatch.config().providers.iter();
-    Ok(providers.filter_map(|provider| status(dispatch, provider, &limits, &ledger.entries)).collect())
+    providers.filter_map(|provider| status(dispatch, provider, &limits, ledger)).collect()
 }
 
 /// The state of one provider; `None` when its limits are not in this partition.

@@ -14,6 +14,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tidegate_idempotency::proxy::ConnectionPermit;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt;
@@ -21,6 +22,7 @@ use tower::ServiceExt;
 use super::AcceptOptions;
 use super::slots::{RequestGuard, Slot};
 use super::stall::WriteTimeoutStream;
+use super::tls::{self, PlainConnection, TlsConnection};
 use crate::edge::auth::PeerAddr;
 use crate::error::{Error, ErrorCode};
 use crate::wire::error::ApiError;
@@ -58,12 +60,72 @@ pub(crate) struct ReservedConnection;
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, options: AcceptOptions) {
     // Responses are small, and a client waits for each.
     let _ = stream.set_nodelay(true);
+    let Some(certificate) = options.certificate.clone() else {
+        return serve_stream(WriteTimeoutStream::new(stream), Transport::Plain, (peer, slot), options).await;
+    };
+    let first_request = options.read_timeout.min(FIRST_REQUEST_MAX);
+    let opened = async {
+        if tls::starts_with_handshake(&stream).await? {
+            certificate.accept(stream).await.map(Ok)
+        } else {
+            Ok(Err(stream))
+        }
+    };
+    let opened = tokio::select! {
+        opened = timeout(first_request, opened) => opened,
+        () = options.stopping.cancelled() => return,
+        () = slot.evicted() => return,
+    };
+    match opened {
+        Ok(Ok(Ok(stream))) => serve_stream(stream, Transport::Tls, (peer, slot), options).await,
+        Ok(Ok(Err(stream))) => {
+            let stream = WriteTimeoutStream::new(stream);
+            serve_stream(stream, Transport::PlainInsteadOfTls, (peer, slot), options).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%peer, %error, "a handshake failed"),
+        Err(_) => tracing::debug!(%peer, "a handshake took too long"),
+    }
+}
+
+/// How the bytes of a connection are carried.
+#[derive(Clone, Copy, Debug)]
+enum Transport {
+    /// As they are.
+    Plain,
+    /// By TLS.
+    Tls,
+    /// As they are, to a listener that has a certificate.
+    PlainInsteadOfTls,
+}
+
+impl Transport {
+    fn mark(self, request: &mut hyper::Request<Body>) {
+        let extensions = request.extensions_mut();
+        match self {
+            Self::Plain => {}
+            Self::Tls => {
+                extensions.insert(TlsConnection);
+            }
+            Self::PlainInsteadOfTls => {
+                extensions.insert(PlainConnection);
+            }
+        }
+    }
+}
+
+async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    transport: Transport,
+    (peer, slot): (SocketAddr, Slot),
+    options: AcceptOptions,
+) {
     let slot = Arc::new(slot);
     let (router, held) = (options.router.into_router(), Arc::clone(&slot));
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let under_way = held.begin();
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(PeerAddr(peer));
+        transport.mark(&mut request);
         request.extensions_mut().insert(ConnectionPermit(Arc::clone(&under_way) as _));
         let is_reserved = held.is_reserved();
         if is_reserved {
@@ -96,8 +158,8 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, optio
         .keep_alive_timeout(PING)
         .max_header_list_size(HEAD_LEN_MAX as u32)
         .max_concurrent_streams(STREAMS_MAX);
-    let stream = TokioIo::new(WriteTimeoutStream::new(stream));
-    let mut connection = std::pin::pin!(builder.serve_connection_with_upgrades(stream, service));
+    let mut connection =
+        std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let first_request = options.read_timeout.min(FIRST_REQUEST_MAX);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),

@@ -277,7 +277,7 @@ impl Drop for RequestGuard {
 
 /// What counts as one address: for IPv6 the network, because a host can have any number of
 /// addresses in it.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {
             IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)))

@@ -13,6 +13,7 @@ use tidegate_upstream::http::target::BaseUrl;
 
 use super::response::is_from_upstream;
 use super::target::{PREFIX, ProxyTarget};
+use crate::listen::TlsConnection;
 use crate::state::ServerState;
 
 /// Set by the proxy that terminates TLS before this server.
@@ -39,8 +40,9 @@ pub(crate) async fn layer(State(server): State<Arc<ServerState>>, request: Reque
 fn origin(request: &Request) -> Option<String> {
     let text = |name: &HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST).or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))?;
-    let scheme = text(&FORWARDED_PROTO).filter(|scheme| scheme.eq_ignore_ascii_case("https"));
-    Some(format!("{}://{host}", scheme.map_or("http", |_| "https")))
+    let is_forwarded_tls = text(&FORWARDED_PROTO).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
+    let is_tls = is_forwarded_tls || request.extensions().get::<TlsConnection>().is_some();
+    Some(format!("{}://{host}", if is_tls { "https" } else { "http" }))
 }
 
 /// What the links of one response are compared with.

@@ -43,7 +43,7 @@ pub(crate) struct ProxyContext {
 impl ProxyContext {
     /// Builds the context from a client's headers.
     pub(super) fn from_headers(server: &ServerState, headers: HeaderMap) -> Arc<Self> {
-        let headers = end_to_end_headers(headers, !server.tokens.is_empty());
+        let headers = end_to_end_headers(headers, server.tokens.are_required());
         Arc::new(Self { headers, within: server.pacing.answer_timeout() })
     }
 

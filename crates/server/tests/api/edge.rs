@@ -95,29 +95,3 @@ async fn heads_are_bounded_in_size_and_time() {
     })
     .await;
 }
-
-#[tokio::test]
-async fn metrics_tell_what_was_accepted_and_refused() {
-    within(async {
-        let world = World::new().await;
-        let id = world.submit(operation("g")).await;
-        world.wait_until_ended(&id).await;
-        world.post("/v1/operations", "{}").await;
-        let text = world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
-        for name in [
-            "tidegate_accept_seconds_bucket",
-            "tidegate_operations_accepted_total",
-            "tidegate_operations_refused_total{code=\"TG0001\"}",
-            "tidegate_attempts_total",
-            "tidegate_operations{state=\"waiting\"}",
-            "tidegate_limit_waiting{limit=\"echo\"}",
-            "tidegate_store_operations",
-        ] {
-            assert!(text.contains(name), "{name} is not in\n{text}");
-        }
-        for name in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()) {
-            assert!(text.contains(&format!("# HELP {name} ")), "{name} is not described");
-        }
-    })
-    .await;
-}

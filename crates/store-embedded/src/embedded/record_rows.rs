@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
 use tidegate_core::shared::record::{self, HolderToken, OnLapse, Record, RecordStage};
 use tidegate_store::RecordPage;
+use tidegate_store::upkeep::RECORDS_COUNTED_MAX;
 
 use super::row_checksum::RowChecksum;
 use super::rows::{bytes, damaged, micros, time};
@@ -55,6 +56,13 @@ fn read<A>(
 
 fn length(row: &Row<'_>) -> rusqlite::Result<usize> {
     Ok(usize::try_from(row.get::<_, i64>(6)?).unwrap_or_default())
+}
+
+/// Counts the records, up to a bound.
+pub(super) fn count_records(sql: &Connection) -> rusqlite::Result<u64> {
+    sql.prepare_cached("SELECT count(*) FROM (SELECT 1 FROM records LIMIT ?1)")?
+        .query_row([RECORDS_COUNTED_MAX], |row| row.get::<_, i64>(0))
+        .map(i64::cast_unsigned)
 }
 
 /// Reads the record under a key.

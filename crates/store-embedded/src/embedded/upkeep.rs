@@ -5,7 +5,7 @@ use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
 use tidegate_store::{StoreFuture, Upkeep};
 
 use super::lock::unusable;
-use super::{EmbeddedStore, SHARED_IN, blocking, schema};
+use super::{EmbeddedStore, SHARED_IN, blocking, record_rows, schema};
 use crate::checks;
 
 /// The size of a health check's trial write, which tests whether there is room for it. It is rolled
@@ -84,6 +84,7 @@ impl Upkeep for EmbeddedStore {
                 Ok(lens.map(|found| found.len()).sum())
             })
             .await?;
+            stats.records = self.partition(SHARED_IN).await?.read(record_rows::count_records).await?;
             Ok(stats)
         })
     }

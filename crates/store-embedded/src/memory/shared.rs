@@ -33,6 +33,10 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    pub(super) fn record_count(&self) -> u64 {
+        self.records.len() as u64
+    }
+
     /// Stores the new state of a record; `None` removes it.
     fn keep_record(&mut self, key: &str, record: Option<Record<Bytes>>) {
         if let Some(record) = record {

@@ -38,6 +38,7 @@ impl Upkeep for MemoryStore {
             for partition in partitions.values() {
                 partition.count_into(&mut stats);
             }
+            stats.records = self.shared().record_count();
             Ok(stats)
         })
     }

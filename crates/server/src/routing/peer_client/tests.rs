@@ -54,6 +54,7 @@ async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
             Router::new().fallback(any(|| async { StatusCode::FORBIDDEN })),
         ),
         slots: Slots::new(8),
+        certificate: None,
         read_timeout: Duration::from_secs(5),
         stopping: tokio_util::sync::CancellationToken::new(),
         tasks: tokio_util::task::TaskTracker::new(),

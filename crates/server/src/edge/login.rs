@@ -1,0 +1,183 @@
+//! The login of a browser: a form that takes a token, and a cookie that holds it. Scripts cannot
+//! read the cookie, and browsers do not send it for other sites; each request is still authorized
+//! by the token itself, so revoking that ends the login.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, State};
+use axum::http::header::{ACCEPT, COOKIE, LOCATION, SET_COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use super::auth::{self, PeerAddr};
+use super::content::RequestBody;
+use super::query::Query;
+use crate::api::HandlerResult;
+use crate::error::{Error, ErrorCode, Result};
+use crate::listen::TlsConnection;
+use crate::page;
+use crate::state::ServerState;
+
+/// The name of the cookie.
+const NAME: &str = "tidegate_token";
+/// How long a browser keeps it, in seconds: a working day.
+const MAX_AGE_S: u32 = 12 * 3_600;
+/// The path of the form.
+pub(crate) const PATH: &str = "/login";
+/// The longest path to return to, in bytes.
+const NEXT_LEN_MAX: usize = 1_024;
+
+/// Shows the form.
+pub(crate) async fn show(State(server): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+    let next = read_next(&mut query);
+    query.finish()?;
+    if !server.tokens.are_required() {
+        return Ok(redirect("/"));
+    }
+    Ok(form(&next, None).into_response())
+}
+
+/// Checks the token in the form, and keeps it in the cookie.
+pub(crate) async fn enter(
+    State(server): State<Arc<ServerState>>,
+    peer: Option<Extension<PeerAddr>>,
+    tls: Option<Extension<TlsConnection>>,
+    body: RequestBody,
+) -> HandlerResult {
+    let body = body.read().await?;
+    let mut fields = Query::parse(std::str::from_utf8(&body).map_err(|_| malformed())?);
+    let (token, next) = (fields.take("token"), read_next(&mut fields));
+    fields.finish()?;
+    let token = token.ok_or_else(malformed)?;
+    let peer = peer.map(|Extension(peer)| peer);
+    if let Err(error) = auth::verify(&server, peer, token.trim()) {
+        return Ok((StatusCode::UNAUTHORIZED, form(&next, Some(&error.message))).into_response());
+    }
+    let mut response = redirect(&next);
+    response.headers_mut().insert(SET_COOKIE, cookie(token.trim(), MAX_AGE_S, tls.is_some())?);
+    Ok(response)
+}
+
+/// Removes the cookie.
+pub(crate) async fn leave(tls: Option<Extension<TlsConnection>>) -> HandlerResult {
+    let mut response = redirect(PATH);
+    response.headers_mut().insert(SET_COOKIE, cookie("", 0, tls.is_some())?);
+    Ok(response)
+}
+
+/// Leads a browser that opens a page without a valid token to the form; `None` for anyone else.
+pub(super) fn redirect_to_form(head: &Parts, error: &Error) -> Option<Response> {
+    let accepts = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if error.code != ErrorCode::Unauthorized || head.method != Method::GET || !accepts.contains("text/html") {
+        return None;
+    }
+    let asked = head.uri.path_and_query().map_or("/", |asked| asked.as_str());
+    Some(redirect(&format!("{PATH}?next={}", utf8_percent_encode(asked, NON_ALPHANUMERIC))))
+}
+
+/// The token in the cookie.
+pub(super) fn token_in_cookie(headers: &HeaderMap) -> Option<String> {
+    let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let value = pairs.flat_map(|pairs| pairs.split(';')).find_map(value_of_ours)?;
+    percent_decode_str(value).decode_utf8().ok().map(Into::into).filter(|token: &String| !token.is_empty())
+}
+
+fn value_of_ours(pair: &str) -> Option<&str> {
+    pair.trim().strip_prefix(NAME)?.strip_prefix('=')
+}
+
+fn cookie(token: &str, max_age_s: u32, is_tls: bool) -> Result<HeaderValue> {
+    let value = utf8_percent_encode(token, NON_ALPHANUMERIC);
+    let secure = if is_tls { "; Secure" } else { "" };
+    let text = format!("{NAME}={value}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Strict{secure}");
+    let mut value = HeaderValue::from_str(&text).map_err(|_| malformed())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn malformed() -> Error {
+    Error::new(ErrorCode::Malformed, "Send the form of the page: token and next.")
+}
+
+/// The path to return to, on this server only.
+fn read_next(fields: &mut Query) -> String {
+    let is_own = |path: &String| {
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+        path.starts_with('/')
+            && !path.starts_with("//")
+            && path.len() <= NEXT_LEN_MAX
+            && path.bytes().all(is_plain)
+    };
+    fields.take("next").filter(is_own).unwrap_or_else(|| "/".to_owned())
+}
+
+fn redirect(to: &str) -> Response {
+    let to = HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()
+}
+
+fn form(next: &str, problem: Option<&str>) -> maud::Markup {
+    page::document(
+        "Log in",
+        false,
+        &html! {
+            h1 { "Log in" }
+            @if let Some(problem) = problem {
+                p role="alert" { (problem) }
+            }
+            form method="post" action=(PATH) {
+                input type="hidden" name="next" value=(next);
+                p {
+                    label for="token" { "Token" }
+                    " "
+                    input #token type="password" name="token" autocomplete="current-password"
+                        required autofocus;
+                    " "
+                    button type="submit" { "Log in" }
+                }
+                p { "A token with the scope read, as " code { "tidegate token create" } " prints it." }
+            }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(cookies: &[&str]) -> HeaderMap {
+        cookies.iter().map(|text| (COOKIE, HeaderValue::from_str(text).unwrap())).collect()
+    }
+
+    #[test]
+    fn our_cookie_is_found_among_others() {
+        let some = headers(&["c=3", "a=1; tidegate_token=to%20ken; b=2"]);
+        assert_eq!(token_in_cookie(&some).as_deref(), Some("to ken"));
+        let none = headers(&["x_tidegate_token=1; tidegate_tokens=2", "tidegate_token="]);
+        assert_eq!(token_in_cookie(&none), None);
+    }
+
+    /// A link to the form cannot lead to another site.
+    #[test]
+    fn only_paths_of_this_server_are_returned_to() {
+        for (next, kept) in [
+            ("%2Fgroups%2Fa", "/groups/a"),
+            ("%2F%2Fevil.example", "/"),
+            ("https%3A%2F%2Fevil.example", "/"),
+            ("%2F%5Cevil.example", "/"),
+            ("%2Fa%0D%0Ax%3Ay", "/"),
+        ] {
+            assert_eq!(read_next(&mut Query::parse(&format!("next={next}"))), kept, "{next}");
+        }
+    }
+
+    #[test]
+    fn the_cookie_is_for_this_site_and_no_script() {
+        let text = |is_tls| cookie("a;b", 60, is_tls).unwrap().to_str().unwrap().to_owned();
+        assert_eq!(text(false), "tidegate_token=a%3Bb; Path=/; Max-Age=60; HttpOnly; SameSite=Strict");
+        assert!(text(true).ends_with("; Secure"));
+    }
+}

@@ -3,15 +3,18 @@
 //! operation.
 
 mod api;
+mod audit;
 pub mod backend;
 mod bus;
 pub mod config;
+mod confirmation;
 mod deployment_runner;
 mod dialects;
 mod edge;
 mod error;
 mod executors;
 mod generations;
+mod history;
 mod hydration;
 mod key_store;
 mod listen;

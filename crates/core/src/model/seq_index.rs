@@ -55,6 +55,12 @@ impl SeqIndex {
         }
     }
 
+    /// The oldest entry.
+    pub(super) fn oldest(&self) -> Option<EntryIx> {
+        // A page without entries is removed.
+        self.pages.first_key_value()?.1.places.iter().find_map(|ix| *ix)
+    }
+
     /// Iterates over all entries below `before`, newest first.
     pub(super) fn newest_first(&self, before: Option<Seq>) -> impl Iterator<Item = (Seq, EntryIx)> + '_ {
         let (last_page, last_place) = before.map_or((u64::MAX, PAGE as usize), split);

@@ -8,6 +8,7 @@
     reason = "what goes wrong in a test ends it"
 )]
 
+mod actions;
 mod auth;
 mod bulk;
 mod complete;
@@ -24,6 +25,7 @@ mod idempotent;
 mod keys;
 mod look;
 mod openapi;
+mod operator_pages;
 mod orders;
 mod outbox;
 mod page;

@@ -1,6 +1,6 @@
-//! The token of a confirm step: a page that asks "really?" issues it, and the form of that page must
-//! send it back. It names what was confirmed and by whom, expires, and is made with the secret of
-//! the store, so any node accepts what another has issued.
+//! The token of a confirm step: a page that asks "really?" issues it, and the form of that page
+//! must send it back. It names what was confirmed and by whom, expires, and is made with the secret
+//! of the store, so any node accepts what another has issued.
 
 use std::fmt;
 use std::time::Duration;

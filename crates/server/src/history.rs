@@ -1,5 +1,5 @@
-//! What happened in a partition in the last hour, minute by minute: sampled from the counters of its
-//! engine, and kept in memory at this resolution. A partition that moves to another node starts
+//! What happened in a partition in the last hour, minute by minute: sampled from the counters of
+//! its engine, and kept in memory at this resolution. A partition that moves to another node starts
 //! anew there.
 
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! Groups: all of them by name, and one with the head of its queue. A group without operations has a
-//! page too.
+//! Groups: all of them by name, and one with the head of its queue. A group without operations has
+//! a page too.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Uri};

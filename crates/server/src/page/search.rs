@@ -50,7 +50,8 @@ fn by_form(wanted: &str) -> Option<String> {
     })
 }
 
-/// Where a name leads: to the group or to the operation that has it, or to the errors with this text.
+/// Where a name leads: to the group or to the operation that has it, or to the errors with this
+/// text.
 async fn by_name(api: &LocalApi, wanted: &str) -> Result<String> {
     let name = escape(wanted);
     let of_group = api.get(&format!("/v1/operations?group={name}&limit=1")).await?;

@@ -101,8 +101,8 @@ async fn what_is_idle_or_not_there_has_a_page() {
     .await;
 }
 
-/// OPS-24: the overview ranks the groups by how much waits for how long, draws the last hour, and is
-/// in the language of the reader.
+/// OPS-24: the overview ranks the groups by how much waits for how long, draws the last hour, and
+/// is in the language of the reader.
 #[tokio::test]
 async fn ops_24_the_overview_ranks_what_waits() {
     within(async {

@@ -128,8 +128,7 @@ impl Engine {
         }
     }
 
-    /// Pauses a group. One that is paused already keeps who paused it, when and why, unless there
-    /// is a new reason.
+    /// Pauses a group.
     ///
     /// # Errors
     /// When a name is out of bounds.
@@ -148,10 +147,7 @@ impl Engine {
         let (group, by, reason): (Arc<str>, Arc<str>, Arc<str>) = (group.into(), by.into(), reason.into());
         let view = self.update_owner(move |owner| {
             let now = owner.clock.now();
-            let known = owner.model.group(&group).filter(|view| view.paused.is_some());
-            if known.is_none() || !reason.is_empty() {
-                owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
-            }
+            owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
             owner.model.group(&group)
         });
         view.await?.ok_or_else(|| Error::new(ErrorKind::Internal, "the group was paused and does not exist"))

@@ -176,7 +176,7 @@ fn search_form(words: &OperatorWords) -> Markup {
     html! {
         form.search method="get" action="/search" role="search" {
             input type="search" name="q" aria-label=(words.search) placeholder=(words.search) maxlength=(SEARCH_LEN_MAX);
-            button.hidden type="submit" { (words.find) }
+            button.hidden type="submit" tabindex="-1" { (words.find) }
         }
     }
 }

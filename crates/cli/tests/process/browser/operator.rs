@@ -57,12 +57,10 @@ impl PaymentDesk {
         id
     }
 
-    async fn operation(&self, id: &str) -> Value {
-        serde_json::from_str(&self.caller.get(&format!("/v1/operations/{id}")).await).unwrap()
-    }
-
     async fn state_of(&self, id: &str) -> String {
-        self.operation(id).await["state"].as_str().unwrap().to_owned()
+        let shown = self.caller.get(&format!("/v1/operations/{id}")).await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        shown["state"].as_str().unwrap().to_owned()
     }
 }
 
@@ -101,9 +99,8 @@ async fn ops_23_ops_25_chromium_acts_for_an_operator() {
         plain.forbid_scripts().await;
         for (browser, group) in [(&scripted, "first"), (&plain, "second")] {
             let unknown = desk.submit("cut", &format!("cut-{group}"), "unknown").await;
-            let failed = desk.submit("down", group, "failed").await;
+            desk.submit("down", group, "failed").await;
             operate(&desk, browser, &unknown, group).await;
-            assert!(desk.operation(&failed).await["created_at"].is_string());
         }
         let id = desk.submit("cut", "held", "unknown").await;
         for path in ["/", "/operations", "/groups", "/limits", "/audit", "/keys", "/groups/held", "/nowhere"]

@@ -100,6 +100,8 @@ pub const NAMED_LEASE_TTL_MAX: Duration = Duration::from_secs(24 * 3_600);
 pub const AHEAD_COUNTED_MAX: usize = 1_000;
 /// How far back a position in a queue is counted.
 pub const POSITION_COUNTED_MAX: usize = 10_000;
+/// Most entries that one query scans in the owner of a partition, so that no one else waits long.
+pub const QUERY_SCAN_MAX: usize = 20_000;
 /// Most hints that wait for a slow listener; further ones are lost.
 pub const HINTS_WAITING_MAX: usize = 256;
 /// Most call costs that a store looks at for one report.
@@ -172,3 +174,5 @@ pub const BODY_SHOWN_MAX: usize = 8 * 1024;
 pub const RESULT_FILE_LEN_MAX: usize = 64 * 1024 * 1024;
 /// Longest key of a stored file, in bytes.
 pub const STORAGE_KEY_LEN_MAX: usize = 512;
+/// Most commands of operators that a node remembers.
+pub const AUDIT_ENTRIES_MAX: usize = 1_000;

@@ -36,6 +36,7 @@
 //! re-exported so that this one is all you need. The features `embedded` (default), `redis` and
 //! `postgres` choose the stores.
 
+mod activity;
 mod archiver;
 mod calls;
 mod carry;
@@ -64,6 +65,7 @@ mod submission;
 mod view;
 mod work;
 
+pub use activity::{Activity, WaitingGroup};
 pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
 pub use completion::{Completion, CompletionKey, CompletionProof, CompletionReceipt};

@@ -106,6 +106,8 @@ pub(crate) struct Owner {
     pub(crate) remote_kinds: Arc<[Arc<str>]>,
     /// Those of them of which an operation may be claimed now.
     pub(crate) ready_kinds: watch::Sender<ReadyKinds>,
+    /// The attempts that an upstream throttled, since this process became the owner.
+    pub(crate) throttled: u64,
     /// When this process became the owner.
     pub(crate) owner_since: Time,
     pub(crate) store: Arc<dyn Store>,

@@ -20,9 +20,6 @@ use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, 
 
 /// The maximum number of operations shown with a group.
 const LINE_MAX: usize = 50;
-/// The maximum number of entries that one query may scan in the owner, so that no one else waits
-/// long.
-const SCAN_MAX: usize = 20_000;
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<OperationView> {
@@ -120,7 +117,7 @@ impl Engine {
                     kind: filter.kind.as_deref(),
                     before: filter.before.map(OperationId::seq),
                     limit: filter.limit,
-                    scan_max: SCAN_MAX,
+                    scan_max: bounds::QUERY_SCAN_MAX,
                 })
             })
             .await?;
@@ -344,7 +341,7 @@ impl Engine {
     }
 }
 
-fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
+pub(crate) fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
     let now = owner.clock.now();
     let why = owner.model.why(seq, now)?;
     let behind = why.behind.and_then(|(head, _)| {

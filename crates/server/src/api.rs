@@ -1,5 +1,6 @@
 //! The API: its table of routes, the routers built from it, and the handlers.
 
+pub(crate) mod audit;
 mod buckets;
 mod cluster;
 mod commands;
@@ -10,11 +11,13 @@ mod entities;
 pub(crate) mod events;
 mod flights;
 pub(crate) mod generations;
+pub(crate) mod group_rerun;
 pub(crate) mod groups;
 mod health;
 mod keys;
 mod leases;
 pub(crate) mod limits;
+pub(crate) mod local;
 pub(crate) mod openapi;
 pub(crate) mod operations;
 mod outbox;
@@ -22,6 +25,7 @@ mod proxy;
 pub(crate) mod route;
 pub(crate) mod routes;
 pub(crate) mod submit;
+pub(crate) mod summary;
 mod work;
 
 use std::sync::Arc;
@@ -33,32 +37,60 @@ use axum::{Extension, Router};
 use tidegate_core::OperationId;
 use tidegate_idempotency::KeyAdmin;
 
+use crate::audit::audited;
 use crate::edge::auth;
 use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
+use crate::edge::node_secret::NodeSecret;
 use crate::error::{Error, ErrorCode, Result};
-use crate::state::SharedPartition;
+use crate::page;
+use crate::state::{ServerState, SharedPartition};
 use crate::wire::error::{ApiError, wrong_method};
 use crate::wire::object::truncate_name;
-use route::{RouteService, RouteSpec};
+use local::LocalApi;
+use route::{Route, RouteService, RouteSpec};
 
 /// The result of a handler.
 pub(crate) type HandlerResult = std::result::Result<Response, ApiError>;
 
 /// The routes of a single node.
 pub(crate) fn router(app: &SharedPartition) -> GuardedRouter {
-    let server = &app.server;
-    let builder = GuardedRouterBuilder::new(CallerPolicy::Configured(Arc::clone(server)), None);
+    let serve = |Route { spec, service }: Route| match service {
+        RouteService::Partition(_, call) | RouteService::EachNode { single: call, .. } => {
+            Some((spec, call.with_state(Arc::clone(app))))
+        }
+        service => serve_anywhere(&app.server, service).map(|call| (spec, call)),
+    };
+    guarded_router(&app.server, None, serve)
+}
+
+/// Serves what does not depend on where partitions are.
+pub(crate) fn serve_anywhere(server: &Arc<ServerState>, service: RouteService) -> Option<MethodRouter> {
+    match service {
+        RouteService::Stateless(call) => Some(call),
+        RouteService::Store(call) => Some(call.with_state(Arc::clone(server))),
+        RouteService::Keys(call) => Some(call.with_state(server.key_store.keys())),
+        _ => None,
+    }
+}
+
+/// The guarded routes of a node, with its pages; `serve` attaches the state of the node to each
+/// other route that it has.
+pub(crate) fn guarded_router(
+    server: &Arc<ServerState>,
+    node_secret: Option<Arc<NodeSecret>>,
+    serve: impl Fn(Route) -> Option<(RouteSpec, MethodRouter)>,
+) -> GuardedRouter {
+    let builder = GuardedRouterBuilder::new(CallerPolicy::Configured(Arc::clone(server)), node_secret);
+    let api = LocalApi::new(server, &serve);
     let router = routes::routes().into_iter().fold(builder, |builder, route| {
-        let call = match route.service {
-            RouteService::Stateless(call) => call,
-            RouteService::Store(call) => call.with_state(Arc::clone(server)),
-            RouteService::Keys(call) => call.with_state(server.key_store.keys()),
-            RouteService::Partition(_, call) | RouteService::EachNode { single: call, .. } => {
-                call.with_state(Arc::clone(app))
-            }
-            RouteService::Peers(_) => return builder,
+        let served = match route.service {
+            RouteService::Page(call) => Some((route.spec, call.with_state(api.clone()))),
+            service => serve(Route { service, ..route }),
         };
-        builder.add_route(route.spec, call)
+        match served {
+            Some((spec, call)) => builder.add_route(spec, audited(server, spec, call)),
+            None => builder,
+        }
     });
     router.build()
 }
@@ -90,7 +122,8 @@ pub fn keys_router(keys: KeyAdmin, who: &str) -> Router {
 
 pub(crate) async fn no_route(request: Request) -> Response {
     let message = format!("There is nothing at {}.", truncate_name(request.uri().path()));
-    ApiError(Error::new(ErrorCode::NoRoute, message)).into_response()
+    let error = Error::new(ErrorCode::NoRoute, message);
+    if page::is_wanted(&request) { page::error_page(&error) } else { ApiError(error).into_response() }
 }
 
 pub(crate) async fn no_method(request: Request) -> Response {

@@ -3,9 +3,11 @@
 //! operation.
 
 mod api;
+mod audit;
 pub mod backend;
 mod bus;
 pub mod config;
+mod confirmation;
 mod deployment_runner;
 mod dialects;
 mod edge;
@@ -13,6 +15,7 @@ mod error;
 mod executors;
 mod file_watch;
 mod generations;
+mod history;
 mod hydration;
 mod key_store;
 mod listen;

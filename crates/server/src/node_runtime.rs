@@ -13,11 +13,13 @@ use tidegate_store::outbox::PublishedUpstream;
 
 use crate::api;
 use crate::config::Config;
+use crate::confirmation::ConfirmationKey;
 use crate::dialects::Dialects;
 use crate::edge::guard::GuardedRouter;
 use crate::edge::node_secret::{self, NodeSecret};
 use crate::error::{Error, ErrorCode, Result};
 use crate::executors::{self, EngineInputs};
+use crate::history::ActivityHistory;
 use crate::pacing::caller::PacedCaller;
 use crate::routing::{
     self, HandshakeClient, LocalPartitionHost, LocalPartitions, NodeHandshake, PartitionSetup, PeerClient,
@@ -48,8 +50,9 @@ impl NodeRuntime {
         let shared =
             executors::SharedParts { store: Some(&house.store), generations: house.generations.as_ref() };
         let inputs = executors::from_config(config, dialects, handover, shared)?;
-        let key = completion_key(&*house.store).await?;
-        let key = house.completion_key.get_or_init(|| key).clone();
+        let secret = shared_secret(&*house.store).await?;
+        house.confirmation_key.get_or_init(|| ConfirmationKey::new(&secret));
+        let key = house.completion_key.get_or_init(|| CompletionKey::new(&secret)).clone();
         let options = engine_options(config).with_completion_key(key);
         if !house.store.is_shared() {
             return Self::start_single(house, options, inputs).await;
@@ -125,12 +128,13 @@ impl NodeRuntime {
             .await?;
         work::attach(&house.work, &engine);
         work::return_undelivered(&house.work, &engine, house.stopping.clone());
-        let app = PartitionState::new(engine, house, true);
+        let app = Arc::new(PartitionState::new(engine, house, true));
+        ActivityHistory::sample(&app);
         if !app.server.discord_upstreams.is_empty() {
             let bots = app.server.discord_upstreams.clone();
             app.deployments.resume_interrupted(move |wanted| bots.contains(&wanted.upstream));
         }
-        Ok(Self::SingleNode(Arc::new(app)))
+        Ok(Self::SingleNode(app))
     }
 
     /// Waits until this node has joined, or logs why it has not. Other nodes must be able to reach
@@ -209,14 +213,13 @@ fn advertised_address(config: &Config, addr: SocketAddr) -> Result<String> {
     Ok(address)
 }
 
-/// Brings the store up to date, and returns the key of completion tokens: from the secret that it
-/// keeps for all nodes.
-async fn completion_key(store: &dyn Store) -> Result<CompletionKey> {
+/// Brings the store up to date, and returns the secret that it keeps for all nodes. The keys of
+/// tokens are made from it.
+async fn shared_secret(store: &dyn Store) -> Result<Vec<u8>> {
     if store.is_shared() {
         store.migrate().await?;
     }
-    let secret = store.ensure_secret(node_secret::random()?).await?;
-    Ok(CompletionKey::new(&secret))
+    Ok(store.ensure_secret(node_secret::random()?).await?.to_vec())
 }
 
 /// The options of engines.

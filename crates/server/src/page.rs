@@ -1,29 +1,39 @@
-//! The status page, rendered on the server and refreshed by one small script. It is read-only, and
-//! it works without the script.
+//! The pages, rendered on the server and refreshed by one small script. They work without the
+//! script, and what an operator does there is a form with a confirm step.
 
-pub(crate) mod cluster;
+mod action;
+pub(crate) mod actions;
+pub(crate) mod audit;
+mod charts;
 pub(crate) mod deployments;
-pub(crate) mod detail;
 pub(crate) mod errors;
 pub(crate) mod flights;
 pub(crate) mod generations;
+pub(crate) mod groups;
 pub(crate) mod keys;
 pub(crate) mod ledger;
+pub(crate) mod limits;
 pub(crate) mod live;
+mod needs;
+pub(crate) mod operation;
+pub(crate) mod operations;
+mod operator_words;
 pub(crate) mod overview;
 mod parts;
 pub(crate) mod providers;
 pub(crate) mod reference;
 mod request;
+pub(crate) mod search;
+mod view;
 mod words;
 
 use std::sync::LazyLock;
 
 use axum::extract::Request;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -32,12 +42,15 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
 use crate::wire::error::{PAGES, status};
+use operator_words::OperatorWords;
 use words::Language;
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
      form-action 'self'; frame-ancestors 'none'",
 );
+/// The longest text that is searched for.
+const SEARCH_LEN_MAX: usize = 256;
 const STYLE: &[u8] = include_bytes!("page/assets/page.css");
 const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
 const ICON: &str = include_str!("page/assets/icon.svg");
@@ -74,7 +87,8 @@ pub(crate) async fn headers(request: Request, next: Next) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // With `no-referrer`, a browser would send the forms of this site as if from none.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
@@ -137,7 +151,7 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
                 link rel="icon" type="image/svg+xml" href={ "/assets/icon.svg?" (version) };
                 @if frame.regions.is_some() {
                     script type="module" src={ "/assets/page.js?" (version) } {}
-                    noscript { meta http-equiv="refresh" content="5"; }
+                    noscript { meta http-equiv="refresh" content="10"; }
                 }
             }
             body {
@@ -145,6 +159,7 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
                 header {
                     a.brand href=(site.home().0) { (PreEscaped(ICON)) "Tidegate" }
                     (navigation(site, frame))
+                    @if site == PageSite::Server { (search_form(frame.language.operator_words())) }
                     @if let Some(regions) = frame.regions {
                         p #live role="status" data-regions=(regions) data-fresh=(words.live) data-lost=(words.lost) data-held=(words.held) { (words.as_of_now) }
                         button #hold type="button" data-resume=(words.resume) hidden { (words.pause) }
@@ -156,16 +171,31 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
     }
 }
 
+/// The search, on every page.
+fn search_form(words: &OperatorWords) -> Markup {
+    html! {
+        form.search method="get" action="/search" role="search" {
+            input type="search" name="q" aria-label=(words.search) placeholder=(words.search) maxlength=(SEARCH_LEN_MAX);
+            button.hidden type="submit" tabindex="-1" { (words.find) }
+        }
+    }
+}
+
 /// The links to the other pages; the one that is open is marked.
 fn navigation(site: PageSite, frame: &Frame<'_>) -> Markup {
-    let words = frame.language.words();
+    let (words, operator_words) = (frame.language.words(), frame.language.operator_words());
     let of_the_server = site == PageSite::Server;
     let links = [
+        ("/", operator_words.overview, of_the_server),
+        ("/operations", operator_words.operations, of_the_server),
+        ("/groups", operator_words.groups, of_the_server),
+        ("/limits", operator_words.limits, of_the_server),
         ("/generations", words.generations, of_the_server),
         ("/providers", words.providers, of_the_server),
         ("/ledger", words.ledger, of_the_server),
         ("/keys", words.keys, true),
         ("/flights", words.flights, of_the_server),
+        ("/audit", operator_words.audit, of_the_server),
         ("/docs", words.api, of_the_server),
     ];
     html! {
@@ -177,8 +207,19 @@ fn navigation(site: PageSite, frame: &Frame<'_>) -> Markup {
     }
 }
 
+/// The query of a URL.
+fn request_query(uri: &Uri) -> &str {
+    uri.query().unwrap_or_default()
+}
+
+/// Whether the caller is a browser that wants to show a page.
+pub(crate) fn is_wanted(request: &Request) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
 /// The HTML page of an error of the server.
-fn error_page(error: &Error) -> Response {
+pub(crate) fn error_page(error: &Error) -> Response {
     error_page_at(PageSite::Server, error)
 }
 

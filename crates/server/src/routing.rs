@@ -38,16 +38,16 @@ pub(crate) use drainer::wake_drainers;
 pub(crate) use handshake::{HandshakeClient, NodeHandshake};
 pub(crate) use local_partitions::{LocalPartitionHost, LocalPartitions, PartitionSetup};
 pub(crate) use node_routes::cluster_view_json as show_view;
-pub(crate) use operations::undecided;
 pub(crate) use peer_client::PeerClient;
 pub(crate) use placement::RoutingRule;
 
-use crate::api::route::{Idempotence, RouteService, RouteSpec};
+use crate::api;
+use crate::api::route::{Idempotence, Route, RouteService, RouteSpec};
 use crate::api::routes;
 use crate::edge::auth::Caller;
 use crate::edge::completion_token;
 use crate::edge::content::{self, BodyBound, IncomingBody};
-use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
+use crate::edge::guard::GuardedRouter;
 use crate::edge::repeated_submission::SubmittedOperation;
 use crate::edge::request_id::RequestId;
 use crate::error::{Error, ErrorCode};
@@ -133,26 +133,18 @@ impl RoutedCall {
 
 /// The routes of a node of a cluster.
 pub(crate) fn router(routing: &Arc<RoutingState>) -> GuardedRouter {
-    let server = &routing.server;
-    let callers = CallerPolicy::Configured(Arc::clone(server));
-    let builder = GuardedRouterBuilder::new(callers, Some(Arc::clone(routing.peers.secret())));
-    let router = routes::routes().into_iter().fold(builder, |builder, route| {
-        let spec = route.spec;
-        let call = match route.service {
-            RouteService::Stateless(call) => call,
-            RouteService::Store(call) => call.with_state(Arc::clone(server)),
-            RouteService::Keys(call) => call.with_state(server.key_store.keys()),
-            RouteService::Partition(rule, _) => {
-                let routing = Arc::clone(routing);
-                spec.handle(move |request: Request| route_call(routing, spec, rule, request))
-            }
-            RouteService::EachNode { clustered: call, .. } | RouteService::Peers(call) => {
-                call.with_state(Arc::clone(routing))
-            }
-        };
-        builder.add_route(spec, call)
-    });
-    router.build()
+    let serve = |Route { spec, service }: Route| match service {
+        RouteService::Partition(rule, _) => {
+            let routing = Arc::clone(routing);
+            let call = spec.handle(move |request: Request| route_call(routing, spec, rule, request));
+            Some((spec, call))
+        }
+        RouteService::EachNode { clustered: call, .. } | RouteService::Peers(call) => {
+            Some((spec, call.with_state(Arc::clone(routing))))
+        }
+        service => api::serve_anywhere(&routing.server, service).map(|call| (spec, call)),
+    };
+    api::guarded_router(&routing.server, Some(Arc::clone(routing.peers.secret())), serve)
 }
 
 /// Routes a call that this node makes for itself through the paced proxy.
@@ -182,9 +174,12 @@ async fn route_call(
             RoutingRule::Batch => batch::route_batch(&routing, call).await,
             RoutingRule::Deployment => relay::by_guild(&routing, call).await,
             RoutingRule::Operations => operations::list(&routing, call).await,
+            RoutingRule::Summary => fan_out::summary(&routing, call).await,
+            RoutingRule::Audit => fan_out::audit(&routing, call).await,
             RoutingRule::Groups => fan_out::groups(&routing, call).await,
             RoutingRule::Group => fan_out::group(&routing, call).await,
             RoutingRule::Pause => fan_out::pause(&routing, call).await,
+            RoutingRule::GroupRerun => fan_out::rerun_failed(&routing, call).await,
             RoutingRule::Limits => fan_out::limits(&routing, call).await,
             RoutingRule::Limit => relay::by_limit(&routing, call).await,
             RoutingRule::Extensions => work::route_claims(&routing, call, "claims").await,

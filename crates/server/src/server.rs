@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api;
+use crate::audit::AuditLog;
 use crate::backend;
 use crate::config::Config;
 use crate::dialects;
@@ -91,6 +92,8 @@ impl Server {
             key_store: gate.clone(),
             pacing: PacedProxy::new(config.pacing, &dialects),
             completion_key: OnceLock::new(),
+            confirmation_key: OnceLock::new(),
+            audit: AuditLog::new(clock.now()),
             entities: EntityService::start(&config, Arc::clone(&store), Arc::clone(&clock)).await?,
             generations: GenerationService::from_config(&config, &clock)?,
             remote_kinds: RemoteKinds::from_config(&config),

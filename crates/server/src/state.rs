@@ -11,11 +11,15 @@ use tidegate_idempotency::{IdempotencyLayer, KeyStore};
 use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
+use crate::api::summary::GroupRanking;
+use crate::audit::AuditLog;
+use crate::confirmation::ConfirmationKey;
 use crate::deployment_runner::DeploymentRunner;
 use crate::edge::auth_failures::AuthFailures;
 use crate::edge::request_id::RequestIds;
 use crate::edge::tokens::Tokens;
 use crate::generations::GenerationService;
+use crate::history::ActivityHistory;
 use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
@@ -39,6 +43,10 @@ pub(crate) struct ServerState {
     pub pacing: PacedProxy,
     /// What completion tokens are checked with, once the store is open.
     pub completion_key: OnceLock<CompletionKey>,
+    /// What the confirm steps of pages are checked with, once the store is open.
+    pub confirmation_key: OnceLock<ConfirmationKey>,
+    /// The last commands of operators.
+    pub audit: AuditLog,
     /// Entities of other modules.
     pub entities: EntityService,
     /// Generations, if a model is configured.
@@ -68,6 +76,10 @@ pub(crate) struct PartitionState {
     pub deployments: DeploymentRunner,
     /// The generations, if they are in this partition and a model is configured.
     pub generations: Option<Generations>,
+    /// What happened in the last hour.
+    pub history: ActivityHistory,
+    /// The groups in which most work waits longest, as last read.
+    pub ranking: GroupRanking,
 }
 
 impl PartitionState {
@@ -76,7 +88,8 @@ impl PartitionState {
         let deploying = DeploymentRunner::new(engine.clone(), Arc::clone(&house.store));
         let service = house.generations.as_ref().filter(|_| has_generations);
         let generations = service.map(|service| service.accompany(&engine, &house.store, &house.clock));
-        Self { engine, server: house, deployments: deploying, generations }
+        let (history, ranking) = (ActivityHistory::default(), GroupRanking::default());
+        Self { engine, server: house, deployments: deploying, generations, history, ranking }
     }
 }
 

@@ -1,5 +1,6 @@
-//! The page in a real Chromium, in front of a real server with simulated providers.
+//! The pages in a real Chromium, in front of a real server with simulated upstreams.
 
 mod generations;
+mod operator;
 mod session;
 mod studio;

@@ -147,6 +147,13 @@ impl Model {
             .map(|ix| self.view(&self.entries[ix.at()]))
     }
 
+    /// Returns the last operation of a group.
+    #[must_use]
+    pub fn group_tail(&self, group: &str) -> Option<Seq> {
+        let tail = self.groups[self.by_group.get(group)?.at()].tail?;
+        Some(self.entries[tail.at()].seq)
+    }
+
     /// Returns counters that are kept up to date, without a scan.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -212,6 +219,19 @@ impl Model {
         self.by_group
             .range::<str, _>((start, Bound::Unbounded))
             .map(|(_, ix)| self.group_view(&self.groups[ix.at()]))
+    }
+
+    /// Iterates over groups with at least one operation, by name, after `after`: the name, the
+    /// number of operations, and when the first of them was accepted.
+    pub fn queues<'a>(
+        &'a self,
+        after: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, u32, Time)> + 'a {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_group.range::<str, _>((start, Bound::Unbounded)).filter_map(|(name, ix)| {
+            let group = &self.groups[ix.at()];
+            Some((name, group.depth, self.head_of(group)?.at))
+        })
     }
 
     /// Iterates over groups that wait for an operator, by name, after `after`.

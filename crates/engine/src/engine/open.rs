@@ -150,6 +150,7 @@ impl Engine {
             asked: FxHashMap::default(),
             remote_kinds: parts.remote_kinds,
             ready_kinds: parts.ready_kinds,
+            throttled: 0,
             owner_since: self.clock.now(),
             store: Arc::clone(&self.store),
             ownership: parts.ownership,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tidegate_core::fact::SettleEffect;
-use tidegate_core::{Fact, OperationId, Seq, State, Time};
+use tidegate_core::{Fact, OperationId, Seq, State, Time, Verdict};
 use tidegate_store::Clock;
 use tidegate_store::log::Lsn;
 
@@ -18,7 +18,7 @@ impl Owner {
         if let Some(parts) = sealed.snapshot.take() {
             self.store_snapshot(lsn, parts);
         }
-        count(&sealed);
+        self.throttled += count(&sealed);
         self.ahead.became_durable(&sealed.operations);
         for operation in std::mem::take(&mut sealed.operations) {
             self.payloads.keep(operation);
@@ -121,7 +121,8 @@ impl Owner {
     }
 }
 
-fn count(sealed: &SealedBatch) {
+/// Counts what a batch settled; returns the attempts that an upstream throttled.
+fn count(sealed: &SealedBatch) -> u64 {
     metrics::counter!("tidegate_operations_accepted_total").increment(sealed.operations.len() as u64);
     metrics::histogram!("tidegate_batch_calls").record(sealed.reports.len() as f64);
     for report in &sealed.reports {
@@ -131,4 +132,6 @@ fn count(sealed: &SealedBatch) {
         let state = State::from(ended.state).as_str();
         metrics::counter!("tidegate_operations_ended_total", "state" => state).increment(1);
     }
+    let is_throttled = |verdict: &Verdict| matches!(verdict, Verdict::Throttled { .. });
+    sealed.reports.iter().filter(|report| is_throttled(&report.verdict)).count() as u64
 }

@@ -8,6 +8,7 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use tidegate_idempotency::KeyAdmin;
 
+use super::local::LocalApi;
 use crate::config::TokenScope;
 use crate::edge::content::BodyBound;
 use crate::routing::{RoutingRule, RoutingState};
@@ -78,6 +79,9 @@ pub(crate) struct RouteSpec {
     pub query: QueryPolicy,
     pub body: BodyBound,
     pub idempotence: Idempotence,
+    /// The name of the command in the audit log, which records it; `None` for what is no command of
+    /// an operator.
+    pub audited_as: Option<&'static str>,
 }
 
 /// Which part of a server serves a route, alone and in a cluster.
@@ -95,6 +99,8 @@ pub(crate) enum RouteService {
     EachNode { single: MethodRouter<SharedPartition>, clustered: MethodRouter<Arc<RoutingState>> },
     /// Each node of a cluster, to the other nodes.
     Peers(MethodRouter<Arc<RoutingState>>),
+    /// A page of any node, made from responses of the API.
+    Page(MethodRouter<LocalApi>),
 }
 
 /// A route.
@@ -112,6 +118,11 @@ impl RouteSpec {
             access => access,
         };
         Self { access, ..self }
+    }
+
+    /// Returns the same route as a command of an operator.
+    pub(super) const fn audited_as(self, command: &'static str) -> Self {
+        Self { audited_as: Some(command), ..self }
     }
 
     /// Attaches a handler, which gets the bound of its body from here.
@@ -165,6 +176,10 @@ impl RouteSpec {
         Route { spec: self, service: RouteService::EachNode { single, clustered } }
     }
 
+    pub(super) fn page<H: Handler<T, LocalApi>, T: 'static>(self, handler: H) -> Route {
+        Route { spec: self, service: RouteService::Page(self.handle(handler)) }
+    }
+
     pub(super) fn peers<H: Handler<T, Arc<RoutingState>>, T: 'static>(self, handler: H) -> Route {
         Route { spec: self, service: RouteService::Peers(self.handle(handler)) }
     }
@@ -180,6 +195,7 @@ pub(crate) fn get(path: &'static str, access: impl Into<Access>, query: QueryPol
         query,
         body: BodyBound::NoBody,
         idempotence: Idempotence::Always,
+        audited_as: None,
     }
 }
 

@@ -13,8 +13,9 @@ use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, RouteSpec, delete, get, page as html, patch, post, proxied, put};
 use super::{
-    buckets, cluster, commands, complete, costs, deployments, entities, events, flights, generations, groups,
-    health, keys, leases, limits, openapi, operations, outbox, proxy, submit, work,
+    audit, buckets, cluster, commands, complete, costs, deployments, entities, events, flights, generations,
+    group_rerun, groups, health, keys, leases, limits, openapi, operations, outbox, proxy, submit, summary,
+    work,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.
@@ -45,10 +46,13 @@ fn operation_routes() -> Vec<Route> {
         get("/v1/operations/{id}", Read, AnyQuery).partition(Rule::Operation, operations::show),
         get("/v1/operations/{id}/why", Read, AnyQuery).partition(Rule::Operation, operations::why),
         post("/v1/operations/{id}/cancel", Operate, NoQuery, Small, Never)
+            .audited_as("cancel")
             .partition(Rule::Operation, commands::cancel),
         post("/v1/operations/{id}/rerun", Operate, NoQuery, Small, Never)
+            .audited_as("rerun")
             .partition(Rule::Operation, commands::rerun),
         post("/v1/operations/{id}/resolve", Operate, NoQuery, Small, Never)
+            .audited_as("resolve")
             .partition(Rule::Operation, commands::resolve),
         post("/v1/operations/{id}/complete", Operate, AnyQuery, Operation, Always)
             .or_completion_token()
@@ -58,12 +62,21 @@ fn operation_routes() -> Vec<Route> {
         get("/v1/groups", Read, AnyQuery).partition(Rule::Groups, groups::list),
         get("/v1/groups/{group}", Read, AnyQuery).partition(Rule::Group, groups::show),
         post("/v1/groups/{group}/pause", Operate, NoQuery, Small, Always)
+            .audited_as("pause")
             .partition(Rule::Pause, groups::pause),
         post("/v1/groups/{group}/resume", Operate, NoQuery, Small, Always)
+            .audited_as("resume")
             .partition(Rule::Group, groups::resume),
+        post("/v1/groups/{group}/rerun", Operate, NoQuery, Small, Never)
+            .audited_as("rerun_failed")
+            .partition(Rule::GroupRerun, group_rerun::rerun_failed),
+        get("/v1/summary", Read, NoQuery).partition(Rule::Summary, summary::show),
+        get("/v1/audit", Read, AnyQuery).partition(Rule::Audit, audit::list),
         get("/v1/limits", Read, AnyQuery).partition(Rule::Limits, limits::list),
         get("/v1/limits/{*name}", Read, NoQuery).partition(Rule::Limit, limits::show),
-        put("/v1/limits/{*name}", Operate, NoQuery, Small).partition(Rule::Limit, limits::change),
+        put("/v1/limits/{*name}", Operate, NoQuery, Small)
+            .audited_as("set")
+            .partition(Rule::Limit, limits::change),
     ];
     routes.extend(
         PROXY.map(|path| RouteSpec { path, ..proxy_spec() }.partition(Rule::Proxy, proxy::proxy_request)),
@@ -92,7 +105,7 @@ fn shared_state_routes() -> Vec<Route> {
     vec![
         get("/v1/buckets", Read, AnyQuery).store(buckets::list),
         get("/v1/buckets/{*name}", Read, AnyQuery).store(buckets::show),
-        delete("/v1/buckets/{*name}", Operate, NoQuery, Never).store(buckets::delete),
+        delete("/v1/buckets/{*name}", Operate, NoQuery, Never).audited_as("delete").store(buckets::delete),
         post("/v1/buckets/{*name}", Write, NoQuery, Small, Never).store(buckets::post),
         post("/v1/limits/{*name}", Write, NoQuery, Small, Never).store(buckets::post_to_limit),
         get("/v1/leases", Read, AnyQuery).store(leases::list),
@@ -142,6 +155,7 @@ fn generation_routes() -> Vec<Route> {
         get("/v1/ledger", Read, AnyQuery).partition(Rule::Generations, ledger::list),
         get("/v1/providers", Read, NoQuery).partition(Rule::Generations, providers::list),
         patch("/v1/providers/{name}", Operate, NoQuery, Small)
+            .audited_as("change")
             .partition(Rule::Generations, providers::change),
     ]
 }
@@ -151,9 +165,15 @@ pub(super) fn key_routes() -> Vec<Route> {
     vec![
         get("/v1/keys", Read, AnyQuery).keys(keys::list),
         get("/v1/keys/{key}", Read, AnyQuery).keys(keys::show),
-        post("/v1/keys/{key}/release", Operate, AnyQuery, Small, Never).keys(keys::release),
-        post("/v1/keys/{key}/expire", Operate, AnyQuery, Small, Never).keys(keys::expire),
-        post("/v1/keys/{key}/complete", Operate, AnyQuery, Small, Never).keys(keys::complete),
+        post("/v1/keys/{key}/release", Operate, AnyQuery, Small, Never)
+            .audited_as("release")
+            .keys(keys::release),
+        post("/v1/keys/{key}/expire", Operate, AnyQuery, Small, Never)
+            .audited_as("expire")
+            .keys(keys::expire),
+        post("/v1/keys/{key}/complete", Operate, AnyQuery, Small, Never)
+            .audited_as("complete")
+            .keys(keys::complete),
     ]
 }
 
@@ -179,11 +199,18 @@ fn server_routes() -> Vec<Route> {
 /// The page and what it loads.
 fn page_routes() -> Vec<Route> {
     vec![
-        html("/", Read).each_node(page::overview::show, page::cluster::show),
-        get("/page/live", Read, AnyQuery).each_node(page::overview::regions, page::cluster::regions),
-        get("/page/ticks", Read, AnyQuery).each_node(page::live::ticks, page::cluster::ticks),
-        html("/operations/{id}", Read).partition(RoutingRule::Operation, page::detail::operation),
-        html("/groups/{group}", Read).partition(RoutingRule::Group, page::detail::group),
+        html("/", Read).page(page::overview::show),
+        get("/page/live", Read, AnyQuery).page(page::overview::regions),
+        get("/page/ticks", Read, AnyQuery).each_node(page::live::ticks, page::live::ticks_of_node),
+        html("/search", Read).page(page::search::find),
+        html("/operations", Read).page(page::operations::list),
+        html("/operations/{id}", Read).page(page::operation::show),
+        html("/groups", Read).page(page::groups::list),
+        html("/groups/{group}", Read).page(page::groups::show),
+        html("/limits", Read).page(page::limits::list),
+        html("/audit", Read).page(page::audit::list),
+        html("/actions/{action}", Operate).page(page::actions::confirm),
+        post("/actions/{action}", Operate, NoQuery, Small, Never).page(page::actions::perform),
         html("/deployments/{id}", Read).store(page::deployments::show),
         html("/keys", Read).keys(page::keys::show),
         html("/flights", Read).store(page::flights::show),
@@ -196,5 +223,6 @@ fn page_routes() -> Vec<Route> {
         get("/assets/page.css", Open, AnyQuery).stateless(page::style),
         get("/assets/page.js", Open, AnyQuery).stateless(page::script),
         get("/assets/icon.svg", Open, AnyQuery).stateless(page::icon),
+        get("/favicon.ico", Open, AnyQuery).stateless(page::icon),
     ]
 }

@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_core::Time;
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepEvents, StepState};
+use tidegate_core::{OperationId, Time};
 use tidegate_discord::deploy::DeployRequest;
 
 use super::parts::{ago, count, group, state};
@@ -168,8 +168,8 @@ fn events_table(events: &[DeploymentStep]) -> Markup {
 }
 
 fn operation_link(operation: &str) -> Markup {
-    match operation.parse() {
-        Ok(id) => super::parts::operation(id),
+    match operation.parse::<OperationId>() {
+        Ok(_) => super::parts::operation_link(operation),
         Err(_) => html! { (operation) },
     }
 }

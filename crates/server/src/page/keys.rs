@@ -1,5 +1,5 @@
 //! Idempotency keys, those with an unknown outcome first, each with the commands that record the
-//! outcome. It is read-only and never shows a body. The server serves it, and so does the admin
+//! outcome. It never shows a body. The server serves it, and so does the admin
 //! port of a proxy that runs on its own.
 
 use axum::extract::State;
@@ -8,10 +8,12 @@ use axum::http::header::HOST;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::Time;
-use tidegate_idempotency::{HitCounts, KeyAdmin, KeyFilter, KeyPage, KeySummary};
+use tidegate_idempotency::{HitCounts, KeyAdmin, KeyFilter, KeyPage, KeySummary, RecordName};
 use tidegate_store::{Clock, WallClock};
 
+use super::action::{Action, KeyParts};
 use super::parts::{ago, count, state, within};
+use super::words::Language;
 use super::{PageSite, document_at, error_page_at};
 use crate::error::Error;
 use crate::wire::key::state as word;
@@ -36,7 +38,7 @@ pub(crate) async fn show_in_proxy(State(keys): State<KeyAdmin>, headers: HeaderM
 async fn show_at(site: PageSite, keys: &KeyAdmin, flag: &str) -> Response {
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => {
-            let content = content(page, keys.hit_counts(), WallClock.now(), flag);
+            let content = content(site, page, keys.hit_counts(), WallClock.now(), flag);
             document_at(site, "Keys", &content).into_response()
         }
         Err(error) => error_page_at(site, &Error::from(error)),
@@ -44,7 +46,7 @@ async fn show_at(site: PageSite, keys: &KeyAdmin, flag: &str) -> Response {
 }
 
 /// The page; `flag` ends the commands that it names.
-fn content(page: KeyPage, hits: HitCounts, now: Time, flag: &str) -> Markup {
+fn content(site: PageSite, page: KeyPage, hits: HitCounts, now: Time, flag: &str) -> Markup {
     let (unknown, others): (Vec<_>, Vec<_>) =
         page.keys.into_iter().partition(|key| word(key.state, now) == "unknown");
     let is_more = page.next.is_some() || unknown.len() > ROWS || others.len() > ROWS;
@@ -55,12 +57,12 @@ fn content(page: KeyPage, hits: HitCounts, now: Time, flag: &str) -> Markup {
             section {
                 h2 { "Outcome unknown" }
                 p.sentence { "Each of these requests may have been done. Check in the service, then record the outcome." }
-                (table(&unknown, now, Some(flag)))
+                (table(site, &unknown, now, Some(flag)))
             }
         }
         section {
             h2 { "In work and answered" }
-            @if others.is_empty() { p.quiet { "There are none." } } @else { (table(&others, now, None)) }
+            @if others.is_empty() { p.quiet { "There are none." } } @else { (table(site, &others, now, None)) }
         }
         @if is_more { p { "There are more: " code { "tidegate key list" (flag) } " shows all of them." } }
     }
@@ -86,11 +88,11 @@ fn hit_rate(counts: HitCounts) -> Markup {
 }
 
 /// A table of keys. With a flag, each row has the commands that record its outcome, which it ends.
-fn table(keys: &[KeySummary], now: Time, flag: Option<&str>) -> Markup {
+fn table(site: PageSite, keys: &[KeySummary], now: Time, flag: Option<&str>) -> Markup {
     html! {
         table {
             caption.hidden { "Idempotency keys" }
-            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if flag.is_some() { th scope="col" { "It happened, or it did not" } } } }
+            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if flag.is_some() { th scope="col" { "It happened, or it did not" } } @if site == PageSite::Server { th.c-acts scope="col" { span.hidden { "Actions" } } } } }
             tbody {
                 @for KeySummary { name, state: key_state, created, expires } in keys.iter().take(ROWS) {
                     tr {
@@ -106,9 +108,28 @@ fn table(keys: &[KeySummary], now: Time, flag: Option<&str>) -> Markup {
                                 code { "tidegate key release " (quoted(name.key.as_str())) (flag) }
                             }
                         }
+                        @if site == PageSite::Server { td.act { (buttons(name, word(*key_state, now))) } }
                     }
                 }
             }
+        }
+    }
+}
+
+/// What an operator can do about a key in its state. A proxy has no forms.
+fn buttons(name: &RecordName, state: &str) -> Markup {
+    let actions: &[Action] = match state {
+        "unknown" => &[Action::CompleteKey, Action::ReleaseKey],
+        "processing" => &[Action::ReleaseKey],
+        _ => &[Action::ExpireKey],
+    };
+    let (key, scope) = (name.key.as_str(), name.scope.as_str());
+    let parts = KeyParts { key, scope, method: &name.method, path: &name.path };
+    let words = Language::English.operator_words();
+    html! {
+        @for action in actions {
+            @let label = words.action(*action).label;
+            a.button href=(action.key_href(&parts)) aria-label={ (label) " " (key) } { (label) } " "
         }
     }
 }
@@ -125,7 +146,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use tidegate_core::shared::record::OnLapse;
-    use tidegate_idempotency::{KeyState, RecordName};
+    use tidegate_idempotency::KeyState;
 
     use super::*;
 
@@ -162,7 +183,8 @@ mod tests {
             key("acme POST /pay done", KeyState::Completed(7)),
             key("acme POST /pay %3cb%3e%27", KeyState::Processing { until: then, on_lapse: OnLapse::Hold }),
         ];
-        let html = content(KeyPage { keys, next: None }, HitCounts::default(), now, "").into_string();
+        let html = content(PageSite::Server, KeyPage { keys, next: None }, HitCounts::default(), now, "")
+            .into_string();
         let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
         assert!(at("&lt;b&gt;'") < at(">done<"), "{html}");
         at("tidegate key complete '&lt;b&gt;'\\'''");
@@ -180,7 +202,8 @@ mod tests {
         let keys = vec![KeySummary { name, state, created: then, expires: later }];
         let now = Time::from_millis(2);
         let flag = " --server http://127.0.0.1:7401";
-        let html = content(KeyPage { keys, next: None }, HitCounts::default(), now, flag).into_string();
+        let html = content(PageSite::Proxy, KeyPage { keys, next: None }, HitCounts::default(), now, flag)
+            .into_string();
         assert!(html.contains("tidegate key release order-7 --server http://127.0.0.1:7401<"), "{html}");
         assert!(html.contains("--body … --server http://127.0.0.1:7401<"), "{html}");
     }

@@ -15,6 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::events::UNBUFFERED;
+use crate::routing::RoutingState;
 use crate::state::SharedPartition;
 
 const AT_MOST_EVERY: Duration = Duration::from_millis(500);
@@ -24,8 +25,13 @@ pub(crate) async fn ticks(State(app): State<SharedPartition>) -> Response {
     tick_stream(app.engine.events(None).live, app.server.stopping.clone())
 }
 
+/// The same for the partitions of a node.
+pub(crate) async fn ticks_of_node(State(routing): State<Arc<RoutingState>>) -> Response {
+    tick_stream(routing.partitions.events(), routing.server.stopping.clone())
+}
+
 /// A tick for the changes in `live`, until the server shuts down.
-pub(super) fn tick_stream(live: Receiver<Arc<Event>>, stopping: CancellationToken) -> Response {
+fn tick_stream(live: Receiver<Arc<Event>>, stopping: CancellationToken) -> Response {
     let ticks = unfold(ChangeListener { live, stopping }, |mut listener| async move {
         listener.change().await?;
         Some((Ok::<_, Infallible>(Message::default().event("tick").data("{}")), listener))

@@ -1,241 +1,173 @@
-//! The overview: is anything wrong, what waits for what, which limits run out, what happened last.
-//! The same functions render the whole page and its live regions.
+//! The overview: is anything wrong, what needs a decision, what waits for what, which limits run
+//! out, what happened in the last hour. The same functions render the whole page and its live
+//! regions, from any node.
+
+use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate::{Filter, GroupFilter, GroupPage, OperationPage};
-use tidegate_core::fact::LimitShape;
-use tidegate_core::model::{Counts, LimitView};
-use tidegate_core::{State as OperationState, Time};
+use serde_json::Value;
+use tidegate_core::State as OperationState;
 
 use super::deployments::{DeploymentRow, list_recent, panel};
-use super::parts::{ago, count, group, operation, remaining_bar, state, within};
-use super::request::request_line;
-use super::{document, error_page};
+use super::needs::{NeedsData, not_known, section as needs};
+use super::parts::count;
+use super::view::{View, escape, items, number, text};
+use super::{Frame, charts, framed, groups, limits, operations, request_query};
+use crate::api::local::LocalApi;
 use crate::edge::query::Query;
-use crate::error::{Error, Result};
-use crate::state::{PartitionState, SharedPartition};
-use crate::wire::response::{TokenAmount, group_state, source_word};
+use crate::error::Result;
+use crate::wire::time::Timestamp;
 
+/// The last operations that are shown.
 const ROWS: usize = 25;
-/// How many pages of operations are searched for one that is not empty.
-const PAGES_MAX: usize = 8;
-/// The maximum number of limits shown; the API lists the rest.
-const LIMITS_SHOWN: usize = 50;
+/// The cards of one kind of decision.
+const CARDS: usize = 25;
+/// The limits that are shown; their own page has the rest.
+const LIMITS_SHOWN: usize = 10;
+/// For how long a failure needs a look.
+const LATELY: Duration = Duration::from_secs(86_400);
 
-/// Everything on the page, read together.
+/// Everything on the page, read together. What cannot be read says so in its place.
 struct OverviewData {
-    now: Time,
-    counts: Counts,
-    stopped: GroupPage,
-    groups: GroupPage,
-    limits: Vec<LimitView>,
-    operations: OperationPage,
+    summary: Result<Value>,
+    needs: NeedsData,
+    limits: Result<Value>,
+    operations: Result<Value>,
+    cluster: Result<Value>,
     deployments: Vec<DeploymentRow>,
-    only: Option<OperationState>,
+    /// The state that the operations are filtered by.
+    only: Option<String>,
 }
 
-pub(crate) async fn show(State(app): State<SharedPartition>, query: Query) -> Response {
-    match read_overview(&app, query).await {
-        Ok(snapshot) => document("Overview", true, &content(&snapshot)).into_response(),
-        Err(error) => error_page(&error),
-    }
+pub(crate) async fn show(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
+    let view = View::new(&headers, &api);
+    let content = content(&view, &read(&api, &view, &uri).await);
+    let frame = Frame { title: view.words.overview, language: view.language, regions: Some("/page/live") };
+    framed(&frame, &content).into_response()
 }
 
-pub(crate) async fn regions(State(app): State<SharedPartition>, query: Query) -> Response {
-    match read_overview(&app, query).await {
-        Ok(snapshot) => content(&snapshot).into_response(),
-        Err(error) => error_page(&error),
-    }
+pub(crate) async fn regions(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
+    let view = View::new(&headers, &api);
+    content(&view, &read(&api, &view, &uri).await).into_response()
 }
 
-async fn read_overview(app: &PartitionState, mut query: Query) -> Result<OverviewData> {
-    let only = query.take("state").and_then(|word| OperationState::parse(&word));
-    let filter = Filter::default().with_states(only).with_limit(ROWS);
-    let engine = async {
-        tokio::try_join!(
-            app.engine.counts(),
-            app.engine.groups(GroupFilter::Stopped, None, ROWS),
-            app.engine.groups(GroupFilter::All, None, ROWS),
-            app.engine.limits(),
-            first_page(app, filter),
-        )
-        .map_err(Error::from)
-    };
-    let ((counts, stopped, groups, limits, operations), deployments) =
-        tokio::try_join!(engine, list_recent(&app.server))?;
-    let now = app.server.clock.now();
-    Ok(OverviewData { now, counts, stopped, groups, limits, operations, deployments, only })
-}
-
-/// The first page that is not empty, if one is found soon.
-async fn first_page(app: &PartitionState, mut filter: Filter) -> tidegate::Result<OperationPage> {
-    let mut page = app.engine.list(filter.clone()).await?;
-    for _ in 1..PAGES_MAX {
-        if !page.operations.is_empty() || page.next.is_none() {
-            break;
-        }
-        filter.before = page.next;
-        page = app.engine.list(filter.clone()).await?;
-    }
-    Ok(page)
-}
-
-fn content(snapshot: &OverviewData) -> Markup {
-    html! {
-        section #counts data-live aria-label="Counts" { (counts(&snapshot.counts)) }
-        section #needs data-live { (attention_section(snapshot)) }
-        section #limits data-live { (limits(snapshot)) }
-        section #groups data-live { (groups(snapshot)) }
-        section #deployments data-live { (panel(&snapshot.deployments, snapshot.now)) }
-        section #operations data-live { (operations(snapshot)) }
-    }
-}
-
-fn counts(counts: &Counts) -> Markup {
-    let tiles = [
-        ("queued", counts.queued),
-        ("waiting", counts.waiting),
-        ("running", counts.running),
-        ("unknown", counts.unknown),
-        ("failed", counts.failed),
-        ("succeeded", counts.succeeded),
-        ("canceled", counts.canceled),
+async fn read(api: &LocalApi, view: &View, uri: &Uri) -> OverviewData {
+    let only =
+        Query::parse(request_query(uri)).take("state").filter(|word| OperationState::parse(word).is_some());
+    let state = only.as_deref().map_or_else(String::new, |only| format!("&state={}", escape(only)));
+    let lately = escape(&Timestamp(view.now.before(LATELY)).to_string());
+    let targets = [
+        format!("/v1/operations?state=unknown&limit={CARDS}"),
+        format!("/v1/groups?state=stopped&limit={CARDS}"),
+        format!("/v1/operations?state=failed&limit={CARDS}&created_after={lately}"),
+        format!("/v1/operations?limit={ROWS}{state}"),
     ];
+    let [unknown, stopped, failed, operations] = &targets;
+    let (summary, unknown, stopped, failed, limits, operations, cluster, deployments) = tokio::join!(
+        api.get("/v1/summary"),
+        api.get(unknown),
+        api.get(stopped),
+        api.get(failed),
+        api.get("/v1/limits"),
+        api.get(operations),
+        api.get("/v1/cluster"),
+        list_recent(&api.server),
+    );
+    let stopped_count = summary.as_ref().map_or(0, |summary| number(&summary["counts"], "stopped"));
+    let needs = NeedsData { unknown, stopped, failed, stopped_count };
+    let deployments = deployments.unwrap_or_default();
+    OverviewData { summary, needs, limits, operations, cluster, deployments, only }
+}
+
+fn content(view: &View, data: &OverviewData) -> Markup {
+    let words = view.words;
+    html! {
+        h1.hidden { (words.overview) }
+        section #counts data-live aria-label=(words.counts) { (part(view, &data.summary, counts)) }
+        section #needs data-live="steady" { (needs(view, &data.needs)) }
+        section #hour data-live { (part(view, &data.summary, charts::strip)) }
+        section #limits data-live {
+            h2 { (words.limits_nearest) }
+            (part(view, &data.limits, |view, page| limits::nearest_end(view, items(page, "limits"), LIMITS_SHOWN, false)))
+            p { a href="/limits" { (words.change_limits) } }
+        }
+        section #groups data-live="steady" { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
+        section #deployments data-live { (panel(&data.deployments, view.now)) }
+        section #operations data-live="steady" { (last_operations(view, data)) }
+        (part(view, &data.cluster, nodes))
+    }
+}
+
+/// Renders a part, or says why it cannot be read.
+fn part(view: &View, part: &Result<Value>, render: impl FnOnce(&View, &Value) -> Markup) -> Markup {
+    match part {
+        Ok(value) => render(view, value),
+        Err(problem) => not_known(view, problem),
+    }
+}
+
+fn counts(view: &View, summary: &Value) -> Markup {
+    const STATES: [&str; 7] = ["queued", "waiting", "running", "unknown", "failed", "succeeded", "canceled"];
     html! {
         ul.tiles {
-            @for (word, number) in tiles {
-                li { a href={ "/?state=" (word) "#operations" } { b { (count(number)) } " " (state(word)) } }
+            @for word in STATES {
+                li { a href={ "/operations?state=" (word) } { b { (count(number(&summary["counts"], word))) } " " (view.state(word)) } }
             }
         }
     }
 }
 
-fn attention_section(snapshot: &OverviewData) -> Markup {
-    let stopped = &snapshot.stopped;
+fn ranked_groups(view: &View, summary: &Value) -> Markup {
+    let (shown, all) = (items(summary, "groups"), number(&summary["counts"], "groups"));
     html! {
-        h2 { "Needs you" @if snapshot.counts.stopped > 0 { " (" (count(snapshot.counts.stopped)) ")" } }
-        @if stopped.groups.is_empty() {
-            p.quiet { "Nothing waits for an operator." }
-        } @else {
-            table.cards {
-                caption.hidden { "Groups that wait for an operator" }
-                thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Group" } th scope="col" { "Why" } th.number scope="col" { "Depth" } } }
-                tbody {
-                    @for (view, why) in &stopped.groups {
-                        tr {
-                            td { (state(group_state(view))) }
-                            th scope="row" { (group(&view.name)) }
-                            td.why { @if let Some(why) = why { (why.because) } }
-                            td.number data-label="Depth" { (count(view.depth.into())) }
-                        }
-                    }
-                }
-            }
-        }
+        @if shown.is_empty() { p.quiet { (view.words.no_groups) } }
+        @else { (groups::table(view, shown)) }
+        @if all > shown.len() as u64 { p { a href="/groups" { (view.words.show_all) " (" (count(all)) ")" } } }
     }
 }
 
-fn limits(snapshot: &OverviewData) -> Markup {
-    let mut limits: Vec<_> = snapshot.limits.iter().collect();
-    limits.sort_unstable_by(|a, b| (b.waiting, &a.name).cmp(&(a.waiting, &b.name)));
-    html! {
-        h2 { "Limits" }
-        @if limits.is_empty() {
-            p.quiet { "There are no limits: no upstream is configured." }
-        } @else {
-            table {
-                caption.hidden { "Limits and what is left of them" }
-                thead {
-                    tr {
-                        th.c-name scope="col" { "Limit" }
-                        th.c-left scope="col" { "Left" }
-                        th.number scope="col" { "Refill" }
-                        th.number scope="col" { "Waiting" }
-                        th.number scope="col" { "Under way" }
-                        th scope="col" { "Figure from" }
-                        th scope="col" { "Closed" }
-                    }
-                }
-                tbody { @for limit in limits.iter().take(LIMITS_SHOWN) { (limit_row(limit, snapshot.now)) } }
-            }
-            @if limits.len() > LIMITS_SHOWN { p.quiet { "Showing " (LIMITS_SHOWN) " of " (limits.len()) "." } }
+fn last_operations(view: &View, data: &OverviewData) -> Markup {
+    let words = view.words;
+    let list = |view: &View, page: &Value| {
+        let found = items(page, "operations");
+        html! {
+            @if found.is_empty() { p.quiet { (words.no_operations) " " code { "tidegate op submit" } } }
+            @else { (operations::table(view, found)) }
         }
+    };
+    html! {
+        h2 { (words.last_operations) @if let Some(only) = &data.only { " · " (words.state(only)) } }
+        @if data.only.is_some() { p { a href="/#operations" { (words.show_all) } } }
+        (part(view, &data.operations, list))
+        p { a href="/operations" { (words.search_operations) } }
     }
 }
 
-fn limit_row(limit: &LimitView, now: Time) -> Markup {
+/// The nodes and their partitions, if there are several.
+fn nodes(view: &View, cluster: &Value) -> Markup {
+    let (words, nodes) = (view.words, items(cluster, "nodes"));
+    let partitions = |node: &Value| {
+        let numbers: Vec<String> = items(node, "partitions").iter().map(Value::to_string).collect();
+        numbers.join(" ")
+    };
     html! {
-        tr {
-            th scope="row" { (limit.name) }
-            td { (remaining_bar(limit)) }
-            td.number { @if let LimitShape::Drip { refill_per_s, .. } = limit.shape { (TokenAmount(refill_per_s)) "/s" } }
-            td.number { (count(limit.waiting as u64)) }
-            td.number { (limit.in_flight) }
-            td { (source_word(limit.source)) }
-            td { @if let Some(until) = limit.frozen_until { "opens " (within(until, now)) } }
-        }
-    }
-}
-
-fn groups(snapshot: &OverviewData) -> Markup {
-    let groups = &snapshot.groups.groups;
-    html! {
-        h2 { "Groups" }
-        @if groups.is_empty() {
-            p.quiet { "No group has anything to do." }
-        } @else {
-            table.cards {
-                caption.hidden { "Groups and what each waits for" }
-                thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Group" } th.number scope="col" { "Depth" } th scope="col" { "Why" } } }
-                tbody {
-                    @for (view, why) in groups {
-                        tr {
-                            td { (state(group_state(view))) }
-                            th scope="row" { (group(&view.name)) }
-                            td.number data-label="Depth" { (count(view.depth.into())) }
-                            td.why { @if let Some(why) = why { (why.because) } }
-                        }
-                    }
-                }
-            }
-            @if snapshot.groups.next.is_some() {
-                p.quiet { "Showing " (groups.len()) " of " (count(snapshot.counts.groups)) ", by name." }
-            }
-        }
-    }
-}
-
-fn operations(snapshot: &OverviewData) -> Markup {
-    let operations = &snapshot.operations.operations;
-    html! {
-        h2 {
-            "Operations" @if let Some(only) = snapshot.only { ", " (only) " only" } @else { ", newest first" }
-        }
-        @if snapshot.only.is_some() { p { a href="/#operations" { "Show all" } } }
-        @if operations.is_empty() && snapshot.operations.next.is_some() {
-            p.quiet {
-                "None of the newest operations is " (snapshot.only.map_or("here", OperationState::as_str))
-                ". To search all of them: "
-                code { "tidegate op list" @if let Some(only) = snapshot.only { " --state " (only) } } "."
-            }
-        } @else if operations.is_empty() {
-            p.quiet { "There are no operations. Submit one with " code { "tidegate op submit" } "." }
-        } @else {
-            table.cards {
-                caption.hidden { "Operations" }
-                thead { tr { th.c-state scope="col" { "State" } th.c-id scope="col" { "Operation" } th.c-name scope="col" { "Group" } th.c-name scope="col" { "Request" } th.number scope="col" { "Try" } th.number scope="col" { "Age" } th scope="col" { "Last fault" } } }
-                tbody {
-                    @for view in operations {
-                        tr {
-                            td { (state(view.state.as_str())) }
-                            th scope="row" { (operation(view.id)) }
-                            td { (group(&view.group)) }
-                            td { @if let Some(line) = &view.request { (request_line(line)) } }
-                            td.number data-label="Try" { (view.attempt) }
-                            td.number data-label="Age" { (ago(view.created_at, snapshot.now)) }
-                            td.why { @if let Some(fault) = &view.fault { (fault.message) } }
+        @if !nodes.is_empty() && nodes[0]["address"].is_string() {
+            section #nodes data-live {
+                h2 { (words.nodes) }
+                p.quiet { (words.this_node) " " b { (text(cluster, "node")) } }
+                table.cards {
+                    caption.hidden { (words.nodes) }
+                    thead { tr { th scope="col" { (words.node) } th scope="col" { (words.address) } th scope="col" { (words.partitions) } } }
+                    tbody {
+                        @for node in nodes {
+                            tr {
+                                th scope="row" { (text(node, "name")) }
+                                td { a href={ "http://" (text(node, "address")) "/" } { (text(node, "address")) } }
+                                td.why { (partitions(node)) }
+                            }
                         }
                     }
                 }

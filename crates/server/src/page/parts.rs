@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_core::fact::LimitShape;
-use tidegate_core::model::LimitView;
-use tidegate_core::operation::MICRO;
-use tidegate_core::{OperationId, Time};
+use tidegate_core::Time;
 
 use super::words::Words;
-use crate::wire::response::TokenAmount;
 use crate::wire::time::Timestamp;
 
 /// A state, never shown by colour alone.
 pub(super) fn state(word: &str) -> Markup {
+    state_in(word, word)
+}
+
+/// A state, shown with a word of another language.
+pub(super) fn state_in(word: &str, shown: &str) -> Markup {
     let glyph = match word {
         "running" => "▶",
         "succeeded" | "done" | "applied" => "✓",
@@ -25,14 +26,13 @@ pub(super) fn state(word: &str) -> Markup {
         "queued" | "planned" => "·",
         _ => "◔",
     };
-    html! { span class={ "state " (word) } { span aria-hidden="true" { (glyph) } " " (word) } }
+    html! { span class={ "state " (word) } { span aria-hidden="true" { (glyph) } " " (shown) } }
 }
 
 /// An operation's id with a link to its page; the end of an id says more than its beginning.
-pub(super) fn operation(id: OperationId) -> Markup {
-    let text = id.to_string();
-    let short = text.get(text.len().saturating_sub(8)..).unwrap_or(&text);
-    html! { a.id href={ "/operations/" (text) } title=(text) { "op_…" (short) } }
+pub(super) fn operation_link(id: &str) -> Markup {
+    let short = id.get(id.len().saturating_sub(8)..).unwrap_or(id);
+    html! { a.id href={ "/operations/" (id) } title=(id) { "op_…" (short) } }
 }
 
 /// A group's name with a link to its page.
@@ -85,31 +85,21 @@ pub(super) fn count(number: u64) -> String {
 }
 
 /// What is left of a limit, as a bar and in words. A low level is normal and never red.
-pub(super) fn remaining_bar(limit: &LimitView) -> Markup {
-    const WIDTH: u64 = 120;
-    let most = match limit.shape {
-        LimitShape::Drip { capacity, .. } => capacity,
-        LimitShape::Window { limit, .. } => limit,
-        LimitShape::Cap { at_once } => u64::from(at_once).saturating_mul(MICRO),
-        LimitShape::Gate | LimitShape::Breaker { .. } => {
-            return html! { span.quiet { @if limit.frozen_until.is_some() { "closed" } @else { "open" } } };
-        }
-    };
-    let level = match limit.shape {
-        LimitShape::Cap { .. } => limit.level.saturating_mul(MICRO),
-        _ => limit.level,
-    };
-    let share = u128::from(level.min(most)) * u128::from(WIDTH) / u128::from(most.max(1));
-    let words = format!("{} of {} left", TokenAmount(level / MICRO * MICRO), TokenAmount(most));
-    let class = if share * 5 <= u128::from(WIDTH) { "bar low" } else { "bar" };
+pub(super) fn level_bar(share: f64, told: &str) -> Markup {
+    const WIDTH: f64 = 120.0;
+    let width = (share.clamp(0.0, 1.0) * WIDTH).round();
+    let class = if share <= LOW { "bar low" } else { "bar" };
     html! {
-        svg class=(class) width=(WIDTH) height="8" viewBox={ "0 0 " (WIDTH) " 8" } role="img" aria-label=(words) {
+        svg class=(class) width=(WIDTH) height="8" viewBox={ "0 0 " (WIDTH) " 8" } role="img" aria-label=(told) {
             rect.track width=(WIDTH) height="8" rx="2" {}
-            rect.fill width=(share) height="8" rx="2" {}
+            rect.fill width=(width) height="8" rx="2" {}
         }
-        " " span.words { (words) }
+        " " span.words { (told) }
     }
 }
+
+/// The share of a limit that is little.
+const LOW: f64 = 0.2;
 
 #[cfg(test)]
 mod tests {

@@ -1,92 +1,117 @@
 //! The request of an operation on its page, with its secrets masked, and its attempts.
 
 use maud::{Markup, html};
-use tidegate::AttemptView;
-use tidegate::upstream::{BodyView, RequestLine, RequestView};
-use tidegate_core::Time;
-use tidegate_store::costs::micro_to_tokens;
+use serde_json::Value;
 
-use super::parts::{ago, count, span, state};
-use crate::wire::response::response_status;
-use crate::wire::time::Timestamp;
+use super::parts::{count, span_in};
+use super::view::{View, number, text, time_in};
 
-/// The method and the path of a request, in a list.
-pub(super) fn request_line(line: &RequestLine) -> Markup {
-    html! { code { (line.method) " " (line.path) } }
-}
-
-/// A request, as far as it may be shown.
-pub(super) fn request(view: &RequestView) -> Markup {
+/// A request, as far as the API shows it.
+pub(super) fn request(view: &View, request: &Value) -> Markup {
+    let words = view.words;
     html! {
         section {
-            h2 { "Request" }
-            @if let Some(line) = &view.line {
-                p { code { (line.method) " " (line.path) @if let Some(query) = &view.query { "?" (query) } } }
+            h2 { (words.request) }
+            @if let Some(method) = request["method"].as_str() {
+                p { code { (method) " " (text(request, "path")) @if let Some(query) = request["query"].as_str() { "?" (query) } } }
             }
-            @if !view.headers.is_empty() {
-                dl {
-                    @for (name, value) in &view.headers { dt { code { (name) } } dd { code { (value) } } }
-                }
+            @if let Some(headers) = request["headers"].as_object().filter(|headers| !headers.is_empty()) {
+                dl { @for (name, value) in headers { dt { code { (name) } } dd { code { (value.as_str().unwrap_or_default()) } } } }
             }
-            @if let Some(body) = &view.body { (show_body(body)) }
+            (body(view, request))
         }
     }
 }
 
-fn show_body(body: &BodyView) -> Markup {
-    let len = body.len.map(|len| format!("{} bytes", count(len as u64)));
+fn body(view: &View, request: &Value) -> Markup {
+    let words = view.words;
+    let len = request["body_bytes"].as_u64().map(|len| format!("{} {}", count(len), words.bytes));
+    let shown = match &request["body"] {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        json => serde_json::to_string_pretty(json).ok(),
+    };
     html! {
-        @match (&body.text, len) {
+        @match (shown, len) {
             (Some(text), len) => {
                 pre.body { code { (text) } }
-                @if body.is_truncated { p.quiet { "The beginning of " (len.unwrap_or_default()) "." } }
+                @if request["body_truncated"] == true { p.quiet { (words.beginning_of) " " (len.unwrap_or_default()) "." } }
             }
-            (None, Some(len)) => p.quiet { "A body of " (len) ", which is not shown: its form is not known." },
-            (None, None) => p.quiet { "A body that passed through and was not stored." },
+            (None, Some(len)) => p.quiet { (words.body_not_shown) " (" (len) ")." },
+            (None, None) => "",
         }
     }
 }
 
 /// The attempts that are remembered: those whose job ends elsewhere, and those of unknown outcome.
-pub(super) fn attempts(attempts: &[AttemptView], now: Time) -> Markup {
+pub(super) fn attempts(view: &View, attempts: &[Value]) -> Markup {
+    let words = view.words;
     html! {
         section {
-            table {
-                caption { "Attempts that were accepted as jobs, or whose outcome was unknown" }
-                thead { tr { th.number scope="col" { "Try" } th.c-state scope="col" { "State" } th scope="col" { "Accepted" } th scope="col" { "Ended" } th.number scope="col" { "Took" } th.number scope="col" { "Status" } th scope="col" { "Job" } th.number scope="col" { "Cost" } } }
-                tbody {
-                    @for attempt in attempts {
-                        tr {
-                            th.number scope="row" { (attempt.number) }
-                            td { (state(attempt.state.as_str())) }
-                            td { @if let Some(at) = attempt.accepted_at() { (Timestamp(at)) } }
-                            td { @if let Some(at) = attempt.ended_at { (Timestamp(at)) " (" (ago(at, now)) " ago)" } }
-                            td.number { @if let (Some(from), Some(to)) = (attempt.accepted_at(), attempt.ended_at) { (span(to.since(from))) } }
-                            td.number { @if let Some(status) = response_status(attempt) { (status) } }
-                            td { @if let Some(job) = &attempt.job_id { code { (job) } } }
-                            td.number { @if let Some(cost) = attempt.cost { (micro_to_tokens(cost)) } }
-                        }
+            h2 { (words.attempts) }
+            table.cards {
+                caption { (words.attempts_shown) }
+                thead {
+                    tr {
+                        th.number scope="col" { (words.attempt) }
+                        th.c-state scope="col" { (words.state_label) }
+                        th scope="col" { (words.accepted) }
+                        th scope="col" { (words.ended) }
+                        th.number scope="col" { (words.took) }
+                        th.number scope="col" { (words.response_status) }
+                        th scope="col" { (words.job) }
+                        th.number scope="col" { (words.cost) }
                     }
                 }
+                tbody { @for attempt in attempts { (attempt_row(view, attempt)) } }
             }
+        }
+    }
+}
+
+fn attempt_row(view: &View, attempt: &Value) -> Markup {
+    let words = view.words;
+    let (accepted, ended) = (time_in(attempt, "accepted_at"), time_in(attempt, "ended_at"));
+    let units = view.language.words().units;
+    html! {
+        tr {
+            th.number scope="row" { (number(attempt, "attempt")) }
+            td { (view.state(text(attempt, "state"))) }
+            td { @if let Some(at) = accepted { (view.when(at)) } }
+            td { @if let Some(at) = ended { (view.when(at)) } }
+            td.number data-label=(words.took) { @if let (Some(from), Some(to)) = (accepted, ended) { (span_in(to.since(from), units)) } }
+            td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
+            td { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
+            td.number { @if let Some(cost) = attempt["cost"].as_f64() { (cost) } }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tidegate::upstream::RequestView;
+    use tidegate_core::Time;
+
     use super::*;
+    use crate::page::words::Language;
+    use crate::wire::response::RequestOut;
+
+    fn shown(value: &Value) -> String {
+        let language = Language::English;
+        let view = View { language, words: language.operator_words(), now: Time::ZERO };
+        request(&view, value).into_string()
+    }
 
     /// OPS-22, OPS-23: what others wrote is text, not markup, and a page shows no secret.
     #[test]
     fn ops_22_ops_23_a_request_is_text() {
         let view = RequestView::of_payload(br#"{"note":"<script>x</script>","api_key":"hunter2"}"#);
-        let html = request(&view).into_string();
+        let html = shown(&serde_json::to_value(RequestOut::whole(&view)).unwrap());
         assert!(html.contains("&lt;script&gt;") && !html.contains("<script>"), "{html}");
         assert!(html.contains("redacted") && !html.contains("hunter2"), "{html}");
-        let unknown = BodyView { text: None, is_json: false, is_truncated: false, len: Some(1_234) };
-        assert!(show_body(&unknown).into_string().contains("1,234 bytes"));
-        let streamed = BodyView { len: None, ..unknown };
-        assert!(show_body(&streamed).into_string().contains("was not stored"));
+        assert!(shown(&json!({ "body_bytes": 1_234 })).contains("1,234 bytes"));
+        let long = json!({ "body": "abc", "body_bytes": 9_000, "body_truncated": true });
+        assert!(shown(&long).contains("9,000 bytes") && shown(&long).contains("abc"));
     }
 }

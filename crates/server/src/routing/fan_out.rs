@@ -8,6 +8,7 @@ use axum::Json;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
 use tidegate_core::id::Partition;
@@ -15,6 +16,9 @@ use tidegate_core::id::Partition;
 use super::relay;
 use super::{RoutedCall, RoutingState};
 use crate::api;
+use crate::api::audit::AuditOut;
+use crate::api::group_rerun::GroupRerunOut;
+use crate::api::summary::SummaryOut;
 use crate::edge::query::Query;
 use crate::wire::error::ApiError;
 
@@ -47,6 +51,34 @@ pub(super) async fn ask_partitions(
 
 fn all_targets(routing: &RoutingState, target: &str) -> Vec<(Partition, String)> {
     (0..routing.cluster.partitions()).map(|partition| (partition, target.to_owned())).collect()
+}
+
+/// Asks every partition the same, and reads the responses.
+async fn ask_all<T: DeserializeOwned>(routing: &RoutingState, call: &RoutedCall) -> Result<Vec<T>, Response> {
+    let parts = ask_partitions(routing, call, all_targets(routing, &call.target)).await?;
+    Ok(parts.into_iter().filter_map(|part| serde_json::from_value(part.value).ok()).collect())
+}
+
+pub(super) async fn summary(routing: &RoutingState, call: RoutedCall) -> Response {
+    match ask_all(routing, &call).await {
+        Ok(parts) => Json(SummaryOut::merge(parts, routing.server.clock.now())).into_response(),
+        Err(refused) => refused,
+    }
+}
+
+pub(super) async fn rerun_failed(routing: &RoutingState, call: RoutedCall) -> Response {
+    match ask_all(routing, &call).await {
+        Ok(parts) => Json(GroupRerunOut::merge(parts)).into_response(),
+        Err(refused) => refused,
+    }
+}
+
+pub(super) async fn audit(routing: &RoutingState, call: RoutedCall) -> Response {
+    let limit = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query)).limit();
+    match ask_all(routing, &call).await {
+        Ok(parts) => Json(AuditOut::merge(parts, limit)).into_response(),
+        Err(refused) => refused,
+    }
 }
 
 pub(super) async fn groups(routing: &RoutingState, call: RoutedCall) -> Response {

@@ -20,6 +20,7 @@ use super::placement::PlacementKey;
 use crate::api;
 use crate::deployment_runner::DeploymentRunner;
 use crate::generations;
+use crate::history::ActivityHistory;
 use crate::state::{PartitionState, ServerState};
 use crate::work;
 
@@ -199,6 +200,7 @@ impl PartitionHost for LocalPartitionHost {
             let has_generations = generations::partition(partitions.setup.partitions) == partition;
             let app = PartitionState::new(engine.clone(), Arc::clone(server), has_generations);
             let app = Arc::new(app);
+            ActivityHistory::sample(&app);
             let deploying = app.deployments.clone();
             partitions.resume_deployments(&deploying, partition);
             let wake = Arc::new(Notify::new());

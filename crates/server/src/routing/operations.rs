@@ -2,12 +2,9 @@
 //! partition whose operations did not all fit continues below the last one that did.
 
 use axum::Json;
-use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate::Filter;
-use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq, Time};
 
@@ -15,7 +12,6 @@ use super::cursor::{self, PartitionCursor};
 use super::fan_out::{self, PartitionAnswer};
 use super::{RoutedCall, RoutingState};
 use crate::api::operations as api_operations;
-use crate::api::route::Idempotence;
 use crate::edge::query::Query;
 use crate::error::Result;
 use crate::wire::cursor as cursor_of_one;
@@ -27,31 +23,6 @@ pub(super) async fn list(routing: &RoutingState, call: RoutedCall) -> Response {
         Ok(response) => response,
         Err(error) => ApiError(error).into_response(),
     }
-}
-
-/// The operations of all nodes whose outcome an operator has to decide, newest first, and whether
-/// there are more; `None` while a partition cannot be asked.
-pub(crate) async fn undecided(routing: &RoutingState, limit: usize) -> Option<(Vec<Value>, bool)> {
-    let call = RoutedCall {
-        method: Method::GET,
-        target: format!("/v1/operations?state=unknown&limit={limit}"),
-        content_type: None,
-        body: Bytes::new(),
-        idempotence: Idempotence::Always,
-        caller: "page".into(),
-        request_id: "".into(),
-        key: None,
-        proxy: None,
-        streamed: None,
-    };
-    let response = list(routing, call).await;
-    if response.status() != StatusCode::OK {
-        return None;
-    }
-    let body = axum::body::to_bytes(response.into_body(), PARTITION_RESPONSE_LEN_MAX).await.ok()?;
-    let mut page: Value = serde_json::from_slice(&body).ok()?;
-    let operations = page["operations"].as_array_mut().map(std::mem::take)?;
-    Some((operations, page["next_cursor"].is_string()))
 }
 
 async fn page(routing: &RoutingState, call: &RoutedCall) -> Result<Response> {

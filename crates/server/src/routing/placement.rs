@@ -29,12 +29,18 @@ pub(crate) enum RoutingRule {
     Deployment,
     /// All partitions, newest first.
     Operations,
+    /// All partitions, added up.
+    Summary,
+    /// All partitions: what their nodes remember.
+    Audit,
     /// All partitions, by name.
     Groups,
     /// All partitions: a group may have operations for several upstreams.
     Group,
     /// All partitions, if one of them knows the group.
     Pause,
+    /// All partitions; each reruns its own.
+    GroupRerun,
     /// All partitions.
     Limits,
     /// By the upstream in the limit's name.

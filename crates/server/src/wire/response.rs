@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use tidegate::{CompletionReceipt, OperationDetails, OperationView, Reason, Receipt};
 use tidegate_core::{Fault, OperationId};
 
-pub(crate) use details::response_status;
-pub(crate) use group::{GroupOut, GroupsOut, group_state};
+pub(crate) use group::{GroupOut, GroupsOut};
 pub(crate) use limit::{LimitOut, LimitsOut, TokenAmount, source_word};
 
 use super::error::ErrorEnvelope;
 use super::time::Timestamp;
-use details::{AttemptOut, RequestOut};
+use details::AttemptOut;
+pub(crate) use details::RequestOut;
 
 #[derive(Serialize)]
 pub(crate) struct AcceptedOut<'a> {

@@ -8,6 +8,7 @@
     reason = "what goes wrong in a test ends it"
 )]
 
+mod actions;
 mod auth;
 mod bulk;
 mod complete;
@@ -26,6 +27,7 @@ mod keys;
 mod login;
 mod look;
 mod openapi;
+mod operator_pages;
 mod orders;
 mod outbox;
 mod page;

@@ -14,8 +14,10 @@ function say(text, lost) {
   word.classList.toggle("lost", Boolean(lost));
 }
 
+// What would move under the pointer, or close what someone has opened, waits.
 function inUse(region) {
   if (region.contains(document.activeElement)) return true;
+  if (region.dataset.live === "steady" && region.matches(":hover")) return true;
   const selection = document.getSelection();
   return Boolean(selection) && !selection.isCollapsed && region.contains(selection.anchorNode);
 }
@@ -27,7 +29,10 @@ function isSame(node, wanted) {
 // Makes the content of one element that of another. Children with an id keep their element wherever
 // they move; the others are matched by their place.
 function patch(element, wanted) {
-  for (const { name } of [...element.attributes]) if (!wanted.hasAttribute(name)) element.removeAttribute(name);
+  const keeps = (name) => name === "open" && element.nodeName === "DETAILS";
+  for (const { name } of [...element.attributes]) {
+    if (!wanted.hasAttribute(name) && !keeps(name)) element.removeAttribute(name);
+  }
   for (const { name, value } of wanted.attributes) {
     if (element.getAttribute(name) !== value) element.setAttribute(name, value);
   }

@@ -10,7 +10,7 @@ use crate::wire::time::Timestamp;
 
 /// What an operation asks its upstream for.
 #[derive(Default, Serialize)]
-pub(super) struct RequestOut<'a> {
+pub(crate) struct RequestOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ impl<'a> RequestOut<'a> {
     }
 
     /// All that may be shown.
-    pub(super) fn whole(view: &'a RequestView) -> Self {
+    pub(crate) fn whole(view: &'a RequestView) -> Self {
         let line = view.line.as_ref().map(Self::line).unwrap_or_default();
         let body = view.body.as_ref();
         Self {
@@ -104,7 +104,7 @@ impl<'a> AttemptOut<'a> {
 
 /// The status of the response that accepted the job of an attempt, or that left its outcome
 /// unknown.
-pub(crate) fn response_status(attempt: &AttemptView) -> Option<u16> {
+fn response_status(attempt: &AttemptView) -> Option<u16> {
     #[derive(Deserialize)]
     struct ResponseStatus {
         status: u16,

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use tidegate::{OperationView, Reason};
-use tidegate_core::OperationId;
 use tidegate_core::fact::GroupHold;
 use tidegate_core::id::Partition;
 use tidegate_core::model::{ActiveOperation, GroupView};
+use tidegate_core::{OperationId, Time};
 
 use super::{FaultOut, OperationOut, WhyOut};
 use crate::wire::time::Timestamp;
@@ -21,6 +21,9 @@ pub(crate) struct GroupOut<'a> {
     held: Option<HeldOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<Vec<OperationOut<'a>>>,
+    /// When the last operation of its queue is expected to start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drains_at: Option<Timestamp>,
 }
 
 impl<'a> GroupOut<'a> {
@@ -35,7 +38,14 @@ impl<'a> GroupOut<'a> {
             paused: paused.map(|(by, since, reason)| PauseOut { by, since: Timestamp(*since), reason }),
             held: view.held.as_ref().map(HeldOut::new),
             line: None,
+            drains_at: None,
         }
+    }
+
+    /// Adds when its queue is expected to be empty.
+    pub(crate) fn with_drains_at(mut self, drains_at: Option<Time>) -> Self {
+        self.drains_at = drains_at.map(Timestamp);
+        self
     }
 
     /// Adds the head of its queue.
@@ -47,12 +57,13 @@ impl<'a> GroupOut<'a> {
     /// An empty group.
     pub(crate) const fn idle(name: &'a str) -> Self {
         let (group, state) = (name, "idle");
-        Self { group, state, depth: 0, head: None, why: None, paused: None, held: None, line: None }
+        let (head, why, paused, held, line, drains_at) = (None, None, None, None, None, None);
+        Self { group, state, depth: 0, head, why, paused, held, line, drains_at }
     }
 }
 
 /// The state of a group. An operator's pause has precedence.
-pub(crate) fn group_state(view: &GroupView) -> &'static str {
+fn group_state(view: &GroupView) -> &'static str {
     match (&view.paused, &view.held, &view.head) {
         (Some(_), ..) => "paused",
         (None, Some(_), _) => "held",

@@ -1,0 +1,127 @@
+//! An operator who decides with clicks what became of a call, and has another one sent again: with
+//! scripts, and without.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_fixture::chromium::ChromeDriver;
+use tidegate_sim::{HttpSim, HttpSimOptions};
+use tokio::time::timeout;
+
+use super::session::{Browser, DESKTOP, PHONE};
+use crate::ALONE;
+use crate::caller::Caller;
+use crate::child::{RunningServer, configure, upstream};
+
+/// Longer than all of it may take.
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Follows the first link whose text is `arguments[1]`, in the card or section with the id
+/// `arguments[0]`.
+const FOLLOW: &str = "[...document.getElementById(arguments[0]).querySelectorAll('a')]\
+                      .find(link => link.textContent === arguments[1]).click();";
+/// Gives a reason and confirms.
+const CONFIRM: &str = "document.querySelector('.confirm [name=reason]').value = arguments[0];\
+                       document.querySelector('.confirm button').click();";
+const HAS_FORM: &str = "document.querySelector('.confirm')";
+const HAS_NOTICE: &str = "document.querySelector('.notice')?.textContent.includes(arguments[0])";
+
+/// A server whose upstream drops every answer after the effect, and one that always fails.
+struct PaymentDesk {
+    server: RunningServer,
+    caller: Caller,
+    _sims: [HttpSim; 2],
+    _dir: TempDir,
+}
+
+impl PaymentDesk {
+    async fn start() -> Self {
+        let cut = HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() };
+        let failing = HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() };
+        let sims = [HttpSim::start(cut).await.unwrap(), HttpSim::start(failing).await.unwrap()];
+        let dir = tempfile::tempdir().unwrap();
+        configure(dir.path(), 4, &(upstream("cut", &sims[0], None) + &upstream("down", &sims[1], None)));
+        let server = RunningServer::start(dir.path(), "warn", None);
+        let caller = Caller::of(&server.address);
+        Self { server, caller, _sims: sims, _dir: dir }
+    }
+
+    /// Submits an operation and waits until it has this state.
+    async fn submit(&self, upstream: &str, group: &str, state: &str) -> String {
+        let request = json!({ "method": "POST", "path": "/pay/7", "body": { "n": 1 } });
+        let operation =
+            json!({ "upstream": upstream, "group": group, "request": request, "max_attempts": 1 });
+        let (id, _) = self.caller.submit(&operation).await;
+        while self.state_of(&id).await != state {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        id
+    }
+
+    async fn state_of(&self, id: &str) -> String {
+        let shown = self.caller.get(&format!("/v1/operations/{id}")).await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        shown["state"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Decides one unknown outcome and reruns what failed in a group, from the overview.
+async fn operate(desk: &PaymentDesk, browser: &Browser, unknown: &str, group: &str) {
+    browser.open(&desk.server.address).await;
+    browser.run(FOLLOW, &[&format!("need-{unknown}"), "It happened"]).await;
+    browser.wait_until(HAS_FORM, &[]).await;
+    browser.wait_until("document.body.textContent.includes('POST /pay/7')", &[]).await;
+    browser.run(CONFIRM, &["seen in the shop"]).await;
+    browser.wait_until(HAS_NOTICE, &["It happened"]).await;
+    assert_eq!(desk.state_of(unknown).await, "succeeded");
+    browser.open(&desk.server.address).await;
+    browser.run(FOLLOW, &[&format!("need-failed-{group}"), "Re-run failed"]).await;
+    browser.wait_until(HAS_FORM, &[]).await;
+    browser.run(CONFIRM, &["the upstream is back"]).await;
+    browser.wait_until(HAS_NOTICE, &["(1)"]).await;
+    let log: Value = serde_json::from_str(&desk.caller.get("/v1/audit").await).unwrap();
+    let reasons: Vec<_> =
+        log["entries"].as_array().unwrap().iter().take(2).map(|one| &one["reason"]).collect();
+    assert_eq!(reasons, ["the upstream is back", "seen in the shop"]);
+}
+
+/// OPS-23, OPS-25: an operator resolves an unknown outcome and reruns what failed with clicks, with
+/// and without scripts; no page is wider than a phone, and the console has no errors.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_23_ops_25_chromium_acts_for_an_operator() {
+    let _alone = ALONE.lock().await;
+    let acted = async {
+        let driver = ChromeDriver::start();
+        let (desk, scripted, plain) = tokio::join!(
+            PaymentDesk::start(),
+            Browser::start(&driver, "scripted", "en-GB,en"),
+            Browser::start(&driver, "plain", "en"),
+        );
+        plain.forbid_scripts().await;
+        for (browser, group) in [(&scripted, "first"), (&plain, "second")] {
+            let unknown = desk.submit("cut", &format!("cut-{group}"), "unknown").await;
+            desk.submit("down", group, "failed").await;
+            operate(&desk, browser, &unknown, group).await;
+        }
+        let id = desk.submit("cut", "held", "unknown").await;
+        for path in ["/", "/operations", "/groups", "/limits", "/audit", "/keys", "/groups/held", "/nowhere"]
+        {
+            look_at(&desk, &scripted, path).await;
+        }
+        look_at(&desk, &scripted, &format!("/operations/{id}")).await;
+        look_at(&desk, &scripted, &format!("/actions/send-again?subject={id}")).await;
+        let errors = scripted.console_errors().await;
+        assert!(errors.iter().all(|error| error.contains("/nowhere")), "{errors:?}");
+    };
+    timeout(LIMIT, acted).await.expect("all of it is done in time");
+}
+
+/// A page fits on a desktop and on a phone.
+async fn look_at(desk: &PaymentDesk, browser: &Browser, path: &str) {
+    for width in [DESKTOP, PHONE] {
+        browser.resize(width).await;
+        browser.open(&format!("{}{path}", desk.server.address)).await;
+        browser.wait_until("document.getElementById('main')", &[]).await;
+        let overflow = browser.overflow(width).await;
+        assert!(overflow <= 0, "{path} is {overflow} px too wide for {width} px");
+    }
+}

@@ -1,0 +1,289 @@
+//! What an operator can do from a page: the name of each action in the URL, what it is about, and
+//! the call of the API that does it.
+
+use axum::http::Method;
+use serde_json::{Map, Value, json};
+
+use super::view::escape;
+use crate::api::local::ApiCommand;
+use crate::edge::query::{Query, bad_parameter};
+use crate::error::{Error, ErrorCode, Result};
+use crate::wire::object::truncate_name;
+
+/// An action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Pause,
+    Resume,
+    RerunFailed,
+    Cancel,
+    Rerun,
+    Happened,
+    DidNotHappen,
+    SendAgain,
+    OpenLimit,
+    ResetLimit,
+    SetLimit,
+    ReleaseKey,
+    ExpireKey,
+    CompleteKey,
+}
+
+/// What an action is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SubjectKind {
+    Operation,
+    Group,
+    Limit,
+    Key,
+}
+
+/// The number of actions.
+pub(super) const ACTION_COUNT: usize = 14;
+
+const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
+    ("pause", Action::Pause, SubjectKind::Group),
+    ("resume", Action::Resume, SubjectKind::Group),
+    ("rerun-failed", Action::RerunFailed, SubjectKind::Group),
+    ("cancel", Action::Cancel, SubjectKind::Operation),
+    ("rerun", Action::Rerun, SubjectKind::Operation),
+    ("happened", Action::Happened, SubjectKind::Operation),
+    ("did-not-happen", Action::DidNotHappen, SubjectKind::Operation),
+    ("send-again", Action::SendAgain, SubjectKind::Operation),
+    ("open-limit", Action::OpenLimit, SubjectKind::Limit),
+    ("reset-limit", Action::ResetLimit, SubjectKind::Limit),
+    ("set-limit", Action::SetLimit, SubjectKind::Limit),
+    ("release-key", Action::ReleaseKey, SubjectKind::Key),
+    ("expire-key", Action::ExpireKey, SubjectKind::Key),
+    ("complete-key", Action::CompleteKey, SubjectKind::Key),
+];
+
+/// The figures of a limit that an operator may set.
+pub(super) const FIGURES: [&str; 4] = ["capacity", "refill_per_s", "period_ms", "at_once"];
+
+impl Action {
+    /// The action of this name in a URL.
+    pub(super) fn parse(name: &str) -> Result<Self> {
+        let found = ACTIONS.iter().find(|(known, ..)| *known == name).map(|(_, action, _)| *action);
+        found.ok_or_else(|| {
+            let message = format!("There is no action {:?}.", truncate_name(name));
+            Error::new(ErrorCode::NoRoute, message)
+        })
+    }
+
+    /// Its name in a URL.
+    pub(super) const fn name(self) -> &'static str {
+        ACTIONS[self as usize].0
+    }
+
+    pub(super) const fn subject_kind(self) -> SubjectKind {
+        ACTIONS[self as usize].2
+    }
+
+    /// The URL of its confirm step.
+    pub(super) fn href(self, subject: &str) -> String {
+        format!("/actions/{}?subject={}", self.name(), escape(subject))
+    }
+
+    /// The same for a key, which is named by the request that used it.
+    pub(super) fn key_href(self, key: &KeyParts<'_>) -> String {
+        let KeyParts { key, scope, method, path } = key;
+        let [scope, method, path] = [scope, method, path].map(|part| escape(part));
+        format!("{}&scope={scope}&method={method}&path={path}", self.href(key))
+    }
+}
+
+/// The name of a key.
+pub(super) struct KeyParts<'a> {
+    pub key: &'a str,
+    pub scope: &'a str,
+    pub method: &'a str,
+    pub path: &'a str,
+}
+
+/// An action as it is asked for: in the URL of its confirm step, and in the form.
+#[derive(Debug)]
+pub(super) struct ActionRequest {
+    pub action: Action,
+    pub subject: String,
+    /// The rest of a key's name.
+    pub scope: Option<String>,
+    pub method: Option<String>,
+    pub path: Option<String>,
+    /// What only the form has.
+    pub form: ActionForm,
+}
+
+/// The fields that an operator fills in, and the token.
+#[derive(Debug, Default)]
+pub(super) struct ActionForm {
+    pub token: String,
+    pub reason: String,
+    /// The figures of a limit, by their place in [`FIGURES`].
+    figures: [Option<String>; FIGURES.len()],
+    /// The response of a key.
+    status: Option<String>,
+    body: Option<String>,
+}
+
+impl ActionRequest {
+    /// Reads the URL of a confirm step.
+    pub(super) fn from_query(action: Action, mut query: Query) -> Result<Self> {
+        let read = Self::read(action, &mut query);
+        query.finish()?;
+        read
+    }
+
+    /// Reads a form.
+    pub(super) fn from_form(action: Action, form: &str) -> Result<Self> {
+        let mut query = Query::parse(form);
+        let read = Self::read(action, &mut query);
+        let form = ActionForm {
+            token: query.take("token").unwrap_or_default(),
+            reason: query.take("reason").unwrap_or_default(),
+            figures: FIGURES.map(|name| query.take(name)),
+            status: query.take("status"),
+            body: query.take("body"),
+        };
+        query.finish()?;
+        Ok(Self { form, ..read? })
+    }
+
+    fn read(action: Action, query: &mut Query) -> Result<Self> {
+        let subject = query.take("subject");
+        let [scope, method, path] = ["scope", "method", "path"].map(|name| query.take(name));
+        let subject = subject.ok_or_else(|| bad_parameter("subject", "is missing"))?;
+        Ok(Self { action, subject, scope, method, path, form: ActionForm::default() })
+    }
+
+    /// What a confirmation is about: all that identifies the action and its subject.
+    pub(super) fn identity(&self) -> String {
+        let parts = [&self.scope, &self.method, &self.path].map(|part| part.as_deref().unwrap_or_default());
+        let parts = [self.action.name(), &self.subject].into_iter().chain(parts).map(escape);
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Where the API shows the subject.
+    pub(super) fn subject_target(&self) -> String {
+        let name = escape(&self.subject);
+        match self.action.subject_kind() {
+            SubjectKind::Operation => format!("/v1/operations/{name}"),
+            SubjectKind::Group => format!("/v1/groups/{name}"),
+            SubjectKind::Limit => {
+                format!("/v1/limits/{}", self.subject.split('/').map(escape).collect::<Vec<_>>().join("/"))
+            }
+            SubjectKind::Key => format!("/v1/keys/{name}{}", self.key_query()),
+        }
+    }
+
+    /// The page that shows the subject.
+    pub(super) fn subject_page(&self) -> String {
+        let name = escape(&self.subject);
+        match self.action.subject_kind() {
+            SubjectKind::Operation => format!("/operations/{name}"),
+            SubjectKind::Group => format!("/groups/{name}"),
+            SubjectKind::Limit => "/limits".to_owned(),
+            SubjectKind::Key => "/keys".to_owned(),
+        }
+    }
+
+    fn key_query(&self) -> String {
+        let parts = [("scope", &self.scope), ("method", &self.method), ("path", &self.path)];
+        let pairs =
+            parts.into_iter().filter_map(|(name, part)| Some(format!("{name}={}", escape(part.as_deref()?))));
+        let pairs: Vec<String> = pairs.collect();
+        if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    }
+
+    /// The call of the API that does it, by this operator.
+    pub(super) fn command(&self, by: &str) -> Result<ApiCommand> {
+        let name = escape(&self.subject);
+        let post = |target: String, body: Value| ApiCommand { method: Method::POST, target, body };
+        let operation = |verb: &str, body| post(format!("/v1/operations/{name}/{verb}"), body);
+        let group = |verb: &str, body| post(format!("/v1/groups/{name}/{verb}"), body);
+        let key = |verb: &str, body| post(format!("/v1/keys/{name}/{verb}{}", self.key_query()), body);
+        let limit = |body| ApiCommand { method: Method::PUT, target: self.subject_target(), body };
+        Ok(match self.action {
+            Action::Pause => group("pause", json!({ "by": by, "reason": self.form.reason })),
+            Action::Resume => group("resume", Value::Null),
+            Action::RerunFailed => group("rerun", Value::Null),
+            Action::Cancel => operation("cancel", Value::Null),
+            Action::Rerun => operation("rerun", Value::Null),
+            Action::Happened => operation("resolve", json!({ "as": "succeeded" })),
+            Action::DidNotHappen => operation("resolve", json!({ "as": "failed" })),
+            Action::SendAgain => operation("resolve", json!({ "as": "repeat" })),
+            Action::OpenLimit => limit(json!({ "open": true })),
+            Action::ResetLimit => limit(json!({ "reset": true })),
+            Action::SetLimit => limit(self.figures()?),
+            Action::ReleaseKey => key("release", Value::Null),
+            Action::ExpireKey => key("expire", Value::Null),
+            Action::CompleteKey => key("complete", self.response()?),
+        })
+    }
+
+    fn figures(&self) -> Result<Value> {
+        let mut figures = Map::new();
+        for (name, text) in FIGURES.iter().zip(&self.form.figures) {
+            let Some(text) = text else { continue };
+            let number: Value = serde_json::from_str(text.trim()).unwrap_or_default();
+            if !number.is_number() {
+                return Err(bad_parameter(name, "must be a number"));
+            }
+            figures.insert((*name).to_owned(), number);
+        }
+        Ok(Value::Object(figures))
+    }
+
+    fn response(&self) -> Result<Value> {
+        let status = self.form.status.as_deref().and_then(|status| status.trim().parse::<u16>().ok());
+        let status = status.ok_or_else(|| bad_parameter("status", "must be an HTTP status"))?;
+        let body = self.form.body.as_deref().unwrap_or_default();
+        let body = serde_json::from_str(body).unwrap_or_else(|_| Value::from(body));
+        Ok(json!({ "status": status, "body": body }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_action_has_its_name_and_call() {
+        for (place, (name, action, _)) in ACTIONS.iter().enumerate() {
+            assert_eq!(
+                (*action as usize, Action::parse(name).unwrap(), action.name()),
+                (place, *action, *name)
+            );
+            let form =
+                "subject=a%2Fb&reason=why&capacity=4&refill_per_s=0.5&status=201&body=%7B%22a%22%3A1%7D";
+            let request = ActionRequest::from_form(*action, form).unwrap();
+            let command = request.command("anna").unwrap();
+            assert!(command.target.starts_with("/v1/"), "{name}: {command:?}");
+            let slashes = usize::from(action.subject_kind() == SubjectKind::Limit);
+            assert_eq!(command.target.matches("a/b").count(), slashes, "{name}: {command:?}");
+        }
+        assert_eq!(Action::parse("delete").unwrap_err().code, ErrorCode::NoRoute);
+    }
+
+    #[test]
+    fn a_form_is_read_strictly() {
+        let request = ActionRequest::from_form(Action::SetLimit, "subject=a&at_once=3").unwrap();
+        assert_eq!(request.command("anna").unwrap().body, json!({ "at_once": 3 }));
+        for (action, form, field) in [
+            (Action::Rerun, "reason=x", "subject"),
+            (Action::Rerun, "subject=a&x=1", "x"),
+            (Action::SetLimit, "subject=a&at_once=many", "at_once"),
+            (Action::CompleteKey, "subject=a&body=x", "status"),
+        ] {
+            let error = ActionRequest::from_form(action, form).and_then(|request| request.command("anna"));
+            assert_eq!(error.unwrap_err().field.as_deref(), Some(field), "{form}");
+        }
+    }
+
+    #[test]
+    fn a_confirmation_is_about_all_parts_of_a_name() {
+        let read = |form| ActionRequest::from_form(Action::ReleaseKey, form).unwrap().identity();
+        assert_ne!(read("subject=k&scope=a"), read("subject=k&scope=b"));
+        assert_ne!(read("subject=k+a"), read("subject=k&scope=a"));
+    }
+}

@@ -1,0 +1,177 @@
+//! Groups: all of them by name, and one with the head of its queue. A group without operations has
+//! a page too.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::action::Action;
+use super::actions::{button, notice};
+use super::operations::table as operation_table;
+use super::parts::{count, group as group_link};
+use super::view::{View, escape, filled_in, items, number, text, time_in};
+use super::{error_page, request_query};
+use crate::api::local::LocalApi;
+use crate::edge::query::Query;
+use crate::error::{ErrorCode, Result};
+
+/// The groups of a page.
+const ROWS: usize = 50;
+/// The last operations of a group that are shown.
+const LAST: usize = 20;
+/// The states that groups can be filtered by.
+const STATES: [&str; 3] = ["stopped", "held", "paused"];
+
+pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
+    let view = View::new(&headers, &api);
+    let mut query = Query::parse(&filled_in(request_query(&uri)));
+    let (only, cursor) = (query.take("state"), query.take("cursor"));
+    let pairs = [("state", &only), ("cursor", &cursor)];
+    let pairs =
+        pairs.iter().filter_map(|(name, value)| Some(format!("&{name}={}", escape(value.as_deref()?))));
+    let target = format!("/v1/groups?limit={ROWS}{}", pairs.collect::<String>());
+    let read = async {
+        query.finish()?;
+        api.get(&target).await
+    };
+    match read.await {
+        Ok(page) => view.live_page(view.words.groups, &list_content(&view, only.as_deref(), &page)),
+        Err(error) => error_page(&error),
+    }
+}
+
+fn list_content(view: &View, only: Option<&str>, page: &Value) -> Markup {
+    let words = view.words;
+    let state = only.map_or_else(String::new, |only| format!("&state={}", escape(only)));
+    html! {
+        h1 { (words.groups) }
+        p.filters {
+            a href="/groups" aria-current=[only.is_none().then_some("page")] { (words.any) }
+            @for word in STATES {
+                a href={ "/groups?state=" (word) } aria-current=[(only == Some(word)).then_some("page")] { (words.state(word)) }
+            }
+        }
+        section #groups data-live="steady" {
+            @if items(page, "groups").is_empty() { p.quiet { (words.no_groups) } }
+            @else { (table(view, items(page, "groups"))) }
+        }
+        @if let Some(next) = page["next_cursor"].as_str() {
+            p { a href={ "/groups?cursor=" (escape(next)) (state) } { (words.next) } }
+        }
+    }
+}
+
+/// A table of groups with what each waits for.
+pub(super) fn table(view: &View, groups: &[Value]) -> Markup {
+    let words = view.words;
+    html! {
+        table.cards {
+            caption.hidden { (words.groups) }
+            thead {
+                tr {
+                    th.c-state scope="col" { (words.state_label) }
+                    th.c-name scope="col" { (words.group) }
+                    th.number scope="col" { (words.depth) }
+                    th.number scope="col" { (words.age) }
+                    th scope="col" { (words.why) }
+                    th.c-time scope="col" { (words.drains) }
+                    th.c-act scope="col" { span.hidden { (words.actions) } }
+                }
+            }
+            tbody { @for group in groups { (row(view, group)) } }
+        }
+    }
+}
+
+fn row(view: &View, group: &Value) -> Markup {
+    let (words, name) = (view.words, text(group, "group"));
+    html! {
+        tr id={ "group-" (escape(name)) } {
+            td { (view.state(text(group, "state"))) }
+            th scope="row" { (group_link(name)) }
+            td.number data-label=(words.depth) { (count(number(group, "depth"))) }
+            td.number data-label=(words.age) { @if let Some(at) = time_in(&group["head"], "created_at") { (view.ago(at)) } }
+            td.why { (text(&group["why"], "because")) }
+            td { @if let Some(at) = time_in(group, "drains_at") { (words.about) " " (view.within(at)) } }
+            td.act { (main_button(view, group)) }
+        }
+    }
+}
+
+/// What can be done about a group in its state.
+pub(super) fn main_button(view: &View, group: &Value) -> Markup {
+    let name = text(group, "group");
+    html! {
+        @match text(group, "state") {
+            "paused" => (button(view, Action::Resume, name)),
+            // What is unknown has to be decided first.
+            "held" if group["held"]["unknown"] == true => {
+                @if let Some(id) = group["head"]["id"].as_str() {
+                    a.button href={ "/operations/" (id) } aria-label={ (view.words.decide) " " (id) } { (view.words.decide) }
+                }
+            },
+            "held" => (button(view, Action::Resume, name)),
+            _ => (button(view, Action::Pause, name)),
+        }
+    }
+}
+
+pub(crate) async fn show(
+    State(api): State<LocalApi>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    mut query: Query,
+) -> Response {
+    let view = View::new(&headers, &api);
+    match read(&api, &name).await {
+        Ok((group, last)) => {
+            let content = html! { (notice(&view, &mut query)) (content(&view, &group, &last)) };
+            view.live_page(&name, &content)
+        }
+        Err(error) => error_page(&error),
+    }
+}
+
+/// A group and its last operations. One that has nothing to do is idle.
+async fn read(api: &LocalApi, name: &str) -> Result<(Value, Value)> {
+    let group = match api.get(&format!("/v1/groups/{}", escape(name))).await {
+        Err(error) if error.code == ErrorCode::NoGroup => {
+            json!({ "group": name, "state": "idle", "depth": 0 })
+        }
+        found => found?,
+    };
+    let last = api.get(&format!("/v1/operations?group={}&limit={LAST}", escape(name))).await?;
+    Ok((group, last))
+}
+
+fn content(view: &View, group: &Value, last: &Value) -> Markup {
+    let (words, name) = (view.words, text(group, "group"));
+    let is_idle = text(group, "state") == "idle";
+    let has_failed = items(last, "operations").iter().any(|one| text(one, "state") == "failed");
+    let is_unknown = is_idle && items(last, "operations").is_empty();
+    html! {
+        section #group data-live {
+            h1 { (view.state(text(group, "state"))) " " (name) }
+            @if let Some(why) = group["why"]["because"].as_str() { p.sentence { (why) } }
+            @if is_unknown { p.sentence { (words.no_such_group) } }
+            @else if is_idle { p.sentence { (words.idle_group) } }
+            @if let Some(at) = time_in(&group["paused"], "since") {
+                p { (words.paused_by) " " b { (text(&group["paused"], "by")) } ", " (view.when(at)) @if !text(&group["paused"], "reason").is_empty() { ": " (text(&group["paused"], "reason")) } }
+            }
+            p.buttons {
+                @if !is_unknown { (main_button(view, group)) }
+                @if has_failed { (button(view, Action::RerunFailed, name)) }
+                a.button href={ "/operations?group=" (escape(name)) } { (words.operations) }
+            }
+            p { (words.depth) ": " (count(number(group, "depth"))) " · " a href={ "/v1/groups/" (escape(name)) } { (words.as_json) } }
+        }
+        @if !items(group, "line").is_empty() {
+            section #line data-live="steady" { h2 { (words.head_of_queue) } (operation_table(view, items(group, "line"))) }
+        }
+        @if !items(last, "operations").is_empty() {
+            section #last data-live="steady" { h2 { (words.last_operations) } (operation_table(view, items(last, "operations"))) }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The list of operations: filters in the URL, so that every list is a link, and a search in the
+//! texts of errors.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::action::Action;
+use super::actions::button;
+use super::error_page;
+use super::operation::{actions_for, call_line};
+use super::parts::{count, group, operation_link};
+use super::view::{View, escape, filled_in, number, text, time_in};
+use crate::api::local::LocalApi;
+use crate::edge::query::Query;
+use crate::error::{Error, Result};
+use crate::page::request_query;
+use axum::http::Uri;
+
+/// The operations of a page.
+const ROWS: usize = 50;
+/// How many pages of the API are searched for one page here.
+const PAGES_MAX: usize = 20;
+
+/// The states that can be filtered by.
+const STATES: [&str; 7] = ["queued", "waiting", "running", "unknown", "succeeded", "failed", "canceled"];
+/// The filters that are texts, by the name of the API's parameter.
+pub(super) const FILTERS: [&str; 4] = ["group", "upstream", "kind", "dedupe_key"];
+
+/// What is asked for.
+#[derive(Debug, Default)]
+struct ListRequest {
+    state: Option<String>,
+    filters: [Option<String>; FILTERS.len()],
+    /// A text that the last fault has to contain.
+    error: Option<String>,
+    cursor: Option<String>,
+}
+
+/// What was found.
+#[derive(Default)]
+struct FoundOperations {
+    operations: Vec<Value>,
+    next: Option<String>,
+    /// How many operations were searched for the text of an error.
+    searched: usize,
+}
+
+impl ListRequest {
+    fn read(query: &str) -> Result<Self> {
+        let mut query = Query::parse(&filled_in(query));
+        let request = Self {
+            state: query.take("state"),
+            filters: FILTERS.map(|name| query.take(name)),
+            error: query.take("error"),
+            cursor: query.take("cursor"),
+        };
+        query.finish()?;
+        Ok(request)
+    }
+
+    /// The URL of the same list from a cursor, below a path.
+    fn target(&self, path: &str, cursor: Option<&str>) -> String {
+        let filters = FILTERS.iter().zip(&self.filters).map(|(name, value)| (*name, value.as_deref()));
+        let pairs = filters.chain([("state", self.state.as_deref()), ("cursor", cursor)]);
+        let pairs = pairs.filter_map(|(name, value)| Some(format!("&{name}={}", escape(value?))));
+        format!("{path}?limit={ROWS}{}", pairs.collect::<String>())
+    }
+
+    /// The URL of the next page here.
+    fn page_href(&self, cursor: &str) -> String {
+        let href = self.target("/operations", Some(cursor)).replacen(&format!("limit={ROWS}&"), "", 1);
+        match &self.error {
+            Some(error) => format!("{href}&error={}", escape(error)),
+            None => href,
+        }
+    }
+
+    fn matches(&self, operation: &Value) -> bool {
+        let Some(error) = &self.error else { return true };
+        let fault = &operation["fault"];
+        let has = |field: &str| text(fault, field).to_lowercase().contains(&error.to_lowercase());
+        has("message") || has("class")
+    }
+
+    /// Whether anything is left out.
+    fn is_filtered(&self) -> bool {
+        self.state.is_some() || self.error.is_some() || self.filters.iter().any(Option::is_some)
+    }
+}
+
+pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
+    let view = View::new(&headers, &api);
+    let read = async {
+        let request = ListRequest::read(request_query(&uri))?;
+        let found = find(&api, &request).await?;
+        Ok::<_, Error>((request, found))
+    };
+    match read.await {
+        Ok((request, found)) => view.live_page(view.words.operations, &content(&view, &request, &found)),
+        Err(error) => error_page(&error),
+    }
+}
+
+/// Reads pages until one page here is full. A page of the API can be empty although more follow.
+async fn find(api: &LocalApi, request: &ListRequest) -> Result<FoundOperations> {
+    let mut found = FoundOperations { next: request.cursor.clone(), ..FoundOperations::default() };
+    for _ in 0..PAGES_MAX {
+        let mut page = api.get(&request.target("/v1/operations", found.next.as_deref())).await?;
+        found.next = page["next_cursor"].as_str().map(str::to_owned);
+        let operations = page["operations"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        found.searched += operations.len();
+        found.operations.extend(operations.into_iter().filter(|operation| request.matches(operation)));
+        if found.next.is_none() || found.operations.len() >= ROWS {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn content(view: &View, request: &ListRequest, found: &FoundOperations) -> Markup {
+    let words = view.words;
+    let group = request.filters[0].as_deref();
+    let is_failed = request.state.as_deref() == Some("failed");
+    html! {
+        h1 { (words.operations) }
+        (filter_form(view, request))
+        section #found data-live="steady" {
+            @if let (Some(group), true, false) = (group, is_failed, found.operations.is_empty()) {
+                p.buttons { (button(view, Action::RerunFailed, group)) }
+            }
+            @if found.operations.is_empty() {
+                p.quiet {
+                    @if request.is_filtered() { (words.nothing_matches) } @else { (words.no_operations) " " code { "tidegate op submit" } }
+                }
+            } @else {
+                (table(view, &found.operations))
+            }
+            @if request.error.is_some() { p.quiet { (words.searched) ": " (count(found.searched as u64)) } }
+        }
+        @if let Some(next) = &found.next { p { a href=(request.page_href(next)) { (words.older) } } }
+    }
+}
+
+fn filter_form(view: &View, request: &ListRequest) -> Markup {
+    let words = view.words;
+    html! {
+        form.filter method="get" action="/operations" role="search" {
+            label {
+                (words.state_label)
+                select name="state" {
+                    option value="" { (words.any) }
+                    @for word in STATES {
+                        option value=(word) selected[request.state.as_deref() == Some(word)] { (words.state(word)) }
+                    }
+                }
+            }
+            @for ((name, label), value) in FILTERS.iter().zip(words.filters).zip(&request.filters) {
+                label { (label) input type="search" name=(name) value=[value.as_deref()]; }
+            }
+            label { (words.error_text) input type="search" name="error" value=[request.error.as_deref()]; }
+            button type="submit" { (words.filter) }
+            @if request.is_filtered() { a.button href="/operations" { (words.show_all) } }
+        }
+    }
+}
+
+/// A table of operations with what can be done about each.
+pub(super) fn table(view: &View, operations: &[Value]) -> Markup {
+    let words = view.words;
+    html! {
+        table.cards {
+            caption.hidden { (words.operations) }
+            thead {
+                tr {
+                    th.c-state scope="col" { (words.state_label) }
+                    th.c-id scope="col" { (words.operation) }
+                    th.c-name scope="col" { (words.group) }
+                    th.c-name scope="col" { (words.request) }
+                    th.number scope="col" { (words.attempt) }
+                    th.number scope="col" { (words.age) }
+                    th scope="col" { (words.last_fault) }
+                    th.c-act scope="col" { span.hidden { (words.actions) } }
+                }
+            }
+            tbody { @for operation in operations { (row(view, operation)) } }
+        }
+    }
+}
+
+fn row(view: &View, operation: &Value) -> Markup {
+    let (words, id, state) = (view.words, text(operation, "id"), text(operation, "state"));
+    // What needs a look first is one click away; the rest is on the page of the operation.
+    let action = actions_for(state).first().filter(|_| state != "unknown");
+    html! {
+        tr id=(id) {
+            td { (view.state(state)) }
+            th scope="row" { (operation_link(id)) }
+            td { (group(text(operation, "group"))) }
+            td { (call_line(operation)) }
+            td.number data-label=(words.attempt) { (number(operation, "attempt")) }
+            td.number data-label=(words.age) { @if let Some(at) = time_in(operation, "created_at") { (view.ago(at)) } }
+            td.why { (text(&operation["fault"], "message")) }
+            td.act {
+                @match action {
+                    Some(action) => (button(view, *action, id)),
+                    None if state == "unknown" => a.button href={ "/operations/" (id) } { (words.decide) },
+                    None => "",
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_list_is_a_link() {
+        let request = ListRequest::read("state=failed&group=a%26b&upstream=&error=No+Entry&kind=").unwrap();
+        assert_eq!(
+            request.target("/v1/operations", None),
+            "/v1/operations?limit=50&group=a%26b&state=failed"
+        );
+        let href = request.page_href("c=1");
+        assert_eq!(href, "/operations?group=a%26b&state=failed&cursor=c%3D1&error=No%20Entry");
+        let again = ListRequest::read(href.split_once('?').unwrap().1).unwrap();
+        assert_eq!((again.error.as_deref(), again.cursor.as_deref()), (Some("No Entry"), Some("c=1")));
+        assert_eq!(ListRequest::read("sate=failed").unwrap_err().field.as_deref(), Some("sate"));
+    }
+
+    #[test]
+    fn an_error_is_found_by_its_text() {
+        let request = ListRequest::read("error=missing+perm").unwrap();
+        assert!(
+            request
+                .matches(&json!({ "fault": { "class": "forbidden", "message": "403 Missing Permissions" } }))
+        );
+        assert!(!request.matches(&json!({ "fault": { "class": "transient", "message": "502" } })));
+        assert!(!request.matches(&json!({ "fault": null })));
+    }
+}

@@ -1,0 +1,180 @@
+//! The words of the pages for operators, in English and Russian. What the engine says about an
+//! operation, ids, names and texts of upstreams stay as they are.
+
+mod english;
+mod russian;
+
+use super::action::{ACTION_COUNT, Action};
+use super::words::Language;
+
+/// The words of one action: what its button says, and what it does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ActionWords {
+    pub label: &'static str,
+    pub effect: &'static str,
+}
+
+/// Every word, so that a language that lacks one does not compile.
+#[derive(Debug)]
+pub(crate) struct OperatorWords {
+    pub overview: &'static str,
+    pub operations: &'static str,
+    pub operation: &'static str,
+    pub groups: &'static str,
+    pub group: &'static str,
+    pub limits: &'static str,
+    pub limit: &'static str,
+    pub audit: &'static str,
+    pub search: &'static str,
+    pub find: &'static str,
+    pub counts: &'static str,
+    pub needs_you: &'static str,
+    pub nothing_needed: &'static str,
+    pub not_known_now: &'static str,
+    pub last_hour: &'static str,
+    pub most: &'static str,
+    pub as_table: &'static str,
+    pub limits_nearest: &'static str,
+    pub change_limits: &'static str,
+    pub groups_by_harm: &'static str,
+    pub last_operations: &'static str,
+    pub search_operations: &'static str,
+    pub nodes: &'static str,
+    pub node: &'static str,
+    pub this_node: &'static str,
+    pub address: &'static str,
+    pub partitions: &'static str,
+    pub state_label: &'static str,
+    pub any: &'static str,
+    pub filter: &'static str,
+    pub show_all: &'static str,
+    pub show: &'static str,
+    pub older: &'static str,
+    pub next: &'static str,
+    pub error_text: &'static str,
+    pub nothing_matches: &'static str,
+    pub no_operations: &'static str,
+    pub no_groups: &'static str,
+    pub no_such_group: &'static str,
+    pub idle_group: &'static str,
+    pub no_limits: &'static str,
+    pub no_commands: &'static str,
+    pub audit_about: &'static str,
+    pub searched: &'static str,
+    pub request: &'static str,
+    pub request_id: &'static str,
+    pub upstream: &'static str,
+    pub kind: &'static str,
+    pub key: &'static str,
+    pub job: &'static str,
+    pub deployment: &'static str,
+    pub result: &'static str,
+    pub behind: &'static str,
+    pub attempt: &'static str,
+    pub attempts: &'static str,
+    pub attempts_shown: &'static str,
+    pub took: &'static str,
+    pub cost: &'static str,
+    pub age: &'static str,
+    pub accepted: &'static str,
+    pub ended: &'static str,
+    pub since: &'static str,
+    pub ago: &'static str,
+    pub within: &'static str,
+    pub about: &'static str,
+    pub total: &'static str,
+    pub of: &'static str,
+    pub last_fault: &'static str,
+    pub may_have_happened: &'static str,
+    pub failed_lately: &'static str,
+    pub failed_found: &'static str,
+    pub depth: &'static str,
+    pub why: &'static str,
+    pub drains: &'static str,
+    pub paused_by: &'static str,
+    pub head_of_queue: &'static str,
+    pub left: &'static str,
+    pub refill: &'static str,
+    pub waiting: &'static str,
+    pub in_flight: &'static str,
+    pub source: &'static str,
+    pub opens: &'static str,
+    pub open: &'static str,
+    pub closed: &'static str,
+    pub journey: &'static str,
+    pub bytes: &'static str,
+    pub beginning_of: &'static str,
+    pub body_not_shown: &'static str,
+    pub as_json: &'static str,
+    pub on_command_line: &'static str,
+    pub decide: &'static str,
+    pub actions: &'static str,
+    pub reason: &'static str,
+    pub recorded_as: &'static str,
+    pub back: &'static str,
+    pub confirm_again: &'static str,
+    pub response_status: &'static str,
+    pub response_body: &'static str,
+    pub done: &'static str,
+    pub refused: &'static str,
+    pub when: &'static str,
+    pub who: &'static str,
+    pub command: &'static str,
+    pub subject: &'static str,
+    pub outcome: &'static str,
+    pub steps: [&'static str; 5],
+    pub charts: [&'static str; 4],
+    pub filters: [&'static str; 4],
+    action_words: [ActionWords; ACTION_COUNT],
+    states: [(&'static str, &'static str); 13],
+    sources: [(&'static str, &'static str); 3],
+}
+
+impl Language {
+    pub(crate) const fn operator_words(self) -> &'static OperatorWords {
+        match self {
+            Self::English => &english::WORDS,
+            Self::Russian => &russian::WORDS,
+        }
+    }
+}
+
+impl OperatorWords {
+    pub(super) const fn action(&self, action: Action) -> ActionWords {
+        self.action_words[action as usize]
+    }
+
+    /// The word for a state, as the API names it.
+    pub(super) fn state<'a>(&self, word: &'a str) -> &'a str {
+        look_up(&self.states, word)
+    }
+
+    /// The word for where the figures of a limit come from.
+    pub(super) fn source_of<'a>(&self, word: &'a str) -> &'a str {
+        look_up(&self.sources, word)
+    }
+}
+
+fn look_up<'a>(table: &[(&str, &'static str)], word: &'a str) -> &'a str {
+    table.iter().find(|(known, _)| *known == word).map_or(word, |(_, shown)| *shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_in_the_language_and_unknown_ones_stay() {
+        assert_eq!(Language::English.operator_words().state("failed"), "failed");
+        assert_eq!(Language::Russian.operator_words().state("failed"), "ошибка");
+        assert_eq!(Language::Russian.operator_words().state("<new>"), "<new>");
+    }
+
+    #[test]
+    fn the_words_of_an_action_are_its_own() {
+        let words = Language::English.operator_words();
+        assert_eq!(words.action(Action::Pause).label, "Pause");
+        assert_eq!(words.action(Action::SendAgain).label, "Send again");
+        assert_eq!(words.action(Action::CompleteKey).label, "Record response");
+    }
+}

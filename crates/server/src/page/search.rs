@@ -1,0 +1,90 @@
+//! The search of the header: an id, a `field:value`, the name of a group, a key, or the text of an
+//! error. It leads to a page and shows nothing itself.
+
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use tidegate_core::OperationId;
+
+use super::operations::FILTERS;
+use super::view::{escape, filled_in, items, text};
+use super::{error_page, request_query};
+use crate::api::local::LocalApi;
+use crate::edge::query::Query;
+use crate::error::{Error, Result};
+
+/// The fields of `field:value`, besides those that are filters of operations.
+const MORE_FIELDS: [(&str, &str); 3] = [("state", "state"), ("error", "error"), ("key", "dedupe_key")];
+
+pub(crate) async fn find(State(api): State<LocalApi>, uri: Uri) -> Response {
+    let mut query = Query::parse(&filled_in(request_query(&uri)));
+    let wanted = query.take("q").unwrap_or_default();
+    let found = async {
+        query.finish()?;
+        Ok::<_, Error>(match by_form(wanted.trim()) {
+            Some(target) => target,
+            None => by_name(&api, wanted.trim()).await?,
+        })
+    };
+    match found.await {
+        Ok(target) => (StatusCode::SEE_OTHER, [(LOCATION, target)]).into_response(),
+        Err(error) => error_page(&error),
+    }
+}
+
+/// Where a text leads that says what it is.
+fn by_form(wanted: &str) -> Option<String> {
+    if wanted.is_empty() {
+        return Some("/operations".to_owned());
+    }
+    if let Ok(id) = wanted.parse::<OperationId>() {
+        return Some(format!("/operations/{id}"));
+    }
+    let (name, value) = wanted.split_once(':').filter(|(_, value)| !value.is_empty())?;
+    let mut fields = FILTERS.iter().map(|name| (*name, *name)).chain(MORE_FIELDS);
+    let (_, parameter) = fields.find(|(known, _)| *known == name)?;
+    Some(match parameter {
+        "group" => format!("/groups/{}", escape(value)),
+        parameter => format!("/operations?{parameter}={}", escape(value)),
+    })
+}
+
+/// Where a name leads: to the group or to the operation that has it, or to the errors with this
+/// text.
+async fn by_name(api: &LocalApi, wanted: &str) -> Result<String> {
+    let name = escape(wanted);
+    let of_group = api.get(&format!("/v1/operations?group={name}&limit=1")).await?;
+    if !items(&of_group, "operations").is_empty() || api.get(&format!("/v1/groups/{name}")).await.is_ok() {
+        return Ok(format!("/groups/{name}"));
+    }
+    let of_key = api.get(&format!("/v1/operations?dedupe_key={name}&limit=1")).await?;
+    Ok(match items(&of_key, "operations").first() {
+        Some(operation) => format!("/operations/{}", text(operation, "id")),
+        None => format!("/operations?error={name}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::{Seq, Time};
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_says_what_it_is_leads_there() {
+        let id = OperationId::new(Time::from_millis(7), 0, Seq(9)).to_string();
+        let table = [
+            ("", Some("/operations".to_owned())),
+            (&*id, Some(format!("/operations/{id}"))),
+            ("state:failed", Some("/operations?state=failed".to_owned())),
+            ("key:ord 7", Some("/operations?dedupe_key=ord%207".to_owned())),
+            ("group:shop:acme", Some("/groups/shop%3Aacme".to_owned())),
+            ("shop:acme", None),
+            ("state:", None),
+        ];
+        for (wanted, target) in table {
+            assert_eq!(by_form(wanted), target, "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What an operator does from the page: plain forms with a confirm step, and an audit log.
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+use tidegate_server::Server;
+use tidegate_sim::{HttpSim, HttpSimOptions};
+
+use crate::support::{World, answer, config_on, operation, within};
+
+/// An operator with a browser that does not follow redirects.
+struct Operator {
+    base: String,
+    client: Client,
+    token: Option<&'static str>,
+}
+
+impl Operator {
+    fn at(server: &Server) -> Self {
+        let client = Client::builder().redirect(Policy::none()).build().unwrap();
+        Self { base: format!("http://{}", server.addr), client, token: None }
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.base));
+        // As a browser sends it.
+        let request = request.header("origin", &self.base).header("sec-fetch-site", "same-origin");
+        match self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn page(&self, path: &str) -> (u16, String) {
+        let response = self.request(Method::GET, path).header("accept", "text/html").send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    }
+
+    /// The token of a confirm step.
+    async fn confirm(&self, action: &str, subject: &str) -> String {
+        let path = format!("/actions/{action}?subject={}", encoded(subject));
+        let (status, html) = self.page(&path).await;
+        assert_eq!(status, 200, "{html}");
+        value_of(&html, "token")
+    }
+
+    async fn post(&self, action: &str, fields: &[(&str, &str)]) -> Response {
+        let form: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let request = self.request(Method::POST, &format!("/actions/{action}"));
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        request.body(form.join("&")).send().await.unwrap()
+    }
+
+    /// Confirms an action and does it; returns where the form leads.
+    async fn act(&self, action: &str, subject: &str, more: &[(&str, &str)]) -> String {
+        let token = self.confirm(action, subject).await;
+        let mut fields = vec![("subject", subject), ("token", &token)];
+        fields.extend_from_slice(more);
+        let response = self.post(action, &fields).await;
+        let status = response.status().as_u16();
+        let target = response.headers().get("location").map(|target| target.to_str().unwrap().to_owned());
+        target.unwrap_or_else(|| panic!("{action} {subject}: {status}"))
+    }
+
+    async fn audit(&self) -> Vec<Value> {
+        let mut log = answer(self.request(Method::GET, "/v1/audit")).await.json;
+        log["entries"].as_array_mut().unwrap().drain(..).collect()
+    }
+}
+
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric();
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+/// The value of a hidden field.
+fn value_of(html: &str, name: &str) -> String {
+    let start = html.find(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {html}"));
+    html[start..].split('"').nth(3).unwrap().to_owned()
+}
+
+async fn unknown_operation(world: &World, group: &str) -> String {
+    let id = world.submit(operation(group)).await;
+    while world.get(&format!("/v1/operations/{id}")).await.json["state"] != "unknown" {
+        tokio::task::yield_now().await;
+    }
+    id
+}
+
+async fn failed_operation(world: &World, group: &str) -> String {
+    let mut failing = operation(group);
+    failing["max_attempts"] = 1.into();
+    let id = world.submit(failing).await;
+    assert_eq!(world.wait_until_ended(&id).await["state"], "failed");
+    id
+}
+
+fn failing() -> HttpSimOptions {
+    HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }
+}
+
+/// OPS-23: an operator sees which call it was, decides, and it is recorded who did, and why.
+#[tokio::test]
+async fn ops_23_an_unknown_outcome_is_decided_on_the_page() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let operator = Operator::at(&world.server);
+        let ids = [unknown_operation(&world, "a").await, unknown_operation(&world, "b").await];
+        let (_, overview) = operator.page("/").await;
+        for id in &ids {
+            assert!(overview.contains(&format!("/actions/happened?subject={}", encoded(id))), "{overview}");
+        }
+        let (_, html) = operator.page(&format!("/actions/happened?subject={}", ids[0])).await;
+        assert!(html.contains("POST /x") && html.contains("echo"), "the call is shown: {html}");
+        let target = operator.act("happened", &ids[0], &[("reason", "seen in the shop")]).await;
+        assert_eq!(target, format!("/operations/{}?done=happened", encoded(&ids[0])));
+        assert_eq!(world.get(&format!("/v1/operations/{}", ids[0])).await.json["state"], "succeeded");
+        let (status, html) = operator.page(&target).await;
+        assert!(status == 200 && html.contains("Done: It happened"), "{html}");
+        operator.act("did-not-happen", &ids[1], &[]).await;
+        assert_eq!(world.get(&format!("/v1/operations/{}", ids[1])).await.json["state"], "failed");
+        let log = operator.audit().await;
+        assert_eq!((log.len(), &log[0]["detail"], &log[0]["reason"]), (2, &json!("as failed"), &Value::Null));
+        let first = &log[1];
+        assert_eq!(
+            json!([
+                first["by"],
+                first["action"],
+                first["kind"],
+                first["subject"],
+                first["reason"],
+                first["status"]
+            ]),
+            json!(["operator", "resolve", "operations", ids[0], "seen in the shop", 200])
+        );
+        let (_, html) = operator.page("/audit").await;
+        assert!(html.contains("seen in the shop") && html.contains("as succeeded"), "{html}");
+    })
+    .await;
+}
+
+/// Nothing is done without the token of the confirm step, with one that was issued for something
+/// else, or for another site.
+#[tokio::test]
+async fn nothing_is_done_that_was_not_confirmed() {
+    within(async {
+        let world = World::with("", failing()).await;
+        let operator = Operator::at(&world.server);
+        let (id, other) = (failed_operation(&world, "a").await, failed_operation(&world, "b").await);
+        let for_other = operator.confirm("rerun", &other).await;
+        let for_cancel = operator.confirm("cancel", &id).await;
+        for token in ["", "1.2", &for_other, &for_cancel] {
+            let refused = operator.post("rerun", &[("subject", &id), ("token", token)]).await;
+            let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
+            assert_eq!(status, 409, "{html}");
+            assert!(html.contains("Look again") && html.contains("name=\"token\""), "{html}");
+        }
+        let token = operator.confirm("rerun", &id).await;
+        let form = format!("subject={id}&token={}", encoded(&token));
+        for (header, value) in
+            [("origin", "http://evil.example"), ("origin", "null"), ("sec-fetch-site", "cross-site")]
+        {
+            let request = world.request(Method::POST, "/actions/rerun").header(header, value);
+            assert_eq!(request.body(form.clone()).send().await.unwrap().status(), 403, "{header}: {value}");
+        }
+        assert_eq!(operator.audit().await, Vec::<Value>::new());
+        assert_eq!(world.get(&format!("/v1/operations/{id}")).await.json["state"], "failed");
+        for (path, expected) in [
+            ("/actions/rerun", 400),
+            ("/actions/rerun?subject=x&x=1", 400),
+            ("/actions/delete?subject=x", 404),
+            ("/actions/rerun?subject=op_00000000000000000000000001", 404),
+            ("/actions/resume?subject=none", 404),
+        ] {
+            let (status, html) = operator.page(path).await;
+            assert!(status == expected && html.contains("</html>"), "{path}: {status} {html}");
+        }
+        let long = "x".repeat(501);
+        let refused = operator.post("rerun", &[("subject", &id), ("token", &token), ("reason", &long)]).await;
+        assert_eq!(refused.status(), 400);
+    })
+    .await;
+}
+
+/// OPS-25: what failed in a group is rerun at once, in its order, and cannot be rerun twice.
+#[tokio::test]
+async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
+    within(async {
+        let world = World::with("", failing()).await;
+        let operator = Operator::at(&world.server);
+        let ids = [failed_operation(&world, "shop:1").await, failed_operation(&world, "shop:1").await];
+        failed_operation(&world, "shop:2").await;
+        world.post("/v1/groups/shop%3A1/pause", json!({ "reason": "look first" })).await;
+        let (_, html) = operator.page("/").await;
+        assert!(html.contains("/actions/rerun-failed?subject=shop%3A1"), "{html}");
+        let (_, html) = operator.page("/actions/rerun-failed?subject=shop%3A1").await;
+        assert!(html.contains("Re-run failed: 2</button>"), "{html}");
+        let target = operator.act("rerun-failed", "shop:1", &[("reason", "fixed")]).await;
+        assert_eq!(target, "/groups/shop%3A1?done=rerun-failed&count=2");
+        let group = world.get("/v1/groups/shop%3A1").await.json;
+        let line: Vec<_> =
+            group["line"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+        assert_eq!(line, ids, "in their old order");
+        let again = operator.act("rerun-failed", "shop:1", &[]).await;
+        assert_eq!(again, "/groups/shop%3A1?done=rerun-failed&count=0");
+        let canceled = operator.act("cancel", &ids[0], &[]).await;
+        assert!(canceled.ends_with("?done=cancel"), "{canceled}");
+        operator.act("rerun", &ids[0], &[]).await;
+        let log = operator.audit().await;
+        let actions: Vec<_> = log.iter().map(|one| one["action"].as_str().unwrap()).collect();
+        assert_eq!(actions, ["rerun", "cancel", "rerun_failed", "rerun_failed", "pause"]);
+        assert_eq!(log[4]["by"], "local", "a command of another client is recorded too");
+    })
+    .await;
+}
+
+/// OPS-9: a pause keeps its first reason, and a group that does not exist is not paused.
+#[tokio::test]
+async fn ops_9_a_pause_keeps_its_reason() {
+    within(async {
+        let world = World::new().await;
+        let operator = Operator::at(&world.server);
+        let id = world.submit(operation("g")).await;
+        world.wait_until_ended(&id).await;
+        operator.act("pause", "g", &[("reason", "template fix")]).await;
+        operator.act("pause", "g", &[]).await;
+        world.post("/v1/groups/g/pause", json!({ "by": "ben" })).await;
+        let paused = world.get("/v1/groups/g").await.json["paused"].clone();
+        assert_eq!(json!([paused["by"], paused["reason"]]), json!(["operator", "template fix"]));
+        operator.act("pause", "g", &[("reason", "another")]).await;
+        assert_eq!(world.get("/v1/groups/g").await.json["paused"]["reason"], "another");
+        let (_, html) = operator.page("/groups/g").await;
+        assert!(html.contains("another") && html.contains("/actions/resume?subject=g"), "{html}");
+        assert_eq!(operator.act("resume", "g", &[]).await, "/groups/g?done=resume");
+        let token = operator.confirm("pause", "g-misspelled").await;
+        let refused = operator.post("pause", &[("subject", "g-misspelled"), ("token", &token)]).await;
+        let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
+        assert!(status == 404 && html.contains("check the spelling"), "{status} {html}");
+    })
+    .await;
+}
+
+/// IDM-22: limits are changed and keys are expired with forms.
+#[tokio::test]
+async fn idm_22_limits_and_keys_have_forms() {
+    within(async {
+        let limit = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 1\n";
+        let world = World::with(limit, HttpSimOptions::default()).await;
+        let operator = Operator::at(&world.server);
+        let (_, html) = operator.page("/limits").await;
+        assert!(html.contains("/actions/set-limit?subject=echo%2Fpoints"), "{html}");
+        let (_, html) = operator.page("/actions/set-limit?subject=echo%2Fpoints").await;
+        assert!(html.contains("name=\"capacity\"") && !html.contains("name=\"at_once\""), "{html}");
+        operator.act("set-limit", "echo/points", &[("capacity", "4"), ("refill_per_s", "0.5")]).await;
+        let set = world.get("/v1/limits/echo/points").await.json;
+        assert_eq!(json!([set["capacity"], set["refill_per_s"], set["source"]]), json!([4, 0.5, "operator"]));
+        operator.act("reset-limit", "echo/points", &[]).await;
+        assert_eq!(world.get("/v1/limits/echo/points").await.json["capacity"], 10);
+        let keyed = world.request(Method::POST, "/v1/operations").header("idempotency-key", "order 1");
+        assert_eq!(keyed.body(operation("g").to_string()).send().await.unwrap().status(), 202);
+        let (_, html) = operator.page("/keys").await;
+        assert!(
+            html.contains("/actions/expire-key?subject=order%201&amp;scope=%2D&amp;method=POST"),
+            "{html}"
+        );
+        assert_eq!(operator.act("expire-key", "order 1", &[]).await, "/keys?done=expire-key");
+        world.get("/v1/keys/order%201").await.refused(404, "TG0024", Some("key"));
+        let subjects: Vec<_> = operator.audit().await.iter().map(|one| one["subject"].clone()).collect();
+        assert_eq!(subjects, ["order 1", "echo/points", "echo/points"]);
+    })
+    .await;
+}
+
+/// An action is done under the name of the token, and only with its scope.
+#[tokio::test]
+async fn an_action_has_the_name_of_its_token() {
+    within(async {
+        let tokens = "[[token]]\nname = \"anna\"\nvalue_env = \"TEST_TOKEN\"\nscopes = [\"read\", \"write\", \"operate\"]\n";
+        let world = World::with(tokens, HttpSimOptions::default()).await;
+        let mut operator = Operator::at(&world.server);
+        operator.token = Some("a-token-from-the-environment");
+        let body = operation("g").to_string();
+        answer(operator.request(Method::POST, "/v1/operations").body(body)).await;
+        operator.act("pause", "g", &[("reason", "why not")]).await;
+        let log = operator.audit().await;
+        assert_eq!(json!([log[0]["by"], log[0]["reason"]]), json!(["anna", "why not"]));
+        let weak = tokens.replace(", \"operate\"", "");
+        let world = World::with(&weak, HttpSimOptions::default()).await;
+        let mut reader = Operator::at(&world.server);
+        reader.token = operator.token;
+        let (status, _) = reader.page("/actions/pause?subject=g").await;
+        assert_eq!(status, 403);
+        assert_eq!(reader.post("pause", &[("subject", "g")]).await.status(), 403);
+    })
+    .await;
+}
+
+/// OPS-23: from any node of a cluster, whichever owns the operation.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_23_any_node_acts_and_remembers() {
+    let store = tidegate_fixture::redis::RedisServer::start();
+    within(async {
+        let sim = HttpSim::start(failing()).await.unwrap();
+        let mut servers = Vec::new();
+        for _ in 0..2 {
+            servers.push(Server::start(config_on(&store.url(), &sim, "")).await.unwrap());
+        }
+        let operators: Vec<_> = servers.iter().map(Operator::at).collect();
+        let mut failing = operation("g");
+        failing["max_attempts"] = 1.into();
+        let submit = operators[0].request(Method::POST, "/v1/operations").body(failing.to_string());
+        let id = answer(submit).await.text("id");
+        let path = format!("/v1/operations/{id}?wait_ms=30000");
+        assert_eq!(answer(operators[0].request(Method::GET, &path)).await.json["state"], "failed");
+        for (operator, other) in [(&operators[0], &operators[1]), (&operators[1], &operators[0])] {
+            // Issued by one node, accepted by the other.
+            let token = operator.confirm("rerun", &id).await;
+            let done = other.post("rerun", &[("subject", &id), ("token", &token)]).await;
+            assert_eq!(done.status(), 303);
+            assert_eq!(answer(operator.request(Method::GET, &path)).await.json["state"], "failed");
+            let (_, html) = operator.page("/").await;
+            assert!(html.contains("/actions/rerun-failed?subject=g") && html.contains("Nodes"), "{html}");
+            let (_, html) = operator.page("/groups/g").await;
+            assert!(html.contains(&id) && html.contains("idle"), "{html}");
+        }
+        for operator in &operators {
+            assert_eq!(operator.audit().await.len(), 2, "each node tells what both remember");
+        }
+    })
+    .await;
+}

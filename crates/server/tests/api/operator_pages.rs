@@ -1,0 +1,134 @@
+//! The pages for operators: filters, search, the overview, and pages of what is not there.
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method};
+use serde_json::json;
+use tidegate_sim::HttpSimOptions;
+
+use crate::support::{World, operation, with, within};
+
+async fn page(world: &World, path: &str) -> (u16, String) {
+    let request = world.request(Method::GET, path).header("accept", "text/html,*/*;q=0.8");
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
+}
+
+/// Operations are found by state, group, key and the text of their error, and every list is a link.
+#[tokio::test]
+async fn operations_are_found() {
+    within(async {
+        let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut failing = operation("shop:1");
+        (failing["max_attempts"], failing["dedupe_key"]) = (1.into(), "order-7".into());
+        let failed = world.submit(failing).await;
+        world.wait_until_ended(&failed).await;
+        world.post("/v1/groups/shop%3A2/pause", json!({ "create": true })).await;
+        let waiting = world.submit(operation("shop:2")).await;
+        for (query, has_failed, has_waiting) in [
+            ("", true, true),
+            ("?state=&group=&error=", true, true),
+            ("?state=failed", true, false),
+            ("?group=shop%3A2", false, true),
+            ("?upstream=echo&kind=http", true, true),
+            ("?upstream=none", false, false),
+            ("?dedupe_key=order-7", true, false),
+            ("?error=500", true, false),
+            ("?error=no+such+text", false, false),
+        ] {
+            let (status, html) = page(&world, &format!("/operations{query}")).await;
+            assert_eq!(status, 200, "{query}: {html}");
+            assert_eq!(
+                (html.contains(&failed), html.contains(&waiting)),
+                (has_failed, has_waiting),
+                "{query}: {html}"
+            );
+        }
+        let (_, html) = page(&world, "/operations?state=failed&group=shop%3A1").await;
+        assert!(html.contains("/actions/rerun-failed?subject=shop%3A1"), "{html}");
+        for wrong in ["?state=lost", "?sate=failed", "?cursor=x"] {
+            let (status, html) = page(&world, &format!("/operations{wrong}")).await;
+            assert!(status == 400 && html.contains("</html>"), "{wrong}: {status} {html}");
+        }
+        let client = Client::builder().redirect(Policy::none()).build().unwrap();
+        for (wanted, target) in [
+            (failed.as_str(), format!("/operations/{failed}")),
+            ("shop%3A1", "/groups/shop%3A1".to_owned()),
+            ("order-7", format!("/operations/{failed}")),
+            ("state%3Afailed", "/operations?state=failed".to_owned()),
+            ("Bad+Gateway", "/operations?error=Bad%20Gateway".to_owned()),
+            ("", "/operations".to_owned()),
+        ] {
+            let response = client.get(world.url(&format!("/search?q={wanted}"))).send().await.unwrap();
+            assert_eq!(
+                (response.status().as_u16(), response.headers()["location"].to_str().unwrap()),
+                (303, &*target)
+            );
+        }
+    })
+    .await;
+}
+
+/// An operation shows its way; a group without operations has a page, and so has an address that
+/// is not there.
+#[tokio::test]
+async fn what_is_idle_or_not_there_has_a_page() {
+    within(async {
+        let world = World::new().await;
+        let id = world.submit(with("group", "g")).await;
+        world.wait_until_ended(&id).await;
+        let (status, html) = page(&world, &format!("/operations/{id}")).await;
+        assert!(status == 200 && html.contains("class=\"journey\"") && html.contains("POST /x"), "{html}");
+        assert_eq!(html.matches("class=\"past\"").count(), 5, "{html}");
+        let (status, html) = page(&world, "/groups/g").await;
+        assert!(status == 200 && html.contains("idle") && html.contains(&id), "{html}");
+        let (status, html) = page(&world, "/groups/never-seen").await;
+        assert!(
+            status == 200 && html.contains("check the spelling") && !html.contains("/actions/pause"),
+            "{html}"
+        );
+        let (status, html) = page(&world, "/no/such/page").await;
+        assert!(
+            status == 404 && html.contains("There is nothing at /no/such/page") && html.contains("</html>"),
+            "{html}"
+        );
+        world.get("/no/such/page").await.refused(404, "TG0021", None);
+        let icon = world.request(Method::GET, "/favicon.ico").send().await.unwrap();
+        assert_eq!(
+            (icon.status().as_u16(), icon.headers()["content-type"].to_str().unwrap()),
+            (200, "image/svg+xml")
+        );
+    })
+    .await;
+}
+
+/// OPS-24: the overview ranks the groups by how much waits for how long, draws the last hour, and
+/// is in the language of the reader.
+#[tokio::test]
+async fn ops_24_the_overview_ranks_what_waits() {
+    within(async {
+        let world = World::new().await;
+        let id = world.submit(operation("quick")).await;
+        world.wait_until_ended(&id).await;
+        world.post("/v1/groups/deep/pause", json!({ "reason": "x", "create": true })).await;
+        world.post("/v1/groups/flat/pause", json!({ "reason": "x", "create": true })).await;
+        world.submit(operation("flat")).await;
+        for _ in 0..50 {
+            world.submit(operation("deep")).await;
+        }
+        let summary = world.get("/v1/summary").await.json;
+        assert_eq!(json!([summary["counts"]["succeeded"], summary["counts"]["stopped"]]), json!([1, 2]));
+        assert_eq!(summary["groups"][0]["group"], "deep", "{summary}");
+        assert_eq!(summary["groups"][0]["depth"], 50, "{summary}");
+        let succeeded = |minute: &serde_json::Value| minute["succeeded"].as_u64().unwrap();
+        let sum: u64 = summary["minutes"].as_array().unwrap().iter().map(succeeded).sum();
+        assert!(sum <= 1, "{summary}");
+        let (status, html) = page(&world, "/").await;
+        assert_eq!((status, html.matches("class=\"chart ").count()), (200, 4), "{html}");
+        assert!(html.contains("Needs you (2)") && html.contains("/actions/resume?subject=deep"), "{html}");
+        assert!(html.len() < 120 * 1024, "{}", html.len());
+        let russian = world.request(Method::GET, "/").header("accept-language", "ru").send().await.unwrap();
+        let html = russian.text().await.unwrap();
+        assert!(html.contains("<html lang=\"ru\">") && html.contains("Возобновить"), "{html}");
+    })
+    .await;
+}

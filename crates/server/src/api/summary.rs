@@ -41,7 +41,10 @@ pub(crate) struct SummaryOut {
 pub(crate) struct CountsOut {
     pub queued: u64,
     pub waiting: u64,
+    /// In flight, or awaiting their completion.
     pub running: u64,
+    /// Those of them that await their completion.
+    pub awaiting: u64,
     pub unknown: u64,
     pub succeeded: u64,
     pub failed: u64,
@@ -54,15 +57,26 @@ pub(crate) struct CountsOut {
 
 impl CountsOut {
     const fn new(counts: &Counts) -> Self {
-        let Counts { queued, waiting, running, unknown, succeeded, failed, canceled, groups, stopped } =
-            *counts;
-        Self { queued, waiting, running, unknown, succeeded, failed, canceled, groups, stopped }
+        let Counts {
+            queued,
+            waiting,
+            running,
+            awaiting,
+            unknown,
+            succeeded,
+            failed,
+            canceled,
+            groups,
+            stopped,
+        } = *counts;
+        Self { queued, waiting, running, awaiting, unknown, succeeded, failed, canceled, groups, stopped }
     }
 
     fn add(&mut self, other: &Self) {
         self.queued += other.queued;
         self.waiting += other.waiting;
         self.running += other.running;
+        self.awaiting += other.awaiting;
         self.unknown += other.unknown;
         self.succeeded += other.succeeded;
         self.failed += other.failed;

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use tidegate::upstream::http::{response::Content, result};
 use tidegate::upstream::{JobNote, Outcome};
 use tidegate::{
-    ClaimId, Fault, FaultClass, Fence, Hint, LeaseExtension, OnUnknown, RemoteClaim, Time, Verdict,
-    WorkReceipt, WorkReport, WorkRequest,
+    ClaimId, Fault, FaultClass, Fence, Hint, LeaseExtension, RemoteClaim, Time, Verdict, WorkReceipt,
+    WorkReport, WorkRequest,
 };
 use tidegate_core::bounds::{
     AWAIT_MAX, CHARGES_MAX, HORIZON_MAX, RESULT_LEN_MAX, TOKENS_MAX, WORK_BATCH_MAX,
@@ -350,11 +350,7 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
         deadline_at: claim.deadline.map(Timestamp),
         reconcile_first: claim.reconcile_first,
         in_doubt: claim.in_doubt,
-        on_unknown: match claim.on_unknown {
-            OnUnknown::Repeat => "repeat",
-            OnUnknown::Reconcile => "reconcile",
-            OnUnknown::Ask => "ask",
-        },
+        on_unknown: claim.on_unknown.as_str(),
         job,
         completion_token: claim.completion_token.as_deref(),
     };

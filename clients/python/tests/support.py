@@ -149,7 +149,7 @@ class Server:
             f'[[upstream]]\nname = "echo"\nbase_url = "{self._upstream.url}"\n{self._more}'
         )
         command = ["serve", "--config", str(config), "--log-level", "warn"]
-        self._process, self.url = start(command, r"tidegate serves (\S+)", self._env)
+        self._process, self.url = start(command, r'tidegate serves ([^\s"]+)', self._env)
 
     def kill(self) -> None:
         """SIGKILL."""

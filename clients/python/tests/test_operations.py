@@ -53,6 +53,30 @@ def test_an_outcome_that_is_unknown_is_told_apart_and_resolved(client: Client) -
     client.resolve(unknown.value.operation.id, "succeeded")
     resolved = client.wait(unknown.value.operation.id)
     assert (resolved.state, resolved.result, resolved.body) == ("succeeded", None, None)
+    with pytest.raises(OutcomeUnknownError) as unknown:
+        client.call(upstream="echo", group="hang", request={"method": "POST", "path": "/hang"})
+    client.resolve(unknown.value.operation.id, "succeeded", result={"order": 7})
+    assert client.get(unknown.value.operation.id).body == {"order": 7}
+
+
+def test_a_group_is_paused_and_resumed(client: Client) -> None:
+    paused = client.pause("acme/7", by="anna", reason="price fix", create=True)
+    assert (paused.name, paused.state, paused.depth) == ("acme/7", "paused", 0)
+    assert client.resume("acme/7").state == "idle"
+    with pytest.raises(ApiError, match="TG0011"):
+        client.pause("misspelled")
+
+
+def test_a_job_that_ends_elsewhere_is_completed(client: Client) -> None:
+    poll = {"path": "/jobs/{/got/sku}", "every_s": 30, "done": {"/state": ["done"]}}
+    accepted = client.submit(**to("/job", completion={"timeout_s": 60, "poll": poll}))
+    while client.why(accepted.id).waiting_for != "completion":
+        time.sleep(0.02)
+    done = client.complete(accepted.id, "succeeded", result={"file": "a.png"})
+    assert (done.applied, done.operation.state) == (True, "succeeded")
+    assert client.get(accepted.id).body == {"file": "a.png"}
+    with pytest.raises(ApiError, match="TG0015"):
+        client.complete(accepted.id, "failed", fault="too late", token="forged")
 
 
 def test_a_call_that_takes_too_long_goes_on_and_is_found_again(client: Client, upstream: Upstream) -> None:

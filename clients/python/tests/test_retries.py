@@ -9,7 +9,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tidegate import Client, NoResponseError, TidegateError
+from tidegate import ApiError, AsyncClient, Client, NoResponseError, TidegateError
 
 Step = Callable[[], httpx.Response]
 
@@ -76,3 +76,58 @@ def test_a_key_that_is_still_in_progress_is_waited_for() -> None:
     script = Script(lambda: httpx.Response(409, json=body), accepted)
     submit(script)
     assert len(script.keys) == 2
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:7400", "localhost:7400", "ftp://a", "http://", "tidegate"])
+def test_an_address_without_a_server_is_refused_at_once(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TidegateError, match="is not a valid server address"):
+        Client(address)
+    monkeypatch.setenv("TIDEGATE_SERVER", address)
+    with pytest.raises(TidegateError, match="is not a valid server address"):
+        AsyncClient()
+
+
+def answering(response: httpx.Response) -> Client:
+    return Client("http://tidegate", transport=httpx.MockTransport(lambda _: response))
+
+
+def test_a_response_of_another_server_is_named_as_such() -> None:
+    page = httpx.Response(200, html="<p>Welcome</p>")
+    moved = httpx.Response(301, headers={"location": "http://elsewhere"})
+    for response in (page, moved, httpx.Response(404, json={"error": "not found"})):
+        with answering(response) as client, pytest.raises(ApiError, match="not as Tidegate does"):
+            client.get("op_1")
+    bodies: list[object] = [{}, [], {"id": 7}]
+    for body in bodies:
+        with answering(httpx.Response(200, json=body)) as client:
+            with pytest.raises(TidegateError, match="not one of Tidegate's"):
+                client.get("op_1")
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_no_name_leaves_its_place_in_the_path(name: str) -> None:
+    with answering(httpx.Response(200, json={})) as client:
+        calls: list[Callable[[], object]] = [
+            lambda: client.get(name),
+            lambda: client.resume(name),
+            lambda: client.entities.get(name, "operations"),
+            lambda: client.entities.get("customer", name),
+            lambda: client.entities.unregister(name),
+            lambda: client.limits.check_and_consume(name),
+            lambda: client.leases.hold(name).__enter__(),
+        ]
+        for call in calls:
+            with pytest.raises(TidegateError, match="cannot be a name"):
+                call()
+
+
+def test_a_result_of_more_than_one_call_is_the_body() -> None:
+    generation = {"results": [{"url": "/a.png"}]}
+    data = {"id": "op_1", "state": "succeeded", "result": generation}
+    text = f"event: operation\nid: 7\ndata: {json.dumps(data)}\n\n"
+    with answering(httpx.Response(200, text=text)) as client:
+        result = next(iter(client.events(results=True))).result
+    assert result is not None
+    assert (result.status, result.headers, result.body) == (None, {}, generation)

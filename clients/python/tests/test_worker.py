@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
 import pytest
 from support import Server, Upstream, serving
 
@@ -70,11 +73,41 @@ def test_jobs(workplace: Server) -> None:
         with pytest.raises(OperationFailedError, match="is not JSON"):
             client.call(kind="resize", group="g", payload={"n": 4}, timeout=20)
         assert client.call(kind="resize", group="g", payload={"n": 5}, timeout=20).body == {"width": 5}
+        # Its take waits for 20 s by now.
+        time.sleep(0.2)
         worker.stop()
-        # Wakes a take that waits.
-        client.submit(kind="resize", group="h", payload={"n": 9})
-        thread.join(30)
-        assert not thread.is_alive()
+        late = client.submit(kind="resize", group="h", payload={"n": 9})
+        thread.join(5)
+        assert not thread.is_alive(), "an idle worker stops at once"
+        assert seen[-1] == (5, 1) and client.get(late.id).attempt == 0
+        client.cancel(late.id)
+
+
+class LateJob(httpx.BaseTransport):
+    """A server that hands out a job to a worker that was stopped meanwhile."""
+
+    def __init__(self) -> None:
+        self.worker: Worker | None = None
+        self.settled: list[dict[str, Any]] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.read())
+        if request.url.path.endswith("/settle"):
+            self.settled += body["settlements"]
+            return httpx.Response(200, json={"settlements": [{"applied": True}]})
+        assert self.worker is not None
+        self.worker.stop()
+        job = {"id": "op_1", "fence": 7, "kind": "resize", "group": "g", "payload": 1, "attempt": 1}
+        return httpx.Response(200, json={"claims": [job]})
+
+
+def test_a_job_that_comes_after_the_stop_is_given_back() -> None:
+    server, seen = LateJob(), list[object]()
+    with Client("http://tidegate", transport=server) as client:
+        server.worker = client.worker({"resize": seen.append})
+        server.worker.run()
+    assert server.settled == [{"id": "op_1", "fence": 7, "outcome": "returned"}]
+    assert not seen
 
 
 def test_reports_without_an_answer_are_sent_again_in_requests_that_fit() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 import httpx
 
@@ -14,9 +14,9 @@ from ._errors import ApiError
 from ._events import Connections, Event, read_events_async
 from ._leases import AsyncLeases
 from ._limits import AsyncLimits
-from ._operations import Filter, Resolution
+from ._operations import CompletionDetails, CompletionOutcome, Filter, Resolution
 from ._transport import Transport, run_async
-from ._types import Accepted, Operation, Submission, Why
+from ._types import Accepted, Completed, Group, Operation, Submission, Why
 from ._worker import AsyncHandler, AsyncWorker, OnError
 
 
@@ -94,9 +94,29 @@ class AsyncClient:
         """Runs a failed or canceled operation again, at the end of its group."""
         return await run_async(self._http, operations.command(self._transport, id, "rerun", {}))
 
-    async def resolve(self, id: str, outcome: Resolution) -> Operation:
-        """Records what happened to an operation whose outcome is unknown."""
-        return await run_async(self._http, operations.command(self._transport, id, "resolve", {"as": outcome}))
+    async def resolve(self, id: str, outcome: Resolution, *, result: Any = None) -> Operation:
+        """Records what happened to an operation whose outcome is unknown.
+
+        `result` is kept as the body of its result, if it succeeded.
+        """
+        return await run_async(self._http, operations.resolve(self._transport, id, outcome, result))
+
+    async def complete(
+        self, id: str, outcome: CompletionOutcome, **details: Unpack[CompletionDetails]
+    ) -> Completed:
+        """Reports how a job that ends elsewhere ended; needs the scope `operate`, or its `token`."""
+        return await run_async(self._http, operations.complete(self._transport, id, outcome, details))
+
+    async def pause(
+        self, group: str, *, by: str | None = None, reason: str | None = None, create: bool | None = None
+    ) -> Group:
+        """Pauses a group. A name that no operation has is refused, unless `create` is true."""
+        body = {"by": by, "reason": reason, "create": create}
+        return await run_async(self._http, operations.pause(self._transport, group, body))
+
+    async def resume(self, group: str) -> Group:
+        """Resumes a group."""
+        return await run_async(self._http, operations.of_group(self._transport, group, "resume", None))
 
     def worker(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 import httpx
 
@@ -14,9 +14,9 @@ from ._errors import ApiError
 from ._events import Connections, Event, read_events
 from ._leases import Leases
 from ._limits import Limits
-from ._operations import Filter, Resolution
+from ._operations import CompletionDetails, CompletionOutcome, Filter, Resolution
 from ._transport import Transport, run
-from ._types import Accepted, Operation, Submission, Why
+from ._types import Accepted, Completed, Group, Operation, Submission, Why
 from ._worker import Handler, Worker, OnError
 
 
@@ -38,6 +38,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._transport = Transport.configured(server, token, timeout, retries)
+        self._own_transport = transport is not None
         self._http = httpx.Client(
             base_url=self._transport.server, headers=self._transport.headers(), transport=transport
         )
@@ -93,9 +94,29 @@ class Client:
         """Runs a failed or canceled operation again, at the end of its group."""
         return run(self._http, operations.command(self._transport, id, "rerun", {}))
 
-    def resolve(self, id: str, outcome: Resolution) -> Operation:
-        """Records what happened to an operation whose outcome is unknown."""
-        return run(self._http, operations.command(self._transport, id, "resolve", {"as": outcome}))
+    def resolve(self, id: str, outcome: Resolution, *, result: Any = None) -> Operation:
+        """Records what happened to an operation whose outcome is unknown.
+
+        `result` is kept as the body of its result, if it succeeded.
+        """
+        return run(self._http, operations.resolve(self._transport, id, outcome, result))
+
+    def complete(
+        self, id: str, outcome: CompletionOutcome, **details: Unpack[CompletionDetails]
+    ) -> Completed:
+        """Reports how a job that ends elsewhere ended; needs the scope `operate`, or its `token`."""
+        return run(self._http, operations.complete(self._transport, id, outcome, details))
+
+    def pause(
+        self, group: str, *, by: str | None = None, reason: str | None = None, create: bool | None = None
+    ) -> Group:
+        """Pauses a group. A name that no operation has is refused, unless `create` is true."""
+        body = {"by": by, "reason": reason, "create": create}
+        return run(self._http, operations.pause(self._transport, group, body))
+
+    def resume(self, group: str) -> Group:
+        """Resumes a group."""
+        return run(self._http, operations.of_group(self._transport, group, "resume", None))
 
     def worker(
         self,
@@ -110,7 +131,9 @@ class Client:
         `lease` is how long the server waits for a sign of this worker before others get its jobs, in
         seconds. `on_error` learns of what went wrong beside the jobs.
         """
-        return Worker(self._transport, self._http, kinds, concurrency, lease, on_error)
+        return Worker(
+            self._transport, self._http, kinds, concurrency, lease, on_error, self._own_transport
+        )
 
     def events(
         self,

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
-from urllib.parse import quote
 
 import httpx
 
-from ._transport import Flow, Request, Transport, run, run_async
+from ._transport import Flow, Request, Transport, run, run_async, segment
 from ._types import read_time, write_time
 
 EntityState = Literal["found", "not-found", "deferred", "unavailable"]
@@ -73,12 +72,12 @@ class EventOptions(TypedDict, total=False):
 
 def entity_path(entity_type: str, entity_id: str) -> str:
     """Where an entity is."""
-    return f"/v1/entities/{quote(entity_type, safe='')}/{quote(entity_id, safe='')}"
+    return f"/v1/entities/{segment(entity_type)}/{segment(entity_id)}"
 
 
 def source_path(entity_type: str) -> str:
     """Where the source of a type is."""
-    return f"/v1/sources/{quote(entity_type, safe='')}"
+    return f"/v1/sources/{segment(entity_type)}"
 
 
 def is_answer(body: Any) -> bool:

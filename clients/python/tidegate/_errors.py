@@ -33,12 +33,14 @@ class ApiError(TidegateError):
 
     def __init__(self, status: int, body: object) -> None:
         wire = body if isinstance(body, Mapping) else {}
-        error: Mapping[str, Any] = wire.get("error") or {}
+        told = wire.get("error")
+        error: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
         self.status = status
         # Errors about an idempotency key have a shape of their own.
         self.code: str = error.get("code") or wire.get("error_code") or f"HTTP_{status}"
         self.title: str = error.get("title") or self.code
-        fallback = wire.get("detail") or f"The server answered {status}."
+        stranger = f"The server answered {status}, and not as Tidegate does: is this its address?"
+        fallback = wire.get("detail") or stranger
         self.message: str = error.get("message") or str(fallback)
         self.field: str | None = error.get("field")
         self.detail: Mapping[str, Any] = error.get("detail") or {}

@@ -49,7 +49,7 @@ def read_event(type: str, event_id: str | None, wire: Mapping[str, Any]) -> Even
         type=type,
         event_id=event_id,
         at=read_time(wire.get("at")),
-        result=read_result(result) if result else None,
+        result=None if result is None else read_result(result),
         fault=read_fault(fault) if fault else None,
         **{name: wire.get(name) for name in names},
     )

@@ -14,12 +14,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
 from ._errors import LeaseLostError, TidegateError
-from ._transport import Flow, Pause, Request, Transport, new_key, run, run_async
+from ._transport import Flow, Pause, Request, Transport, new_key, run, run_async, segment
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Claim:
 
 def post(transport: Transport, name: str, verb: str, body: dict[str, Any], until: float) -> Flow[Any]:
     """Sends a body to a lease. Renewing and releasing twice is the same as once; acquiring is not."""
-    path = f"/v1/leases/{quote(name, safe='')}/{verb}"
+    path = f"/v1/leases/{segment(name)}/{verb}"
     headers = new_key() if verb == "acquire" else {}
     return transport.exchange(Request("POST", path, body=body, headers=headers), until)
 

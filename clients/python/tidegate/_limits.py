@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
 from ._errors import ApiError
-from ._transport import Flow, Request, Transport, new_key, run, run_async
+from ._transport import Flow, Request, Transport, new_key, run, run_async, segment
 from ._types import BucketCost, Figures
 
 NO_SUCH_BUCKET = "TG0012"
@@ -40,7 +39,7 @@ class Settled:
 
 def post(transport: Transport, bucket: str, verb: str, body: dict[str, Any]) -> Flow[dict[str, Any]]:
     """Sends the fields that are there to a bucket."""
-    path = f"/v1/buckets/{quote(bucket, safe='')}/{verb}"
+    path = f"/v1/buckets/{segment(bucket)}/{verb}"
     body = {name: value for name, value in body.items() if value is not None}
     wire: dict[str, Any] = yield from transport.exchange(
         Request("POST", path, body=body, headers=new_key())

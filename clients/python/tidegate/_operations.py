@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NotRequired, TypedDict
-from urllib.parse import quote
 
 from ._errors import (
     ApiError,
@@ -17,9 +16,12 @@ from ._errors import (
     OutcomeUnknownError,
     WaitTimeoutError,
 )
-from ._transport import Flow, OutOfTimeError, Request, Transport, new_key
+from ._transport import Flow, OutOfTimeError, Request, Transport, new_key, segment
 from ._types import (
     Accepted,
+    Completed,
+    FaultClass,
+    Group,
     Operation,
     State,
     Submission,
@@ -37,6 +39,17 @@ SETTLED = frozenset({"succeeded", "failed", "canceled", "unknown"})
 PAGE = 200
 
 Resolution = Literal["succeeded", "failed", "repeat"]
+CompletionOutcome = Literal["succeeded", "failed", "retry"]
+
+
+class CompletionDetails(TypedDict, total=False):
+    """The rest of a completion: `result` of a job that succeeded, `fault`, the message of one that
+    did not, and `token`, that of the attempt, which is all that its holder needs."""
+
+    result: Any
+    fault: str
+    fault_class: FaultClass
+    token: str
 
 
 class Filter(TypedDict):
@@ -147,10 +160,48 @@ def why(transport: Transport, id: str) -> Flow[Why]:
     )
 
 
-def command(transport: Transport, id: str, verb: str, body: Mapping[str, str]) -> Flow[Operation]:
+def command(transport: Transport, id: str, verb: str, body: Mapping[str, Any]) -> Flow[Operation]:
     """Cancels, runs again or resolves an operation."""
     request = Request("POST", f"{path_of(id)}/{verb}", body=body, headers=new_key())
     return read_operation((yield from transport.exchange(request)))
+
+
+def resolve(transport: Transport, id: str, outcome: Resolution, result: Any) -> Flow[Operation]:
+    """Says what happened."""
+    body = {"as": outcome} if result is None else {"as": outcome, "result": result}
+    return command(transport, id, "resolve", body)
+
+
+def complete(
+    transport: Transport, id: str, outcome: CompletionOutcome, details: CompletionDetails
+) -> Flow[Completed]:
+    """Reports how a job ended. With its token, the first report counts, however often it is sent."""
+    token = details.get("token")
+    headers = {"tidegate-completion-token": token} if token else new_key()
+    body: dict[str, Any] = {"outcome": outcome}
+    if (result := details.get("result")) is not None:
+        body["result"] = result
+    if (fault := details.get("fault")) is not None:
+        body["fault"] = {"message": fault}
+        if (fault_class := details.get("fault_class")) is not None:
+            body["fault"]["class"] = fault_class
+    request = Request("POST", f"{path_of(id)}/complete", body=body, headers=headers)
+    wire = yield from transport.exchange(request)
+    return Completed(wire["applied"], read_operation(wire))
+
+
+def pause(transport: Transport, group: str, body: Mapping[str, Any]) -> Flow[Group]:
+    """Pauses a group."""
+    return of_group(transport, group, "pause", {k: v for k, v in body.items() if v is not None})
+
+
+def of_group(
+    transport: Transport, group: str, verb: str, body: Mapping[str, Any] | None
+) -> Flow[Group]:
+    """Pauses or resumes a group."""
+    path = f"/v1/groups/{segment(group)}/{verb}"
+    wire = yield from transport.exchange(Request("POST", path, body=body, headers=new_key()))
+    return Group(wire["group"], wire["state"], wire["depth"])
 
 
 def with_key(submission: Submission) -> dict[str, Any]:
@@ -180,4 +231,4 @@ def end_of(timeout: float | None) -> float:
 
 def path_of(id: str) -> str:
     """The path of an operation."""
-    return f"/v1/operations/{quote(id, safe='')}"
+    return f"/v1/operations/{segment(id)}"

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -42,6 +43,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     wait: float = 0.0
     timeout: float = 10.0
+    # What httpx passes on to the connection.
+    extensions: Mapping[str, Any] = field(default_factory=dict)
     # Whether the body of an error status is an answer all the same.
     is_answer: Callable[[Any], bool] = field(default=lambda body: False)
 
@@ -66,6 +69,30 @@ def new_key() -> dict[str, str]:
     return {"idempotency-key": str(uuid.uuid4())}
 
 
+def segment(name: str) -> str:
+    """A name as a part of a path.
+
+    `.` and `..` are refused: URL libraries take them for steps of the path, however they are
+    written, and another route would be called.
+    """
+    if name in (".", ".."):
+        raise TidegateError(f'"{name}" cannot be a name in the path of a request.')
+    return quote(name, safe="")
+
+
+def check_address(server: str) -> str:
+    """The address of a server, or what is wrong with it."""
+    try:
+        url = httpx.URL(server)
+    except httpx.InvalidURL as error:
+        raise TidegateError(f'"{server}" is not a valid server address: {error}.') from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise TidegateError(
+            f'"{server}" is not a valid server address: it looks like http://127.0.0.1:7400.'
+        )
+    return server.rstrip("/")
+
+
 def backoff(attempt: int, retry_after: float) -> float:
     """The wait before the next try: a random part of a bound that doubles, after what was asked."""
     return retry_after + random.random() * min(BACKOFF_MAX, BACKOFF * 2.0**attempt)
@@ -87,11 +114,16 @@ class Transport:
         """Fills in what the environment says."""
         server = server or os.environ.get("TIDEGATE_SERVER") or "http://127.0.0.1:7400"
         token = token or os.environ.get("TIDEGATE_TOKEN")
-        return cls(server.rstrip("/"), token, timeout, retries)
+        return cls(check_address(server), token, timeout, retries)
 
     def headers(self) -> dict[str, str]:
         """What every request carries."""
         return {"authorization": f"Bearer {self.token}"} if self.token else {}
+
+    def connect(self) -> httpx.Client:
+        """A client with one connection of its own."""
+        limits = httpx.Limits(max_connections=1)
+        return httpx.Client(base_url=self.server, headers=self.headers(), limits=limits)
 
     def exchange(self, request: Request, until: float = math.inf) -> Flow[Any]:
         """Sends the request, again if necessary, and returns the JSON of its response.
@@ -121,7 +153,9 @@ def explain(request: Request, reply: Reply) -> tuple[TidegateError, bool, float]
     """The error that a reply is, whether the request may be sent again, and not before when."""
     if isinstance(reply, httpx.Response):
         error = ApiError(reply.status_code, parse(reply))
-        may_retry = reply.status_code in RETRIED or error.code == IN_PROGRESS or reply.is_success
+        # JSON that was cut short; a page of another server would be the same again.
+        is_cut = reply.is_success and "json" in reply.headers.get("content-type", "")
+        may_retry = reply.status_code in RETRIED or error.code == IN_PROGRESS or is_cut
         return error, may_retry, read_retry_after(reply.headers.get("retry-after"))
     reason = "not in time" if isinstance(reply, httpx.TimeoutException) else str(reply)
     lost = NoResponseError(f"No response to {request.method} {request.path}: {reason}")
@@ -151,12 +185,23 @@ def read_retry_after(header: str | None) -> float:
     return max(0.0, seconds) if math.isfinite(seconds) else 0.0
 
 
+def advance(flow: Flow[T], reply: Reply) -> Request | Pause:
+    """The next step of a flow. A response that it cannot read does not come from Tidegate."""
+    try:
+        return flow.send(reply)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if not isinstance(reply, httpx.Response):
+            raise
+        url = reply.request.url
+        raise TidegateError(f"The response of {url} is not one of Tidegate's: {error!r}.") from error
+
+
 def run(client: httpx.Client, flow: Flow[T]) -> T:
     """Performs a flow."""
     reply: Reply = None
     while True:
         try:
-            step = flow.send(reply)
+            step = advance(flow, reply)
         except StopIteration as end:
             value: T = end.value
             return value
@@ -175,7 +220,7 @@ async def run_async(client: httpx.AsyncClient, flow: Flow[T]) -> T:
     reply: Reply = None
     while True:
         try:
-            step = flow.send(reply)
+            step = advance(flow, reply)
         except StopIteration as end:
             value: T = end.value
             return value
@@ -198,4 +243,5 @@ def build(client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.R
         json=request.body,
         headers=dict(request.headers),
         timeout=request.timeout,
+        extensions=dict(request.extensions),
     )

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NotRequired, TypedDict
 
+FaultClass = Literal["validation", "forbidden", "not_found", "rate_limited", "transient", "conflict"]
+
+# What every result of an HTTP call or of a worker has.
+RESPONSE = {"status", "headers", "body"}
+
 State = Literal["queued", "waiting", "running", "unknown", "succeeded", "failed", "canceled"]
 
 
@@ -104,11 +109,12 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Result:
-    """The stored part of the upstream's response.
+    """The stored part of the upstream's response, or what a worker returned.
 
-    `body` is JSON if its content type says so, otherwise text, and `{"base64": …}` for what is not
-    UTF-8. If it is `truncated`, it was not stored, and `body` says why. `status` is `None` where a
-    completion reported that a job failed.
+    Of kinds that are more than one HTTP call, such as generations, `body` is the whole result, and
+    there are no `headers`. Otherwise `body` is JSON if its content type says so, otherwise text, and `{"base64": …}` for what is not
+    UTF-8. If it is `truncated`, it was not stored, and `body` says why. `status` is `None` where no
+    response had one: also where a completion reported that a job failed.
     """
 
     status: int | None
@@ -155,6 +161,23 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class Completed:
+    """A completion. `applied` says whether it ended the attempt: the first one does."""
+
+    applied: bool
+    operation: Operation
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group. `state` is `paused`, `held`, `idle`, or that of its first operation."""
+
+    name: str
+    state: str
+    depth: int
+
+
+@dataclass(frozen=True)
 class Why:
     """What an operation waits for; `because` says it in a sentence, `starts_at` is an estimate."""
 
@@ -187,7 +210,7 @@ def read_operation(wire: Mapping[str, Any]) -> Operation:
         attempt=wire["attempt"],
         created_at=datetime.fromisoformat(wire["created_at"]),
         finished_at=read_time(wire["finished_at"]),
-        result=read_result(result) if result else None,
+        result=None if result is None else read_result(result),
         fault=read_fault(fault) if fault else None,
         upstream=wire.get("upstream"),
         dedupe_key=wire.get("dedupe_key"),
@@ -195,8 +218,10 @@ def read_operation(wire: Mapping[str, Any]) -> Operation:
     )
 
 
-def read_result(wire: Mapping[str, Any]) -> Result:
-    """Parses a result."""
+def read_result(wire: Any) -> Result:
+    """Parses a result. One of a kind that is no single HTTP call has a shape of its own."""
+    if not (isinstance(wire, Mapping) and RESPONSE <= wire.keys()):
+        return Result(None, {}, wire)
     return Result(wire["status"], wire["headers"], wire["body"], wire.get("truncated", False))
 
 

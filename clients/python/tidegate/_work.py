@@ -6,13 +6,15 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import httpx
 
 from ._errors import ApiError, TidegateError
 from ._transport import Flow, Request, Transport, explain, parse
+from ._types import FaultClass
 
 # How long a take waits for work.
 WAIT = 20.0
@@ -23,7 +25,6 @@ REPORTS_LENGTH = 8 * 1024 * 1024
 # The errors after which a report is sent again: its partition was not to be reached.
 UNAVAILABLE = frozenset({"TG0017", "TG0018", "TG0022", "TG0023", "TG0026"})
 
-FaultClass = Literal["validation", "forbidden", "not_found", "rate_limited", "transient", "conflict"]
 USUAL: Mapping[str, FaultClass] = {
     "failed": "validation",
     "retry": "transient",
@@ -138,15 +139,19 @@ def once(transport: Transport, request: Request) -> Flow[Any]:
     A report or an extension that comes twice changes nothing, and a take that gets lost comes back
     by its lease.
     """
-    reply = yield Request(
-        request.method, request.path, body=request.body, timeout=transport.timeout + request.wait
-    )
+    reply = yield replace(request, timeout=transport.timeout + request.wait)
     if isinstance(reply, httpx.Response) and reply.is_success and (body := parse(reply)) is not None:
         return body
     raise explain(request, reply)[0]
 
 
-def take(transport: Transport, kinds: Sequence[str], free: int, lease: float) -> Flow[list[Active]]:
+def take(
+    transport: Transport,
+    kinds: Sequence[str],
+    free: int,
+    lease: float,
+    extensions: Mapping[str, Any] = MappingProxyType({}),
+) -> Flow[list[Active]]:
     """Waits for jobs."""
     body = {
         "kinds": list(kinds),
@@ -155,7 +160,8 @@ def take(transport: Transport, kinds: Sequence[str], free: int, lease: float) ->
         "lease_ms": round(lease * 1_000),
     }
     asked = time.monotonic()
-    wire = yield from once(transport, Request("POST", "/v1/work/take", body=body, wait=WAIT))
+    request = Request("POST", "/v1/work/take", body=body, wait=WAIT, extensions=extensions)
+    wire = yield from once(transport, request)
     return [Active(read_job(claim), claim["fence"], asked + lease) for claim in wire["claims"]]
 
 
@@ -283,6 +289,11 @@ def failed(active: Active, error: BaseException) -> dict[str, Any]:
 def kept(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are given: an older server does not know the others."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def returned(active: Active) -> dict[str, Any]:
+    """The report on a job that was not started."""
+    return {"id": active.job.id, "fence": active.fence, "outcome": "returned"}
 
 
 def milliseconds(seconds: float | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,6 +22,18 @@ AsyncHandler = Callable[[Job], Awaitable[Any]]
 OnError = Callable[[BaseException], None]
 
 
+# The events after which a request has a connection of its own.
+CONNECTED = ("connect_tcp.complete", "start_tls.complete")
+# How long the server may take to end the wait of a worker that hung up, in seconds.
+HANGUP = 1.0
+
+
+def shut_down(connection: socket.socket, how: int) -> None:
+    """Shuts a connection down, encrypted or not, whoever reads from it. It may be closed."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(connection, how)
+
+
 def ignore(_: BaseException) -> None:
     """The server is asked again."""
 
@@ -36,6 +49,7 @@ class Worker:
         concurrency: int,
         lease: float,
         on_error: OnError | None,
+        own_transport: bool,
     ) -> None:
         self._transport = transport
         self._http = http
@@ -43,6 +57,9 @@ class Worker:
         self._concurrency = concurrency
         self._lease = lease
         self._on_error = on_error or ignore
+        # A transport of the caller's own is used for everything, and its waits are not cut short.
+        self._own_transport = own_transport
+        self._connection: Any = None
         self._active: dict[tuple[str, int], Active] = {}
         self._reports: list[dict[str, Any]] = []
         self._changed = threading.Condition()
@@ -58,7 +75,11 @@ class Worker:
         for helper in helpers:
             helper.start()
         try:
-            self._take()
+            if self._own_transport:
+                self._take(self._http)
+            else:
+                with self._transport.connect() as polls:
+                    self._take(polls)
         finally:
             with self._changed:
                 self._changed.wait_for(lambda: not self._active)
@@ -68,13 +89,38 @@ class Worker:
                 helper.join()
 
     def stop(self) -> None:
-        """Takes no more. `run` returns when the jobs in progress have ended; a take may last 20 s."""
+        """Takes no more: what comes from now on is given back unstarted. `run` returns when the jobs
+        in progress have ended."""
         with self._changed:
             self._stopped = True
+            self._hang_up()
             self._changed.notify_all()
 
-    def _take(self) -> None:
+    def _connected(self, event: str, details: Mapping[str, Any]) -> None:
+        """Learns of the connection that takes wait on."""
+        if event.endswith(CONNECTED):
+            with self._changed:
+                self._connection = details["return_value"]
+                self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Ends the wait for jobs of a worker that was stopped.
+
+        At first only this side of the connection is closed, so that jobs on the way can be given
+        back.
+        """
+        if not self._stopped or self._connection is None:
+            return
+        connection = self._connection.get_extra_info("socket")
+        if isinstance(connection, socket.socket):
+            shut_down(connection, socket.SHUT_WR)
+            last = threading.Timer(HANGUP, shut_down, (connection, socket.SHUT_RDWR))
+            last.daemon = True
+            last.start()
+
+    def _take(self, polls: httpx.Client) -> None:
         failures = 0
+        extensions = {"trace": self._connected}
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopped or len(self._active) < self._concurrency)
@@ -82,8 +128,11 @@ class Worker:
                     return
                 free = self._concurrency - len(self._active)
             try:
-                jobs = run(self._http, work.take(self._transport, list(self._kinds), free, self._lease))
+                kinds = list(self._kinds)
+                jobs = run(polls, work.take(self._transport, kinds, free, self._lease, extensions))
             except TidegateError as error:
+                if self._stopped:
+                    return
                 if work.is_refusal(error):
                     raise
                 self._on_error(error)
@@ -92,9 +141,13 @@ class Worker:
                 failures += 1
                 continue
             failures = 0
+            with self._changed:
+                if self._stopped:
+                    self._reports += [work.returned(active) for active in jobs]
+                    self._changed.notify_all()
+                    return
+                self._active |= {(active.job.id, active.fence): active for active in jobs}
             for active in jobs:
-                with self._changed:
-                    self._active[(active.job.id, active.fence)] = active
                 threading.Thread(target=self._execute, args=(active,), daemon=True).start()
 
     def _execute(self, active: Active) -> None:
@@ -215,7 +268,7 @@ class AsyncWorker:
             try:
                 jobs = taking.result()
             except TidegateError as error:
-                if work.is_refusal(error):
+                if work.is_refusal(error) and not self._stopped.is_set():
                     raise
                 self._on_error(error)
                 with contextlib.suppress(TimeoutError):
@@ -223,6 +276,10 @@ class AsyncWorker:
                 failures += 1
                 continue
             failures = 0
+            if self._stopped.is_set():
+                for active in jobs:
+                    await self._reports.put(work.returned(active))
+                return
             for active in jobs:
                 task = asyncio.create_task(self._execute(active))
                 self._active[(active.job.id, active.fence)] = (active, task)

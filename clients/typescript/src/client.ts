@@ -14,8 +14,18 @@ import { type Event, type EventFilter, readEvents } from "./events.js";
 import { Leases } from "./leases.js";
 import { Limits } from "./limits.js";
 import { type Options, Transport } from "./transport.js";
-import type { Accepted, Operation, OperationFilter, State, Submission, Why } from "./types.js";
-import { fromWire, toWire } from "./wire.js";
+import type {
+  Accepted,
+  Completed,
+  CompletionOptions,
+  Group,
+  Operation,
+  OperationFilter,
+  State,
+  Submission,
+  Why,
+} from "./types.js";
+import { fromWire, segment, toWire } from "./wire.js";
 import { Worker, type WorkerOptions } from "./worker.js";
 
 /** How long to wait, and who may stop it. */
@@ -30,6 +40,8 @@ export interface WaitOptions {
 const WAIT_MS = 25_000;
 /** How long its response may be on the way when the time is over: it brings the id. */
 const GRACE_MS = 1_000;
+/** What every operation has. */
+const OPERATION = ["id", "state"];
 const SETTLED = new Set<State>(["succeeded", "failed", "canceled", "unknown"]);
 
 export class Tidegate {
@@ -54,6 +66,7 @@ export class Tidegate {
       method: "POST",
       path: "/v1/operations",
       body: keyed(submission),
+      expects: OPERATION,
     });
     return withoutOwnRetry(fromWire<Accepted>(accepted), submission);
   }
@@ -74,6 +87,7 @@ export class Tidegate {
         body,
         waitMs: WAIT_MS,
         signal: wait.signal,
+        expects: OPERATION,
       });
       return succeeded(await this.settled<Body>(fromWire(first), wait));
     } catch (error) {
@@ -100,6 +114,7 @@ export class Tidegate {
       method: "POST",
       path: "/v1/operations/batch",
       body: { operations: submissions.map(keyed) },
+      expects: ["operations"],
     });
     return operations.map((member, place) =>
       "error" in member
@@ -110,7 +125,8 @@ export class Tidegate {
 
   /** The operation as it is now. */
   async get<Body = unknown>(id: string): Promise<Operation<Body>> {
-    return fromWire(await this.transport.send<object>({ method: "GET", path: operationPath(id) }));
+    const path = operationPath(id);
+    return fromWire(await this.transport.send<object>({ method: "GET", path, expects: OPERATION }));
   }
 
   /** Operations, newest first, without their results; page after page as you read on. */
@@ -129,6 +145,7 @@ export class Tidegate {
           limit: 200,
           cursor,
         },
+        expects: ["operations", "next_cursor"],
       });
       yield* page.operations.map((operation) => fromWire<Operation>(operation));
       cursor = page.next_cursor ?? undefined;
@@ -137,7 +154,8 @@ export class Tidegate {
 
   /** What an operation waits for. */
   async why(id: string): Promise<Why> {
-    return fromWire(await this.transport.send<object>({ method: "GET", path: `${operationPath(id)}/why` }));
+    const path = `${operationPath(id)}/why`;
+    return fromWire(await this.transport.send<object>({ method: "GET", path, expects: ["waiting_for"] }));
   }
 
   /** Cancels an operation; one that is running is asked to stop. */
@@ -150,9 +168,43 @@ export class Tidegate {
     return this.command(id, "rerun", {});
   }
 
-  /** Records what happened to an operation whose outcome is unknown. */
-  resolve(id: string, as: "succeeded" | "failed" | "repeat"): Promise<Operation> {
-    return this.command(id, "resolve", { as });
+  /** Records what happened to an operation whose outcome is unknown. `result`, any JSON, is kept as
+   * the body of its result, if it succeeded. */
+  resolve(
+    id: string,
+    as: "succeeded" | "failed" | "repeat",
+    options: { result?: unknown } = {},
+  ): Promise<Operation> {
+    return this.command(id, "resolve", { as, result: options.result });
+  }
+
+  /** Reports how a job that ends elsewhere ended; needs the scope `operate`, or its token. */
+  async complete<Body = unknown>(
+    id: string,
+    outcome: "succeeded" | "failed" | "retry",
+    options: CompletionOptions = {},
+  ): Promise<Completed<Body>> {
+    const { result, fault, token } = options;
+    const wire = await this.transport.send<{ applied: boolean }>({
+      method: "POST",
+      path: `${operationPath(id)}/complete`,
+      body: { outcome, result, fault },
+      // With its token, the first report counts, however often it is sent.
+      ...(token === undefined ? { key: randomUUID() } : { headers: { "tidegate-completion-token": token } }),
+      expects: [...OPERATION, "applied"],
+    });
+    const { applied, ...operation } = wire;
+    return { applied, operation: fromWire(operation) };
+  }
+
+  /** Pauses a group. A name that no operation has is refused, unless `create` is true. */
+  async pause(group: string, options: { by?: string; reason?: string; create?: boolean } = {}): Promise<Group> {
+    return this.ofGroup(group, "pause", options);
+  }
+
+  /** Resumes a group. */
+  async resume(group: string): Promise<Group> {
+    return this.ofGroup(group, "resume");
   }
 
   /** A worker for operations of remote kinds: `await tidegate.worker({ kinds: { resize } }).run()`. */
@@ -167,7 +219,20 @@ export class Tidegate {
 
   private async command(id: string, verb: string, body: object): Promise<Operation> {
     const path = `${operationPath(id)}/${verb}`;
-    return fromWire(await this.transport.send<object>({ method: "POST", path, body, key: randomUUID() }));
+    const call = { method: "POST", path, body, key: randomUUID(), expects: OPERATION } as const;
+    return fromWire(await this.transport.send<object>(call));
+  }
+
+  private async ofGroup(group: string, verb: string, body?: object): Promise<Group> {
+    const path = `/v1/groups/${segment(group)}/${verb}`;
+    const { group: name, state, depth } = await this.transport.send<Omit<Group, "name"> & { group: string }>({
+      method: "POST",
+      path,
+      ...(body ? { body } : {}),
+      key: randomUUID(),
+      expects: ["group", "state", "depth"],
+    });
+    return { name, state, depth };
   }
 
   private async settled<Body>(operation: Operation<Body>, wait: Wait): Promise<Operation<Body>> {
@@ -186,6 +251,7 @@ export class Tidegate {
       query: { wait_ms: wait.nextMs() },
       waitMs: WAIT_MS,
       signal: wait.signal,
+      expects: OPERATION,
     });
     return fromWire(found);
   }
@@ -244,5 +310,5 @@ function succeeded<Body>(operation: Operation<Body>): Operation<Body> {
 }
 
 function operationPath(id: string): string {
-  return `/v1/operations/${encodeURIComponent(id)}`;
+  return `/v1/operations/${segment(id)}`;
 }

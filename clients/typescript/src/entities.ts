@@ -1,7 +1,7 @@
 /** Entities that other modules own: read, answered for by a URL, and published. */
 
 import type { Transport } from "./transport.js";
-import { fromWire, toWire } from "./wire.js";
+import { fromWire, segment, toWire } from "./wire.js";
 
 /** How much is asked for: whether it exists, the named fields, or everything. */
 export type HydrationMode = "existence" | "partial" | "full";
@@ -88,15 +88,16 @@ export class Entities {
     options: EntityOptions = {},
   ): Promise<Entity<Data>> {
     const { fields, signal, waitMs = 0, ...rest } = options;
-    const path = `/v1/entities/${encodeURIComponent(entityType)}/${encodeURIComponent(entityId)}`;
+    const path = `/v1/entities/${segment(entityType)}/${segment(entityId)}`;
+    const expects = ["entity_id", "state"];
     const query = { ...toWire(rest), wait_ms: options.waitMs, fields: fields?.join(",") };
-    const found = await this.transport.send<object>({ method: "GET", path, query, waitMs, signal, isAnswer });
+    const found = await this.transport.send<object>({ method: "GET", path, query, waitMs, signal, isAnswer, expects });
     return fromWire<Entity<Data>>(found);
   }
 
   /** Removes the server's copy, if something wrong was published; the next reader asks. */
   async forget(entityType: string, entityId: string, options: { tenant?: string } = {}): Promise<boolean> {
-    const path = `/v1/entities/${encodeURIComponent(entityType)}/${encodeURIComponent(entityId)}`;
+    const path = `/v1/entities/${segment(entityType)}/${segment(entityId)}`;
     return this.removed(path, { ...options });
   }
 
@@ -105,18 +106,22 @@ export class Entities {
    * and answers 200 with that of `entity/updated` or `entity/not-found`, or 202 and publishes later.
    */
   async register(entityType: string, url: string): Promise<Source> {
-    const path = `/v1/sources/${encodeURIComponent(entityType)}`;
-    return fromWire<Source>(await this.transport.send<object>({ method: "PUT", path, body: { url } }));
+    const path = `/v1/sources/${segment(entityType)}`;
+    return fromWire<Source>(await this.transport.send<object>({ method: "PUT", path, body: { url }, expects: ["entity_type"] }));
   }
 
   /** Removes the source of a type; `false` when there was none. */
-  unregister(entityType: string): Promise<boolean> {
-    return this.removed(`/v1/sources/${encodeURIComponent(entityType)}`);
+  async unregister(entityType: string): Promise<boolean> {
+    return this.removed(`/v1/sources/${segment(entityType)}`);
   }
 
   /** All sources of this node. */
   async sources(): Promise<Source[]> {
-    const { sources } = await this.transport.send<{ sources: object[] }>({ method: "GET", path: "/v1/sources" });
+    const { sources } = await this.transport.send<{ sources: object[] }>({
+      method: "GET",
+      path: "/v1/sources",
+      expects: ["sources"],
+    });
     return sources.map((source) => fromWire<Source>(source));
   }
 
@@ -135,12 +140,14 @@ export class Entities {
     const body = { event, tenant, correlation_id: correlationId, payload: toWire(payload) };
     const path = "/v1/entities/events";
     // Twice is the same as once.
-    const { received } = await this.transport.send<{ received: boolean }>({ method: "POST", path, body });
+    const expects = ["received"];
+    const { received } = await this.transport.send<{ received: boolean }>({ method: "POST", path, body, expects });
     return received;
   }
 
   private async removed(path: string, query: Record<string, string | undefined> = {}): Promise<boolean> {
-    const { removed } = await this.transport.send<{ removed: boolean }>({ method: "DELETE", path, query });
+    const expects = ["removed"];
+    const { removed } = await this.transport.send<{ removed: boolean }>({ method: "DELETE", path, query, expects });
     return removed;
   }
 }

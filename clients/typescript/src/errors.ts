@@ -15,7 +15,7 @@ export interface Problem {
   message: string;
 }
 
-/** The server refused the request. `message` says what is wrong this time. */
+/** The server refused the request. `message` has the code, and what is wrong this time. */
 export class ApiError extends TidegateError {
   /** The HTTP status; 0 for a member of a batch. */
   readonly status: number;
@@ -34,7 +34,7 @@ export class ApiError extends TidegateError {
 
   constructor(status: number, body: unknown) {
     const { code, title, message, field, detail, problems, link } = readError(status, body);
-    super(message);
+    super(`${code}: ${message}`);
     this.status = status;
     this.code = code;
     this.title = title;
@@ -102,6 +102,7 @@ function readError(status: number, body: unknown): ErrorFields {
     return { code, title, message, field, detail, problems, link };
   }
   const code = String(outer?.["error_code"] ?? `HTTP_${status}`);
-  const message = String(outer?.["detail"] ?? `The server answered ${status}.`);
+  const stranger = `The server answered ${status}, and not as Tidegate does: is this its address?`;
+  const message = String(outer?.["detail"] ?? stranger);
   return { code, title: code, message, field: null, detail: {}, problems: [], link: null };
 }

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { LeaseLostError } from "./errors.js";
 import type { Transport } from "./transport.js";
+import { segment } from "./wire.js";
 
 export interface LeaseOptions {
   /** How long it stays taken when this process dies; 30,000. */
@@ -60,10 +61,11 @@ export class Leases {
   }
 
   /** Renewing and releasing twice is the same as once; acquiring is not. */
-  private post<T>(name: string, verb: string, body: object, signal?: AbortSignal): Promise<T> {
-    const path = `/v1/leases/${encodeURIComponent(name)}/${verb}`;
+  private async post<T>(name: string, verb: string, body: object, signal?: AbortSignal): Promise<T> {
+    const path = `/v1/leases/${segment(name)}/${verb}`;
     const key = verb === "acquire" ? randomUUID() : undefined;
-    return this.transport.send({ method: "POST", path, body, key, signal });
+    const expects = verb === "release" ? ["released"] : ["held"];
+    return this.transport.send({ method: "POST", path, body, key, signal, expects });
   }
 }
 

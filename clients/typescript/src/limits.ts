@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 
 import { ApiError } from "./errors.js";
 import type { Transport } from "./transport.js";
-import { fromWire, toWire } from "./wire.js";
+import { fromWire, segment, toWire } from "./wire.js";
 
 /** A bucket holds `capacity` tokens, and `refillPerS` come back each second. */
 export interface Figures {
@@ -79,8 +79,8 @@ export class Limits {
     return fromWire(await this.post<object>(bucket, "settle", toWire(settlement)));
   }
 
-  private post<T extends object>(bucket: string, verb: string, body: object): Promise<T> {
-    const path = `/v1/buckets/${encodeURIComponent(bucket)}/${verb}`;
-    return this.transport.send({ method: "POST", path, body, key: randomUUID() });
+  private async post<T extends object>(bucket: string, verb: string, body: object): Promise<T> {
+    const path = `/v1/buckets/${segment(bucket)}/${verb}`;
+    return this.transport.send({ method: "POST", path, body, key: randomUUID(), expects: ["tokens_remaining"] });
   }
 }

@@ -31,6 +31,8 @@ export interface Call {
   /** How long the server was asked to wait. */
   waitMs?: number;
   signal?: AbortSignal | undefined;
+  /** The fields that the response has, if it comes from Tidegate. */
+  expects: readonly string[];
   /** Whether the body of an error status is an answer all the same. */
   isAnswer?: (body: unknown) => boolean;
 }
@@ -49,7 +51,7 @@ export class Transport {
   private readonly fetch: typeof fetch;
 
   constructor(options: Options) {
-    this.server = (options.server ?? process.env["TIDEGATE_SERVER"] ?? "http://127.0.0.1:7400").replace(/\/+$/, "");
+    this.server = checkedAddress(options.server ?? process.env["TIDEGATE_SERVER"] ?? "http://127.0.0.1:7400");
     this.token = options.token ?? process.env["TIDEGATE_TOKEN"];
     this.timeoutMs = Math.ceil(options.timeoutMs ?? 10_000);
     this.retries = options.retries ?? 7;
@@ -75,7 +77,7 @@ export class Transport {
   }
 
   /** Opens a stream. It has no timeout and is not retried. */
-  open(call: Call): Promise<Response> {
+  open(call: Omit<Call, "expects">): Promise<Response> {
     return this.fetch(this.url(call), { ...this.init(call), signal: call.signal ?? null });
   }
 
@@ -86,9 +88,11 @@ export class Transport {
       const response = await this.fetch(this.url(call), { ...this.init(call), signal });
       const body = parsed(await response.text());
       const isAnswer = response.ok || call.isAnswer?.(body);
-      if (isAnswer && body !== undefined) return { done: true, value: body };
+      if (isAnswer && body !== undefined) return checked(call, body);
       const error = new ApiError(response.status, body);
-      const retry = RETRIED.has(response.status) || error.code === IN_PROGRESS || response.ok;
+      // JSON that was cut short; a page of another server would be the same again.
+      const isCut = response.ok && response.headers.get("content-type")?.includes("json") === true;
+      const retry = RETRIED.has(response.status) || error.code === IN_PROGRESS || isCut;
       return { done: false, error, retry, retryAfterMs: retryAfterMs(response) };
     } catch (cause) {
       const reason = timeout.aborted ? "not in time" : String(cause instanceof Error ? cause.message : cause);
@@ -97,7 +101,7 @@ export class Transport {
     }
   }
 
-  private url(call: Call): string {
+  private url(call: Omit<Call, "expects">): string {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(call.query ?? {})) {
       if (value !== undefined) query.set(name, String(value));
@@ -105,13 +109,14 @@ export class Transport {
     return `${this.server}${call.path}${query.size > 0 ? `?${query}` : ""}`;
   }
 
-  private init(call: Call): RequestInit {
+  private init(call: Omit<Call, "expects">): RequestInit {
     const headers: Record<string, string> = { ...call.headers };
     if (this.token) headers["authorization"] = `Bearer ${this.token}`;
     if (call.key) headers["idempotency-key"] = call.key;
-    if (!call.body) return { method: call.method, headers };
+    const init: RequestInit = { method: call.method, headers, redirect: "manual" };
+    if (!call.body) return init;
     headers["content-type"] = "application/json";
-    return { method: call.method, headers, body: JSON.stringify(call.body) };
+    return { ...init, body: JSON.stringify(call.body) };
   }
 }
 
@@ -123,6 +128,21 @@ type Reply =
  * for. */
 export function backoffMs(attempt: number, retryAfterMs: number, random = Math.random): number {
   return retryAfterMs + random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt);
+}
+
+/** The address of a server, or what is wrong with it. */
+function checkedAddress(server: string): string {
+  const url = URL.canParse(server) ? new URL(server) : null;
+  if (url?.host && ["http:", "https:"].includes(url.protocol)) return server.replace(/\/+$/, "");
+  throw new TidegateError(`"${server}" is not a valid server address: it looks like http://127.0.0.1:7400.`);
+}
+
+/** The response, if it is one of Tidegate's. */
+function checked(call: Call, body: unknown): Reply {
+  const isOurs = typeof body === "object" && body !== null && call.expects.every((name) => name in body);
+  if (isOurs) return { done: true, value: body };
+  const error = new TidegateError(`The response to ${call.method} ${call.path} is not one of Tidegate's.`);
+  return { done: false, error, retry: false, retryAfterMs: 0 };
 }
 
 /** `undefined` when a response was cut short or does not come from Tidegate. */

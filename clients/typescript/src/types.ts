@@ -82,9 +82,10 @@ export interface Accepted {
   deduplicated: boolean;
 }
 
-/** The stored part of the upstream's response. */
+/** The stored part of the upstream's response, or what a worker returned. Of kinds that are more than
+ * one HTTP call, such as generations, `body` is the whole result, and there are no `headers`. */
 export interface Result<Body = unknown> {
-  /** `null` where a completion reported that a job failed. */
+  /** `null` where no response had one: also where a completion reported that a job failed. */
   status: number | null;
   headers: Record<string, string>;
   /** JSON if its content type says so, otherwise text, and `{ base64 }` for what is not UTF-8. */
@@ -138,6 +139,32 @@ export interface Operation<Body = unknown> {
   deploymentId?: string;
   deadlineAt?: Date;
   maxAttempts?: number;
+}
+
+/** The rest of a completion. */
+export interface CompletionOptions {
+  /** The result of a job that succeeded: any JSON. */
+  result?: unknown;
+  /** Why it did not. */
+  fault?: { message: string; class?: Fault["class"] };
+  /** The completion token of the attempt, which is all that its holder needs. */
+  token?: string;
+}
+
+/** A completion. */
+export interface Completed<Body = unknown> {
+  /** Whether it ended the attempt: the first one does. */
+  applied: boolean;
+  operation: Operation<Body>;
+}
+
+/** A group. */
+export interface Group {
+  name: string;
+  /** `paused`, `held`, `idle`, or the state of its first operation. */
+  state: string;
+  /** How many operations are in it. */
+  depth: number;
 }
 
 /** Which operations to list. */

@@ -190,6 +190,7 @@ export class Worker implements AsyncDisposable {
           lease_ms: this.leaseMs,
         }, WAIT_MS, this.stopped.signal);
         failures = 0;
+        if (this.stopped.signal.aborted) return this.giveBack(claims);
         for (const claim of claims) this.start(claim, askedAt);
       } catch (error) {
         if (this.stopped.signal.aborted) return;
@@ -199,6 +200,12 @@ export class Worker implements AsyncDisposable {
         await sleep(pause, undefined, { signal: this.stopped.signal }).catch(() => undefined);
       }
     }
+  }
+
+  /** Reports jobs that came after the stop: they were not started. */
+  private giveBack(claims: Claim[]): void {
+    this.reports.push(...claims.map(({ id, fence }) => ({ id, fence, outcome: "returned" })));
+    this.wakeReporter();
   }
 
   /** Resolves when a job has ended. */
@@ -308,7 +315,8 @@ export class Worker implements AsyncDisposable {
   /** Sends one request. A report or an extension that comes twice changes nothing, and a take that
    * gets lost comes back by its lease. */
   private post<T>(verb: string, body: object, waitMs = 0, signal?: AbortSignal): Promise<T> {
-    return this.transport.once({ method: "POST", path: `/v1/work/${verb}`, body, waitMs, signal });
+    const expects = [verb === "settle" ? "settlements" : "claims"];
+    return this.transport.once({ method: "POST", path: `/v1/work/${verb}`, body, waitMs, signal, expects });
   }
 }
 

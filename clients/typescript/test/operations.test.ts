@@ -47,6 +47,28 @@ test("an outcome that is unknown is told apart, and resolved", async () => {
   await tidegate.resolve(unknown.operation.id, "succeeded");
   const resolved = await tidegate.wait(unknown.operation.id);
   assert.deepEqual([resolved.state, resolved.result], ["succeeded", null]);
+  const again = await tidegate.call(hang).catch((error: unknown) => error);
+  assert.ok(again instanceof OutcomeUnknownError);
+  await tidegate.resolve(again.operation.id, "succeeded", { result: { order_id: 7 } });
+  assert.deepEqual((await tidegate.get(again.operation.id)).result?.body, { order_id: 7 });
+});
+
+test("a group is paused and resumed", async () => {
+  const paused = await tidegate.pause("acme/7", { by: "anna", reason: "price fix", create: true });
+  assert.deepEqual(paused, { name: "acme/7", state: "paused", depth: 0 });
+  assert.equal((await tidegate.resume("acme/7")).state, "idle");
+  await assert.rejects(tidegate.pause("misspelled"), { code: "TG0011", message: /^TG0011: / });
+});
+
+test("a job that ends elsewhere is completed", async () => {
+  const poll = { path: "/jobs/{/got/sku}", every_s: 30, done: { "/state": ["done"] } };
+  const { id } = await tidegate.submit(put("/job", { completion: { timeout_s: 60, poll } }));
+  while ((await tidegate.why(id)).waitingFor !== "completion") await new Promise((later) => setTimeout(later, 20));
+  const done = await tidegate.complete(id, "succeeded", { result: { file: "a.png" } });
+  assert.deepEqual([done.applied, done.operation.state], [true, "succeeded"]);
+  assert.deepEqual((await tidegate.get(id)).result?.body, { file: "a.png" });
+  const fault = { message: "too late" };
+  await assert.rejects(tidegate.complete(id, "failed", { fault, token: "forged" }), { code: "TG0015" });
 });
 
 test("a call that takes too long goes on, and is found again", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { NoResponseError, Tidegate } from "tidegate";
+import { ApiError, NoResponseError, Tidegate, TidegateError } from "tidegate";
 
 const submission = { upstream: "echo", group: "g", request: { method: "PUT" as const, path: "/" } };
 const accepted = { id: "op_1", state: "queued", group: "g", deduplicated: true };
@@ -66,4 +66,55 @@ test("a response that never comes ends with its timeout", async () => {
   // AbortSignal.timeout does not keep a process alive.
   const awake = setInterval(() => undefined, 10);
   await assert.rejects(client.submit(submission), /not in time/).finally(() => clearInterval(awake));
+});
+
+test("an address without a server is refused at once", () => {
+  for (const server of ["127.0.0.1:7400", "localhost:7400", "ftp://a", "http://", "tidegate"]) {
+    assert.throws(() => new Tidegate({ server }), /is not a valid server address/, server);
+  }
+});
+
+const answering = (response: () => Response) =>
+  new Tidegate({ fetch: (async () => response()) as typeof globalThis.fetch });
+
+test("a response of another server is named as such", async () => {
+  const page = () => new Response("<p>Welcome</p>", { headers: { "content-type": "text/html" } });
+  const moved = () => new Response(null, { status: 301, headers: { location: "http://elsewhere" } });
+  const missing = () => Response.json({ error: "not found" }, { status: 404 });
+  for (const response of [page, moved, missing]) {
+    const isNamed = (error: unknown) => error instanceof ApiError && /not as Tidegate does/.test(error.message);
+    await assert.rejects(answering(response).get("op_1"), isNamed);
+  }
+  for (const body of [{}, [], { id: 7 }, null]) {
+    const isNamed = (error: unknown) => error instanceof TidegateError && /not one of Tidegate's/.test(error.message);
+    await assert.rejects(answering(() => Response.json(body)).get("op_1"), isNamed);
+  }
+});
+
+test("no name leaves its place in the path", async () => {
+  const client = answering(() => Response.json({ operations: [], next_cursor: null }));
+  for (const name of [".", ".."]) {
+    const calls = [
+      () => client.get(name),
+      () => client.cancel(name),
+      () => client.resume(name),
+      () => client.entities.get(name, "operations"),
+      () => client.entities.forget("customer", name),
+      () => client.entities.unregister(name),
+      () => client.limits.checkAndConsume(name),
+      () => client.leases.acquire(name),
+    ];
+    for (const call of calls) await assert.rejects(call, /cannot be a name/, String(call));
+  }
+});
+
+test("a result of more than one call is the body", async () => {
+  const generation = { results: [{ url: "/a.png" }] };
+  const data = JSON.stringify({ id: "op_1", state: "succeeded", result: generation });
+  const client = answering(() => new Response(`event: operation\nid: 7\ndata: ${data}\n\n`));
+  for await (const event of client.events({ results: true })) {
+    assert.ok(event.type === "operation");
+    assert.deepEqual(event.result, { status: null, headers: {}, body: generation });
+    break;
+  }
 });

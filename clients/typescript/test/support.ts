@@ -149,7 +149,7 @@ export class Server {
 
   private async run(): Promise<void> {
     const command = ["serve", "--config", join(this.dir, "tidegate.toml"), "--log-level", "warn"];
-    [this.child, this.url] = await startedServer(command, /tidegate serves (\S+)/, this.env);
+    [this.child, this.url] = await startedServer(command, /tidegate serves ([^\s"]+)/, this.env);
   }
 }
 

@@ -44,6 +44,32 @@ test("jobs run in order, again when they may, and fail when that is pointless", 
   await running;
 });
 
+test("a job that comes after the stop is given back, and an idle worker stops at once", async (t) => {
+  const settled: unknown[] = [];
+  const fetch = (async (url: string, init: RequestInit) => {
+    if (url.endsWith("/settle")) {
+      settled.push(...(JSON.parse(String(init.body)) as { settlements: unknown[] }).settlements);
+      return Response.json({ settlements: [{ applied: true }] });
+    }
+    // It was stopped while the response was on the way.
+    void late.stop();
+    return Response.json({ claims: [{ id: "op_1", fence: 7, kind: "resize", group: "g", attempt: 1, payload: 1 }] });
+  }) as typeof globalThis.fetch;
+  const resize = async (): Promise<unknown> => assert.fail("it was started");
+  const late = new Tidegate({ fetch }).worker({ kinds: { resize } });
+  await late.run();
+  assert.deepEqual(settled, [{ id: "op_1", fence: 7, outcome: "returned" }]);
+
+  const server = await Server.start(t, await Upstream.start(t), KINDS);
+  const idle = new Tidegate({ server: server.url }).worker({ kinds: { resize } });
+  const running = idle.run();
+  await sleep(200);
+  const asked = performance.now();
+  await idle.stop();
+  await running;
+  assert.ok(performance.now() - asked < 5_000);
+});
+
 test("a worker that the server refuses ends with the refusal", async (t) => {
   const server = await Server.start(t, await Upstream.start(t), KINDS);
   const worker = new Tidegate({ server: server.url }).worker({ kinds: { other: async () => 1 } });

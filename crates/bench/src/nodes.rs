@@ -188,7 +188,11 @@ fn spawn_node(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String
         for line in BufReader::new(said).lines().map_while(Result::ok) {
             match line.split_once(SERVES) {
                 // The address is received only once.
-                Some((_, addr)) => drop(tell.send(addr.trim().to_owned())),
+                Some((_, addr)) => {
+                    // With a JSON log the banner is a line of JSON.
+                    let addr = addr.split('"').next().unwrap_or_default();
+                    drop(tell.send(addr.trim().to_owned()));
+                }
                 None => eprintln!("{line}"),
             }
         }

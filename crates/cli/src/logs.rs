@@ -16,8 +16,8 @@ const AUDIT: &str = "audit";
 /// A log target that repeats, for each connection, an error that the code that connects logs once.
 const VERIFIER: &str = "rustls_platform_verifier";
 
-/// Starts logging at the requested level, by default `usual`.
-pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), CliError> {
+/// Starts logging at the requested level, by default `usual`, and returns the format of its lines.
+pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<LogFormat, CliError> {
     let log = tracing_subscriber::registry().with(filter(args.log_level.as_deref().unwrap_or(usual))?);
     let terminal = std::io::stderr().is_terminal();
     let format = args.log_format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
@@ -29,7 +29,8 @@ pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), CliError> {
             log.with(lines).try_init()
         }
     };
-    started.map_err(|error| CliError::new(format!("Cannot start logging: {error}.")))
+    started.map_err(|error| CliError::new(format!("Cannot start logging: {error}.")))?;
+    Ok(format)
 }
 
 /// Parses the log filter: a level, or a list of levels per target.

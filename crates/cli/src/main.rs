@@ -2,6 +2,7 @@
 //! 1 on failure and 2 on wrong usage.
 
 mod args;
+mod banner;
 mod check;
 mod client;
 #[cfg(feature = "sim")]
@@ -60,8 +61,8 @@ fn main() -> ExitCode {
 async fn run(args: Args, output: &Output) -> Result<(), CliError> {
     match args.command {
         Command::Serve(serve) => {
-            logs::start(&args.log, "info")?;
-            serve::run(serve, output).await
+            let format = logs::start(&args.log, "info")?;
+            serve::run(serve, format, output).await
         }
         #[cfg(feature = "sim")]
         Command::Demo(demo) => {
@@ -69,8 +70,8 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
             demo::run(demo, output).await
         }
         Command::Proxy(proxy) => {
-            logs::start(&args.log, "info")?;
-            proxy::run(proxy, output).await
+            let format = logs::start(&args.log, "info")?;
+            proxy::run(proxy, format, output).await
         }
         Command::Worker(worker) => {
             logs::start(&args.log, "info")?;

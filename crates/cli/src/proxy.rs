@@ -6,13 +6,14 @@ use tidegate_idempotency::UnknownOutcomePolicy;
 use tidegate_server::ProxyServer;
 use tidegate_server::config::{ConfigProblems, ProxyConfig, ProxyOverrides, format_duration};
 
-use crate::args::ProxyArgs;
+use crate::args::{LogFormat, ProxyArgs};
+use crate::banner::Banner;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::serve::config_error;
 use crate::signals::Signals;
 
-pub(crate) async fn run(args: ProxyArgs, output: &Output) -> Result<(), CliError> {
+pub(crate) async fn run(args: ProxyArgs, format: LogFormat, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
     let over = ProxyOverrides {
         upstream: args.upstream,
@@ -30,7 +31,7 @@ pub(crate) async fn run(args: ProxyArgs, output: &Output) -> Result<(), CliError
         proxy = ProxyServer::start(config) => proxy?,
         () = signals.next() => return Ok(()),
     };
-    print_banner(&proxy, &told, file, output);
+    banner(&proxy, &told, file).print(format, output);
     signals.next().await;
     tracing::info!("stopping: requests in flight may finish");
     signals.run_until_signal(proxy.shutdown()).await?;
@@ -46,22 +47,23 @@ fn proxy_config_error(file: Option<&Path>, problems: &ConfigProblems) -> CliErro
     CliError { exit: if is_usage { 2 } else { trouble.exit }, ..trouble }
 }
 
-fn print_banner(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>, output: &Output) {
+fn banner(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>) -> Banner {
     let file = file.map_or_else(|| "none: flags and defaults".to_owned(), |file| file.display().to_string());
-    output.print_status(&format!("tidegate proxies http://{}", proxy.addr));
-    output.print_status(&format!("  upstream   {}", config.upstream));
-    output.print_status(&format!("  admin      http://{}/metrics", proxy.admin_addr));
-    output.print_status(&format!("  config     {file}"));
-    output.print_status(&format!("  store      {}", proxy.store));
-    output.print_status(&format!("  scope      {}", config.scope));
+    let mut banner = Banner::new(format!("tidegate proxies http://{}", proxy.addr));
+    banner.add("upstream", config.upstream.to_string());
+    banner.add("admin", format!("http://{}/metrics", proxy.admin_addr));
+    banner.add("config", file);
+    banner.add("store", &*proxy.store);
+    banner.add("scope", config.scope.to_string());
     let sealed = if config.sealing.is_some() { "encrypted" } else { "not encrypted" };
-    output.print_status(&format!("  responses  kept for {}, {sealed}", format_duration(config.policy.ttl)));
-    output.print_status(&format!("  unknown    {}", describe_on_unknown(config.policy.on_unknown)));
+    banner.add("responses", format!("kept for {}, {sealed}", format_duration(config.policy.ttl)));
+    banner.add("unknown", describe_on_unknown(config.policy.on_unknown));
     for route in &config.routes {
         let (kept_for, policy) =
             (format_duration(route.policy.ttl), describe_on_unknown(route.policy.on_unknown));
-        output.print_status(&format!("  route      {} kept for {kept_for}; {policy}", route.path));
+        banner.add("route", format!("{} kept for {kept_for}; {policy}", route.path));
     }
+    banner
 }
 
 /// Describes what happens after an unknown outcome, in one sentence.

@@ -7,7 +7,8 @@ use tidegate_server::{Config, Server};
 use tidegate_upstream::RemoteKindConfig;
 use tidegate_upstream::http::{LimitConfig, LimitKind, UpstreamConfig};
 
-use crate::args::ServeArgs;
+use crate::args::{LogFormat, ServeArgs};
+use crate::banner::Banner;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -15,7 +16,7 @@ use crate::signals::Signals;
 /// The configuration file that is read by default, if it exists.
 pub(crate) const DEFAULT_FILE: &str = "tidegate.toml";
 
-pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), CliError> {
+pub(crate) async fn run(args: ServeArgs, format: LogFormat, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
     let over = Overrides {
         listen: args.listen,
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), CliError
         server = Server::start(config) => server?,
         () = signals.next() => return Ok(()),
     };
-    print_banner(&server, file.as_deref(), &targets, output);
+    banner(&server, file.as_deref(), targets).print(format, output);
     tokio::select! {
         () = signals.next() => {}
         error = server.failed() => {
@@ -49,33 +50,37 @@ pub(crate) fn config_error(problems: &ConfigProblems) -> CliError {
     problems.0.iter().fold(trouble, |trouble, problem| trouble.hint(problem.to_string()))
 }
 
-fn print_banner(server: &Server, file: Option<&Path>, targets: &[String], output: &Output) {
+fn banner(server: &Server, file: Option<&Path>, targets: Vec<(&'static str, String)>) -> Banner {
     let file =
         file.map_or_else(|| "defaults (no tidegate.toml here)".to_owned(), |file| file.display().to_string());
     let url = format!("{}://{}", server.scheme, server.addr);
-    output.print_status(&format!("tidegate serves {url}"));
-    output.print_status(&format!("  page       {url}/"));
-    output.print_status(&format!("  config     {file}"));
-    output.print_status(&format!("  store      {}", server.store));
+    let mut banner = Banner::new(format!("tidegate serves {url}"));
+    banner.add("page", format!("{url}/"));
+    banner.add("config", file);
+    banner.add("store", &*server.store);
     if let Some(archive) = &server.archive {
-        output.print_status(&format!("  archive    {archive}"));
+        banner.add("archive", &**archive);
     }
-    for target in targets {
-        output.print_status(&format!("  {target}"));
+    for (name, target) in targets {
+        banner.add(name, target);
     }
+    banner
 }
 
-/// Describes where operations go, in one line for each upstream and each kind of remote workers.
-fn describe_targets(config: &Config) -> Vec<String> {
-    let upstream = |one: &UpstreamConfig| format!("upstream   {}", describe_upstream(one, config));
+/// Describes where operations go: each upstream and each kind of remote workers.
+fn describe_targets(config: &Config) -> Vec<(&'static str, String)> {
+    let upstream = |one: &UpstreamConfig| ("upstream", describe_upstream(one, config));
     let kind = |kind: &RemoteKindConfig| {
         let limits = describe_limits(&kind.limits);
-        format!("kind       {} for remote workers ({limits})", kind.name)
+        ("kind", format!("{} for remote workers ({limits})", kind.name))
     };
     let upstreams = config.upstreams.iter().map(upstream);
     let targets: Vec<_> = upstreams.chain(config.remote_kinds.iter().map(kind)).collect();
     match targets.is_empty() {
-        true => vec!["upstreams  none: add an [[upstream]] to the configuration to send anything".to_owned()],
+        true => {
+            let none = "none: add an [[upstream]] to the configuration to send anything";
+            vec![("upstreams", none.to_owned())]
+        }
         false => targets,
     }
 }
@@ -125,10 +130,10 @@ mod tests {
         let parse = |toml| Config::parse("t", toml, &|_| None, &Overrides::default(), &[]).unwrap();
         let described = describe_targets(&parse(toml));
         let expected = [
-            "upstream   echo at http://127.0.0.1:9 (no limits)",
-            "kind       resize for remote workers (slots 4 at once)",
+            ("upstream", "echo at http://127.0.0.1:9 (no limits)".to_owned()),
+            ("kind", "resize for remote workers (slots 4 at once)".to_owned()),
         ];
         assert_eq!(described, expected);
-        assert!(describe_targets(&parse(""))[0].starts_with("upstreams  none"));
+        assert!(describe_targets(&parse(""))[0].1.starts_with("none"));
     }
 }

@@ -142,7 +142,7 @@ impl ErrorCode {
             Self::Stopping => "Server is stopping",
             Self::BatchTooLong => "Batch too long",
             Self::BadConfig => "Invalid configuration",
-            Self::NoRoute => "No such route",
+            Self::NoRoute => "No such route or method",
             Self::StoreRefused => "Store cannot be used",
             Self::Internal => "Internal error",
             Self::NoKey => "No such idempotency key",

@@ -50,6 +50,18 @@ pub enum OnUnknown {
     Ask,
 }
 
+impl OnUnknown {
+    /// Its name in submissions.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Repeat => "repeat",
+            Self::Reconcile => "reconcile",
+            Self::Ask => "ask",
+        }
+    }
+}
+
 /// What happens to the group when its head has failed for good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFailure {
@@ -58,6 +70,17 @@ pub enum OnFailure {
     Skip,
     /// The group waits for an operator.
     Hold,
+}
+
+impl OnFailure {
+    /// Its name in submissions.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Hold => "hold",
+        }
+    }
 }
 
 /// The default for what follows a failure, for some groups or one kind, where a submission does not

@@ -153,7 +153,7 @@ impl Engine {
             AcceptDecision::Conflict(seq) => {
                 let view = self.view(seq).await?;
                 let (key, id) = (request.key_field, view.id);
-                let message = format!("its {key} was used before with another {difference}, by {id}");
+                let message = format!("The {key} was used before with another {difference}, by {id}.");
                 Err(Error::new(ErrorKind::KeyConflict, message).field(key).operation(id))
             }
         }

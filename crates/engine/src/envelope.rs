@@ -8,6 +8,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tidegate_core::{OnFailure, OnUnknown};
 
+use crate::view::SubmissionRules;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Envelope {
@@ -78,6 +80,17 @@ impl Envelope {
             RuleName::Skip => Some(OnFailure::Skip),
             RuleName::Hold => Some(OnFailure::Hold),
             RuleName::Repeat | RuleName::Reconcile | RuleName::Ask => None,
+        }
+    }
+}
+
+impl From<&Envelope> for SubmissionRules {
+    fn from(envelope: &Envelope) -> Self {
+        Self {
+            cost: envelope.cost.clone(),
+            priority: envelope.priority,
+            on_unknown: envelope.on_unknown(),
+            on_failure: envelope.on_failure(),
         }
     }
 }

@@ -80,6 +80,7 @@ pub use tidegate_core::ErrorCode;
 pub use tidegate_store::attempt::AttemptState;
 pub use view::{
     AttemptView, Filter, GroupFilter, GroupPage, OperationDetails, OperationPage, OperationView, Reason,
+    SubmissionRules,
 };
 pub use work::{
     ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, RemoteJob, WorkReceipt, WorkReport, WorkRequest,

@@ -16,7 +16,9 @@ use crate::owner::Owner;
 use crate::prepare::fingerprint;
 use crate::reason::{WorkerDemand, wait_reason};
 use crate::seal;
-use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason, StoredPayload};
+use crate::view::{
+    Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason, StoredPayload, SubmissionRules,
+};
 
 /// The maximum number of operations shown with a group.
 const LINE_MAX: usize = 50;
@@ -290,6 +292,7 @@ impl Engine {
     pub(crate) fn merge(&self, stored: StoredEntry, active: Option<ActiveOperation>) -> OperationView {
         let StoredEntry { operation, result } = stored;
         let envelope = Envelope::decode(&operation.envelope);
+        let rules = SubmissionRules::from(&envelope);
         let known = !operation.payload.is_empty();
         let hash = || fingerprint(&operation.group, &operation.kind, &operation.payload);
         let fingerprint = known.then(hash);
@@ -316,6 +319,7 @@ impl Engine {
             deadline_at: envelope.deadline_at.map(Time::from_micros),
             cancel_requested: false,
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
+            rules,
             fingerprint,
             payload,
         };
@@ -385,6 +389,7 @@ fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {
         deadline_at: active.deadline,
         cancel_requested: active.cancel_requested,
         max_attempts: bounds::ATTEMPTS_DEFAULT,
+        rules: SubmissionRules::default(),
         fingerprint: None,
         payload: StoredPayload::default(),
     }

@@ -1,12 +1,13 @@
 //! Views returned to callers: operations with their results, pages of them, groups, limits,
 //! reasons.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::model::{Cause, GroupView};
-use tidegate_core::{Fault, OperationId, State, Time};
+use tidegate_core::{Fault, OnFailure, OnUnknown, OperationId, State, Time};
 use tidegate_store::attempt::AttemptState;
 use tidegate_upstream::{RequestLine, RequestView};
 
@@ -54,10 +55,26 @@ pub struct OperationView {
     pub cancel_requested: bool,
     /// The maximum number of attempts.
     pub max_attempts: u16,
+    /// The other rules that it was submitted with; those by default in the queue of a group.
+    pub rules: SubmissionRules,
     /// The hash that identifies the request. Omitted in pages, which have no payloads.
     pub fingerprint: Option<u128>,
     /// The request as it was accepted; empty in pages.
     pub(crate) payload: StoredPayload,
+}
+
+/// What a submission asked for in addition to its request: whoever decides about the operation sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubmissionRules {
+    /// What it costs of limits, by their names, where the submission says so.
+    pub cost: BTreeMap<String, u64>,
+    /// Its priority.
+    pub priority: u8,
+    /// What follows an unknown outcome, where the submission says so.
+    pub on_unknown: Option<OnUnknown>,
+    /// What follows a failure, where the submission says so.
+    pub on_failure: Option<OnFailure>,
 }
 
 /// A payload, which is never printed.

@@ -3,7 +3,7 @@
 //! made it.
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use tidegate_core::Time;
 use tidegate_core::shared::record::{ForgetOutcome, ForgetTarget, OnLapse, Record, RecordStage};
 use tidegate_store::{Error, Result, StoreErrorKind};
@@ -12,7 +12,7 @@ use crate::counters::HitCounts;
 use crate::key::IdempotencyKey;
 use crate::key_store::KeyStore;
 use crate::name::RecordName;
-use crate::saved_response::{BufferedResponse, SavedResponse, replayable_headers};
+use crate::saved_response::{BufferedResponse, SavedResponse, first_not_replayed, replayable_headers};
 use crate::scope::CallerScope;
 
 /// The records that one request scans, however few of them match.
@@ -92,6 +92,15 @@ pub struct RecordedAnswer {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
+}
+
+impl RecordedAnswer {
+    /// The first of its headers that no replay would have: a cookie, what may be a credential, what
+    /// belongs to one connection or one moment.
+    #[must_use]
+    pub fn header_not_replayed(&self) -> Option<&HeaderName> {
+        first_not_replayed(&self.headers)
+    }
 }
 
 /// The outcome of recording a response.

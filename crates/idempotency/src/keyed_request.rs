@@ -101,10 +101,14 @@ impl<E: Send + 'static> KeyedRequest<E> {
         tokio::pin!(over);
         let (mut pause, longest) = LOOKS;
         loop {
-            let nudged = place.nudge.notified();
+            let nudged = place.awaited.nudge.notified();
             tokio::pin!(nudged);
             nudged.as_mut().enable();
-            match self.key_store.claim(&self.claim).await? {
+            let turn = self.key_store.claim(&self.claim).await?;
+            if place.is_in_doubt() {
+                return Ok(self.without_turn(turn).await);
+            }
+            match turn {
                 ClaimOutcome::Processing if over.is_elapsed() => return Ok(ClaimOutcome::Processing),
                 ClaimOutcome::Processing => {}
                 turn => return Ok(turn),
@@ -115,6 +119,19 @@ impl<E: Send + 'static> KeyedRequest<E> {
                 () = over.as_mut() => {}
                 () = self.client.closed() => return Ok(ClaimOutcome::Processing),
             }
+        }
+    }
+
+    /// The outcome for a request that waited for one of unknown outcome. That may still be running:
+    /// only a client that asks again decides to run it a second time.
+    async fn without_turn(&mut self, turn: ClaimOutcome) -> ClaimOutcome {
+        match turn {
+            ClaimOutcome::Yours { .. } => {
+                self.key_store.settle(&self.claim, KeySettleAction::Free).await;
+                ClaimOutcome::Unknown
+            }
+            ClaimOutcome::Processing => ClaimOutcome::Unknown,
+            other => other,
         }
     }
 

@@ -36,14 +36,23 @@ pub(crate) struct BufferedResponse {
 /// another credential or what may be one, which is one caller's and does not belong in a store;
 /// never a date; nothing about the connection or how the body was split.
 pub(crate) fn replayable_headers(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let is_kept = replay_filter(headers);
+    let kept = headers.iter().filter(|(name, value)| is_kept(name, value));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The first header of a response that a replay does not have.
+pub(crate) fn first_not_replayed(headers: &HeaderMap) -> Option<&HeaderName> {
+    let is_kept = replay_filter(headers);
+    headers.iter().find(|(name, value)| !is_kept(name, value)).map(|(name, _)| name)
+}
+
+/// Whether a replay has a header of a response with these.
+fn replay_filter(headers: &HeaderMap) -> impl Fn(&HeaderName, &HeaderValue) -> bool + use<> {
     let named = hop_by_hop::named_by_connection(headers);
-    headers
-        .iter()
-        .filter(|(name, value)| {
-            !hop_by_hop::is_hop_by_hop(name, &named) && !is_transient(name) && may_be_stored(name, value)
-        })
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    move |name, value| {
+        !hop_by_hop::is_hop_by_hop(name, &named) && !is_transient(name) && may_be_stored(name, value)
+    }
 }
 
 /// The trailers of a response that a replay has.

@@ -2,6 +2,7 @@
 //! the process. Those in other processes poll; a lost notification costs time, nothing else.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -11,9 +12,17 @@ const WAITERS_OF_A_KEY_MAX: usize = 256;
 /// The most requests that may wait in total.
 const WAITERS_MAX: usize = 10_000;
 
+/// What those who wait for the same request share.
+#[derive(Default)]
+pub(crate) struct AwaitedRequest {
+    pub(crate) nudge: Notify,
+    /// Whether its outcome is unknown.
+    is_in_doubt: AtomicBool,
+}
+
 #[derive(Default)]
 struct WaiterTable {
-    of: HashMap<String, (usize, Arc<Notify>)>,
+    of: HashMap<String, (usize, Arc<AwaitedRequest>)>,
     waiters: usize,
 }
 
@@ -25,7 +34,14 @@ pub(crate) struct KeyWaiters(Arc<Mutex<WaiterTable>>);
 pub(crate) struct WaiterSlot {
     waiting: KeyWaiters,
     name: String,
-    pub(crate) nudge: Arc<Notify>,
+    pub(crate) awaited: Arc<AwaitedRequest>,
+}
+
+impl WaiterSlot {
+    /// Whether the outcome of the request that it waits for is unknown.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.awaited.is_in_doubt.load(Ordering::Acquire)
+    }
 }
 
 impl KeyWaiters {
@@ -39,20 +55,30 @@ impl KeyWaiters {
         if rooms.waiters >= WAITERS_MAX {
             return None;
         }
-        let (count, nudge) = rooms.of.entry(name.to_owned()).or_default();
+        let (count, awaited) = rooms.of.entry(name.to_owned()).or_default();
         if *count >= WAITERS_OF_A_KEY_MAX {
             return None;
         }
         *count += 1;
-        let nudge = Arc::clone(nudge);
+        let awaited = Arc::clone(awaited);
         rooms.waiters += 1;
-        Some(WaiterSlot { waiting: self.clone(), name: name.to_owned(), nudge })
+        Some(WaiterSlot { waiting: self.clone(), name: name.to_owned(), awaited })
     }
 
     /// Notifies those who wait for a key.
     pub(crate) fn notify(&self, name: &str) {
-        if let Some((_, nudge)) = self.lock().of.get(name) {
-            nudge.notify_waiters();
+        if let Some((_, awaited)) = self.lock().of.get(name) {
+            awaited.nudge.notify_waiters();
+        }
+    }
+
+    /// Tells those who wait for a key, before it is freed, that the outcome of its request is
+    /// unknown. Those who come later wait for another request.
+    pub(crate) fn doubt(&self, name: &str) {
+        if let Some((_, awaited)) = self.lock().of.get_mut(name) {
+            let awaited = std::mem::take(awaited);
+            awaited.is_in_doubt.store(true, Ordering::Release);
+            awaited.nudge.notify_waiters();
         }
     }
 }

@@ -350,13 +350,22 @@ pub struct FieldRefusal {
     pub field: String,
     /// The problem, as a sentence.
     pub message: String,
+    /// Whether the field is required and was left out.
+    pub is_missing: bool,
 }
 
 impl FieldRefusal {
+    /// Creates the refusal of a payload without `field`.
+    #[must_use]
+    pub fn missing(field: impl Into<String>) -> Self {
+        let field = field.into();
+        Self { message: format!("The field {field:?} is missing."), field, is_missing: true }
+    }
+
     /// Creates a refusal of `field`.
     #[must_use]
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self { field: field.into(), message: message.into(), is_missing: false }
     }
 }
 

@@ -254,6 +254,7 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("job", text(value, "job_id")),
         ("attempt", format!("{} of {}", text(value, "attempt"), text(value, "max_attempts"))),
         ("attempts", attempts.iter().map(attempt).collect::<Vec<_>>().join("; ")),
+        ("rules", rules(value)),
         ("key", text(value, "dedupe_key")),
         ("request id", text(value, "request_id")),
         ("deployment", text(value, "deployment_id")),
@@ -264,6 +265,13 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("result", answer),
         ("body", reply.result_body()),
     ]);
+}
+
+/// What it was submitted with, as far as that is not the default.
+fn rules(value: &Value) -> String {
+    let named = ["priority", "cost", "on_unknown", "on_failure"].map(|name| (name, text(value, name)));
+    let shown = named.iter().filter(|(_, rule)| !["", "0"].contains(&rule.as_str()));
+    shown.map(|(name, rule)| format!("{name} {rule}")).collect::<Vec<_>>().join(", ")
 }
 
 fn request_line(value: &Value) -> String {

@@ -31,7 +31,9 @@ impl RunningCommand {
     fn address(&mut self, mark: &str) -> String {
         let mut lines = BufReader::new(self.0.stderr.as_mut().unwrap()).lines();
         let line = lines.find(|line| line.as_ref().unwrap().contains(mark)).unwrap().unwrap();
-        line.split(mark).nth(1).unwrap().trim_end_matches('/').to_owned()
+        // With a JSON log the banner is a line of JSON.
+        let address = line.split(mark).nth(1).unwrap().split('"').next().unwrap();
+        address.trim_end_matches('/').to_owned()
     }
 }
 

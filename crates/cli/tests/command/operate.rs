@@ -60,7 +60,7 @@ async fn ops_6_submit_of_another_kind() {
     let world = World::new().await;
     let submit = ["op", "submit", "--kind", "shopify.bulk", "--upstream", "echo"];
     let refused = world.run(&[&submit[..], &["--body", "{\"query\":\"{ a }\"}"]].concat()).await;
-    assert!(refused.exit == Some(1) && refused.err.contains("no executor handles kind"), "{refused:?}");
+    assert!(refused.exit == Some(1) && refused.err.contains("No kind is called"), "{refused:?}");
     assert_eq!(world.run(&submit).await.exit, Some(2), "its request is its body");
     assert_eq!(world.run(&["op", "submit", "--upstream", "echo"]).await.exit, Some(2), "a method is missing");
 }

@@ -104,6 +104,8 @@ impl RunningServer {
             let mut all = String::new();
             for line in lines.map_while(Result::ok) {
                 if let Some((_, address)) = SERVES.iter().find_map(|serves| line.split_once(serves)) {
+                    // With a JSON log the banner is a line of JSON.
+                    let address = address.split('"').next().unwrap_or_default();
                     let _ = tell.send(address.to_owned());
                 }
                 all.push_str(&line);

@@ -254,7 +254,7 @@ impl Model {
             }
             Verdict::Canceled { may_have_happened } => {
                 let fault = may_have_happened.then(|| {
-                    let message = "it was canceled while in flight: it may have happened";
+                    let message = "it was canceled while in flight";
                     Fault::new(FaultClass::Transient, message).in_doubt()
                 });
                 canceled(fault)

@@ -11,7 +11,7 @@ use super::limit::LimitIx;
 use super::pool::{FreeSlots, LOCAL, PoolIx, WorkerSlots, first_of};
 use super::settle::{ClaimReport, EndedOperation, SettleOutcome};
 use crate::bucket::Readiness;
-use crate::fact::Fact;
+use crate::fact::{Fact, SettleEffect};
 use crate::fault::{Fault, FaultClass};
 use crate::id::{Fence, Seq};
 use crate::operation::OnUnknown;
@@ -172,17 +172,20 @@ impl Model {
         {
             let Some(head) = self.head_of(&self.groups[ix.at()]) else { break };
             let (seq, attempt, since) = (head.seq, head.attempt.saturating_add(1), head.at);
-            if let Some(alternative) =
-                self.alternative_of(head).filter(|_| self.awaiting_since(head).is_none())
-            {
-                let alternative = Some(alternative);
+            let was_awaiting = self.awaiting_since(head).is_some();
+            let alternative = self.alternative_of(head).filter(|_| !was_awaiting);
+            let is_recorded = alternative.is_some();
+            if is_recorded {
                 take.lost.push(OverdueClaim { seq, fence, attempt, since, alternative });
             }
             let fault =
                 Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
             let settle = self.settle(now, ClaimReport::new(seq, fence, Verdict::Lost(fault)), chance, facts);
-            if let SettleOutcome::Settled { ended: Some(end), .. } = settle {
-                take.ended.push(end);
+            let SettleOutcome::Settled { ended, effect } = settle else { continue };
+            take.ended.extend(ended);
+            if effect == SettleEffect::Held && !was_awaiting && !is_recorded {
+                // Whoever decides what happened sees the attempt that left it unknown.
+                take.lost.push(OverdueClaim { seq, fence, attempt, since, alternative: None });
             }
         }
     }

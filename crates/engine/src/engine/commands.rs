@@ -175,7 +175,7 @@ impl Engine {
         match resumed.await? {
             Ok(()) => Ok(()),
             Err((ControlRefusal::Unresolved(_), Some(id))) => {
-                let message = format!("the outcome of {id} is unknown: resolve it first");
+                let message = format!("the outcome of {id} is unknown: resolve or cancel it first");
                 Err(Error::new(ErrorKind::NotNow, message).operation(id))
             }
             Err((ControlRefusal::NotActive, _)) => {

@@ -75,7 +75,9 @@ impl Owner {
 
     /// Records an attempt whose worker is gone: it is awaited, or its outcome stays unknown.
     pub(super) fn record_lost(&mut self, lost: &OverdueClaim, now: Time) {
-        let OverdueClaim { seq, fence, attempt: number, since: at, ref alternative } = *lost;
+        let OverdueClaim { seq, fence, attempt: number, since, ref alternative } = *lost;
+        // Of a worker's claim nothing says that a job was accepted.
+        let at = if alternative.is_some() { since } else { now };
         let is_awaited = self.model.claim_status(seq, fence).is_some();
         let state = if is_awaited { AttemptState::Awaiting } else { AttemptState::Unknown };
         let (ended_at, memo) = ((!is_awaited).then_some(now), alternative.as_ref().map(name_of));

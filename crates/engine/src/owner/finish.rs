@@ -1,5 +1,6 @@
 //! Finishes a durable batch: replies to callers, sends calls, notifies listeners.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -72,20 +73,25 @@ impl Owner {
     /// The changes of a batch about to be written, if anyone listens.
     pub(super) fn changes(&self) -> Vec<Change> {
         if self.events.has_listeners(self.clock.now()) {
-            return self.building.facts.iter().filter_map(|fact| self.change(fact)).collect();
+            let ended = &self.building.ended;
+            let attempts = ended.iter().map(|ended| (ended.seq, ended.attempt)).collect();
+            return self.building.facts.iter().filter_map(|fact| self.change(fact, &attempts)).collect();
         }
         self.events.skip(self.building.facts.len());
         Vec::new()
     }
 
-    fn change(&self, fact: &Fact) -> Option<Change> {
+    /// The change that a fact is for listeners. `attempts` has how many attempts the operations made
+    /// that end in this batch: the model knows them no more.
+    fn change(&self, fact: &Fact, attempts: &HashMap<Seq, u16>) -> Option<Change> {
         let operation = |seq: Seq, state: Option<State>| {
             let active = self.model.active(seq);
             let state = state.or_else(|| active.as_ref().map(|active| active.state))?;
             let kept = self.payloads.get(seq).or_else(|| self.building.operation(seq));
-            let known = active
-                .map(|a| (a.at, a.group, a.kind, a.attempt))
-                .or_else(|| kept.map(|kept| (kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), 1)));
+            let made = attempts.get(&seq).copied().unwrap_or_default();
+            let known = active.map(|a| (a.at, a.group, a.kind, a.attempt)).or_else(|| {
+                kept.map(|kept| (kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), made))
+            });
             let labels = kept.map(|kept| {
                 let Envelope { upstream, user, .. } = Envelope::decode(&kept.envelope);
                 OperationLabels { dedupe_key: kept.key.clone(), upstream, user }

@@ -24,7 +24,7 @@ async fn ops_9_cancel_reaches_a_running_call() {
     engine.cancel(first).await.unwrap();
     let view = engine.wait(first, Duration::from_secs(1)).await.unwrap();
     assert_eq!(view.state, State::Canceled);
-    assert!(view.fault.unwrap().message.contains("may have happened"));
+    assert!(view.fault.unwrap().may_have_happened);
     assert_eq!(engine.wait(third, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|1", "|3"]);
     assert_eq!(engine.cancel(first).await.unwrap_err().kind, ErrorKind::NotNow);

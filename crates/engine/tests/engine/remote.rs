@@ -103,6 +103,10 @@ async fn ops_8_a_dead_worker_gives_its_claim_back() {
     assert_eq!(dead.len(), 2);
     tokio::time::sleep(LEASE + Duration::from_secs(2)).await;
     assert_eq!(state(&engine, once).await, State::Unknown);
+    let view = engine.get(once).await.unwrap();
+    let attempts = engine.details(&view).await.unwrap().attempts;
+    let shown: Vec<_> = attempts.iter().map(|a| (a.number, a.state, a.accepted_at())).collect();
+    assert_eq!(shown, [(1, tidegate::AttemptState::Unknown, None)], "the one that left it unknown");
     let claim = take(&engine, &["resize"], 9).await.pop().unwrap();
     assert_eq!((claim.claim.id, claim.attempt, claim.in_doubt), (again, 2, true));
     assert!(!dead[0].in_doubt);

@@ -156,3 +156,30 @@ async fn events_can_be_taken_up_again() {
     assert_eq!(states, [State::Running, State::Succeeded]);
     assert!(engine.events(Some(1)).gap, "what is too old to be kept is said to be missing");
 }
+
+/// The event of an operation's end counts its attempts as the operation itself does: a listener may
+/// order events by them.
+#[tokio::test(start_paused = true)]
+async fn the_event_of_an_end_has_the_number_of_attempts() {
+    let upstream = ScriptedUpstream::new(|payload, attempt| match (payload, attempt) {
+        ("|third", 3) => (Duration::ZERO, Verdict::Done),
+        _ => (Duration::ZERO, Verdict::Retry { fault: fault("503"), after: None }),
+    });
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    let mut events = engine.events(None);
+    for (payload, ends_as) in [("|third", State::Succeeded), ("|never", State::Failed)] {
+        let one = operation("g", payload).with_max_attempts(3);
+        let id = engine.submit(one).await.unwrap().id;
+        engine.wait(id, LONG).await.unwrap();
+        let mut seen = Vec::new();
+        while seen.last() != Some(&(ends_as, 3)) {
+            let event = events.live.try_recv().unwrap_or_else(|_| panic!("only {seen:?}"));
+            if let Change::Operation { state, attempt, .. } = event.change {
+                seen.push((state, attempt));
+            }
+        }
+        assert_eq!(engine.get(id).await.unwrap().attempt, 3);
+        assert!(seen.is_sorted_by_key(|(_, attempt)| *attempt), "{seen:?}");
+    }
+}

@@ -68,7 +68,10 @@ impl ClaimSettler {
     async fn settle_unknown(&self) {
         Event::OutcomeUnknown.count();
         let last = match self.claim.policy.on_unknown {
-            crate::policy::UnknownOutcomePolicy::Release => KeySettleAction::Free,
+            crate::policy::UnknownOutcomePolicy::Release => {
+                self.key_store.waiters().doubt(&self.claim.record_key);
+                KeySettleAction::Free
+            }
             crate::policy::UnknownOutcomePolicy::Hold => KeySettleAction::Lapse,
         };
         self.settle(last).await;

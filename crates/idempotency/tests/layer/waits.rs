@@ -1,7 +1,7 @@
 //! Retries that wait for the first response.
 
 use http::StatusCode;
-use tidegate_idempotency::{InFlightPolicy, Policy};
+use tidegate_idempotency::{InFlightPolicy, OutcomeClass, Policy};
 
 use crate::world::{Answer, Handler, World, ms, secs, text};
 
@@ -59,6 +59,31 @@ async fn when_the_first_fails_one_of_the_waiters_runs() {
     assert_eq!(world.handler.runs(), 3);
     assert_eq!(answers.iter().filter(|answer| answer.status == 500).count(), 2);
     assert_eq!(answers.iter().filter(|answer| answer.text() == "answer 3").count(), 48);
+}
+
+/// IDM-15, IDM-18: when the outcome of the first request is unknown, none of the waiters runs: it
+/// may still be at work. One that comes later does.
+#[tokio::test(start_paused = true)]
+async fn idm_18_when_the_outcome_is_unknown_no_waiter_runs() {
+    let handler = Handler::new(|nth| async move {
+        tokio::time::sleep(ms(50)).await;
+        match nth {
+            1 => {
+                let mut response = text(StatusCode::GATEWAY_TIMEOUT, "late");
+                response.extensions_mut().insert(OutcomeClass::Unknown);
+                Ok(response)
+            }
+            _ => Ok(text(StatusCode::CREATED, "made")),
+        }
+    });
+    let world = World::new(handler, waiting(secs(10)));
+    let answers = at_once(&world, 50).await;
+    assert_eq!(world.handler.runs(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 504).count(), 1);
+    let told = answers.iter().filter(|answer| answer.code() == "IDEMPOTENCY_OUTCOME_UNKNOWN");
+    assert_eq!(told.count(), 49);
+    assert_eq!(world.post("k", "a").await.text(), "made");
+    assert_eq!(world.handler.runs(), 2);
 }
 
 /// IDM-15: the number of waiters is limited; the others get 409 at once.

@@ -153,8 +153,13 @@ async fn post_below(house: &ServerState, list: &str, path: &str, body: RequestBo
 async fn reserve(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
     let body = body.read().await?;
     let mut wanted = Vec::new();
-    for want in parse_reserve_requests(name, if body.is_empty() { b"{}" } else { &body })? {
-        wanted.push(want.into_reserve(house).await?);
+    let wants = parse_reserve_requests(name, if body.is_empty() { b"{}" } else { &body })?;
+    for (which, want) in wants.into_iter().enumerate() {
+        let complete = want.into_reserve(house).await;
+        wanted.push(complete.map_err(|error| match which.checked_sub(1) {
+            Some(place) => at_place(place, error),
+            None => error,
+        })?);
     }
     let reserved = house.store.reserve(wanted.clone()).await.map_err(map_store_error)?;
     let (allowed, delay_ms, remaining) = match reserved {

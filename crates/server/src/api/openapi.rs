@@ -58,6 +58,10 @@ fn with_upstreams(all: &mut Value, config: &Config) {
     let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
     if !names.is_empty() {
         all["components"]["schemas"]["Submission"]["properties"]["upstream"]["enum"] = json!(names);
+        for path in ["/v1/operations", "/v1/operations/batch"] {
+            let body = &mut all["paths"][path]["post"]["requestBody"]["content"]["application/json"];
+            name_upstream(&mut body["example"], &names);
+        }
         let passed_on = all["paths"]["/proxy/{upstream}/{path}"].as_object_mut().into_iter().flatten();
         for parameter in passed_on.filter_map(|(_, call)| call["parameters"].as_array_mut()).flatten() {
             if parameter["name"] == "upstream" {
@@ -68,6 +72,22 @@ fn with_upstreams(all: &mut Value, config: &Config) {
     let bots: Vec<&String> = config.discord.keys().collect();
     if !bots.is_empty() {
         all["components"]["schemas"]["Wanted"]["properties"]["upstream"]["enum"] = json!(bots);
+    }
+}
+
+/// Lets an example name an upstream that there is.
+fn name_upstream(example: &mut Value, names: &[&str]) {
+    match example {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match name.as_str() {
+                    "upstream" if !names.iter().any(|name| value == name) => *value = json!(names.first()),
+                    _ => name_upstream(value, names),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| name_upstream(item, names)),
+        _ => {}
     }
 }
 
@@ -179,6 +199,21 @@ mod tests {
     fn what_is_served_is_described_and_nothing_else() {
         assert_eq!(DOCUMENT["info"]["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(described(), served());
+    }
+
+    /// An example that names an upstream can be sent to this server.
+    #[test]
+    fn examples_name_an_upstream_that_there_is() {
+        let toml = "[[upstream]]\nname = \"api\"\nbase_url = \"http://127.0.0.1:9\"\n";
+        let config = Config::parse("t", toml, &|_| None, &Default::default(), &[]).unwrap();
+        let served: Value = serde_json::from_str(&describe(&config)).unwrap();
+        let example = |path: &str| {
+            served["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"].clone()
+        };
+        assert_eq!(example("/v1/operations")["upstream"], "api");
+        let batch = example("/v1/operations/batch");
+        let members = batch["operations"].as_array().unwrap();
+        assert!(members.len() > 1 && members.iter().all(|member| member["upstream"] == "api"), "{batch}");
     }
 
     /// Every reference resolves, and every component is referenced.

@@ -81,7 +81,8 @@ async fn wait_for_outcome(
         view = app.engine.wait_for_outcome(id, wait.most) => view?,
         () = app.server.stopping.cancelled() => app.engine.get(id).await?,
     };
-    let operation = OperationOut::whole(&view);
+    let details = app.engine.details(&view).await?;
+    let operation = OperationOut::detailed(&view, &details);
     let body = Json(AwaitedOperationOut { operation, deduplicated });
     let status = waited_status(view.state);
     let mut response = (status, location(id), body).into_response();

@@ -168,7 +168,14 @@ pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
     }
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.ok_or_else(|| bad("status", "200 to 599"))?;
-    Ok(RecordedAnswer { status, headers, body: body.into() })
+    let answer = RecordedAnswer { status, headers, body: body.into() };
+    match answer.header_not_replayed() {
+        Some(name) => {
+            let message = format!("The header {name} is never replayed: leave it out.");
+            Err(Error::new(ErrorCode::Invalid, message).field(format!("headers.{name}")))
+        }
+        None => Ok(answer),
+    }
 }
 
 #[cfg(test)]
@@ -194,6 +201,8 @@ mod tests {
             (r#"{"status":200,"headers":{"a b":"c"}}"#, "headers"),
             (r#"{"status":200,"headers":[]}"#, "headers"),
             (r#"{"status":200,"what":1}"#, "what"),
+            (r#"{"status":200,"headers":{"location":"/7","Set-Cookie":"a=b"}}"#, "headers.set-cookie"),
+            (r#"{"status":200,"headers":{"date":"Sun, 15 Nov 2026 10:00:00 GMT"}}"#, "headers.date"),
         ] {
             assert_eq!(read(wrong).unwrap_err().field.as_deref(), Some(field), "{wrong}");
         }

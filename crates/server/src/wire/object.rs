@@ -39,8 +39,8 @@ pub(crate) fn read<'a, const N: usize>(
     names: &'static [&'static str; N],
 ) -> ParsedObject<'a, N> {
     let mut from = serde_json::Deserializer::from_slice(body);
-    let fields = ObjectVisitor(names).deserialize(&mut from).map_err(|error| malformed(&error))?;
-    from.end().map_err(|error| malformed(&error))?;
+    let fields = ObjectVisitor(names).deserialize(&mut from).map_err(|error| malformed(body, &error))?;
+    from.end().map_err(|error| malformed(body, &error))?;
     fields
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn read_list<'a, const N: usize>(
     let mut from = serde_json::Deserializer::from_slice(body);
     let mut found = None;
     let outer = ListBodyVisitor { list, most, names, found: &mut found };
-    let problem = outer.deserialize(&mut from).map_err(|error| malformed(&error))?;
-    from.end().map_err(|error| malformed(&error))?;
+    let problem = outer.deserialize(&mut from).map_err(|error| malformed(body, &error))?;
+    from.end().map_err(|error| malformed(body, &error))?;
     match (problem, found) {
         (Some(problem), _) => Err(problem),
         (None, Some(items)) => Ok(items),
@@ -74,10 +74,22 @@ pub(crate) fn missing(field: &str) -> Error {
 /// The beginning of the message about a body that is not JSON.
 pub(crate) const NOT_JSON: &str = "The body is not JSON:";
 
-pub(crate) fn malformed(error: &serde_json::Error) -> Error {
+/// What some programs write before text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The error for a body that is not JSON.
+fn malformed(body: &[u8], error: &serde_json::Error) -> Error {
     let (line, column) = (error.line(), error.column());
-    let what = if error.is_eof() { "it ends too early" } else { "something is wrong" };
-    Error::new(ErrorCode::Malformed, format!("{NOT_JSON} {what} at line {line} column {column}."))
+    let what = match std::str::from_utf8(body) {
+        Ok("") => "it is empty".to_owned(),
+        Ok(_) if body.starts_with(BYTE_ORDER_MARK) => {
+            "it starts with a byte order mark; send it without".to_owned()
+        }
+        Ok(_) if error.is_eof() => format!("it ends too early at line {line} column {column}"),
+        Ok(_) => format!("something is wrong at line {line} column {column}"),
+        Err(wrong) => format!("byte {} and what follows is not UTF-8", wrong.valid_up_to() + 1),
+    };
+    Error::new(ErrorCode::Malformed, format!("{NOT_JSON} {what}."))
 }
 
 fn not_an_object(got: &str) -> Error {

@@ -56,7 +56,10 @@ pub(crate) fn check_completion(request: &str, completion: Option<&str>) -> Resul
     let Some(completion) = completion else { return Ok(()) };
     let request = serde_json::from_str(request).unwrap_or_else(|_| HttpRequest::new(Method::Post, "/"));
     let checked = CompletionRules::parse(completion, &request);
-    checked.map(drop).map_err(|refusal| invalid(&refusal.field, refusal.message))
+    checked.map(drop).map_err(|refusal| match refusal.is_missing {
+        true => missing(&refusal.field),
+        false => invalid(&refusal.field, refusal.message),
+    })
 }
 
 /// The header that the dialect's message is about.
@@ -64,8 +67,9 @@ fn header(message: &str, payload: &[u8]) -> Option<String> {
     let [_, request, _] = read(payload, &ENVELOPE).ok()?.values;
     let [_, _, headers, _] = read(request?.get().as_bytes(), &NAMES).ok()?.values;
     let headers: BTreeMap<String, String> = serde_json::from_str(headers?.get()).ok()?;
-    let said =
-        |header: &(String, String)| validate(std::slice::from_ref(header)).is_err_and(|said| said == message);
+    let said = |header: &(String, String)| {
+        validate(std::slice::from_ref(header)).is_err_and(|said| message.starts_with(&said))
+    };
     headers.into_iter().find(said).map(|(name, _)| name)
 }
 

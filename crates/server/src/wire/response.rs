@@ -14,8 +14,8 @@ pub(crate) use limit::{LimitOut, LimitsOut, TokenAmount, source_word};
 
 use super::error::ErrorEnvelope;
 use super::time::Timestamp;
-use details::AttemptOut;
 pub(crate) use details::RequestOut;
+use details::{AttemptOut, RulesOut};
 
 #[derive(Serialize)]
 pub(crate) struct AcceptedOut<'a> {
@@ -87,6 +87,8 @@ pub(crate) struct OperationOut<'a> {
     cancel_requested: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u16>,
+    #[serde(flatten)]
+    rules: Option<RulesOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
 }
@@ -96,8 +98,8 @@ impl<'a> OperationOut<'a> {
     pub(crate) fn whole(view: &'a OperationView) -> Self {
         let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
         let fingerprint = view.fingerprint.map(|hash| format!("{hash:032x}"));
-        let max_attempts = Some(view.max_attempts);
-        Self { result: Some(result), max_attempts, fingerprint, ..Self::line(view) }
+        let (max_attempts, rules) = (Some(view.max_attempts), Some(RulesOut::new(&view.rules)));
+        Self { result: Some(result), max_attempts, rules, fingerprint, ..Self::line(view) }
     }
 
     /// The operation with its result, its whole request and its attempts.
@@ -129,6 +131,7 @@ impl<'a> OperationOut<'a> {
             deadline_at: view.deadline_at.map(Timestamp),
             cancel_requested: view.cancel_requested,
             max_attempts: None,
+            rules: None,
             fingerprint: None,
         }
     }

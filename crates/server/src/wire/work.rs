@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tidegate::{ClaimId, Fence, LeaseExtension, OnUnknown, RemoteClaim, WorkReceipt, WorkRequest};
+use tidegate::{ClaimId, Fence, LeaseExtension, RemoteClaim, WorkReceipt, WorkRequest};
 use tidegate_core::bounds::WORK_BATCH_MAX;
 
 pub(crate) use report::{encode_result, parse_fault, parse_settle, stored_result};
@@ -161,11 +161,7 @@ pub(crate) fn handed_claim(claim: &RemoteClaim) -> Option<HandedClaim> {
         deadline_at: claim.deadline.map(Timestamp),
         reconcile_first: claim.reconcile_first,
         in_doubt: claim.in_doubt,
-        on_unknown: match claim.on_unknown {
-            OnUnknown::Repeat => "repeat",
-            OnUnknown::Reconcile => "reconcile",
-            OnUnknown::Ask => "ask",
-        },
+        on_unknown: claim.on_unknown.as_str(),
         alternative,
         job,
         completion_token: claim.completion_token.as_deref(),

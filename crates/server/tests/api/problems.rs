@@ -4,7 +4,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{World, answer, read, within};
+use crate::support::{World, answer, operation, read, within};
 
 /// The fields that an error names, sorted.
 fn fields(refusal: &Value) -> Vec<String> {
@@ -84,6 +84,39 @@ async fn all_that_is_wrong_with_a_request_is_told_at_once() {
                 "{path}"
             );
         }
+    })
+    .await;
+}
+
+/// A body that is no JSON is refused for what is wrong with it, a missing field as missing, and every
+/// header that may not be stored is named.
+#[tokio::test]
+async fn what_is_wrong_with_a_body_is_named() {
+    within(async {
+        let world = World::new().await;
+        let table: [(&[u8], &str); 4] = [
+            (b"", "it is empty"),
+            (b"\xef\xbb\xbf{}", "it starts with a byte order mark"),
+            (b"{\"group\":\"\xff\"}", "byte 11 and what follows is not UTF-8"),
+            (b"{", "it ends too early at line 1 column 1"),
+        ];
+        for (body, wanted) in table {
+            let refused = answer(world.request(Method::POST, "/v1/operations").body(body)).await;
+            let message = refused.json["error"]["message"].as_str().unwrap();
+            assert!(message.contains(wanted), "{message}");
+        }
+        let mut submission = operation("g");
+        submission["completion"] = json!({ "timeout_s": 60, "poll": { "path": "/x" } });
+        let refused = world.post("/v1/operations", &submission).await;
+        refused.refused(400, "TG0001", Some("completion.poll.done"));
+        assert_eq!(refused.json["error"]["message"], "The field \"completion.poll.done\" is missing.");
+        let mut submission = operation("g");
+        submission["request"]["headers"] =
+            json!({ "x-grant": "8f3aC1d2E4b5a697882746152433", "x-vault-token": "a" });
+        let refused = world.post("/v1/operations", &submission).await;
+        refused.refused(400, "TG0002", Some("request.headers.x-grant"));
+        let message = refused.json["error"]["message"].as_str().unwrap();
+        assert!(message.contains("x-grant") && message.contains("x-vault-token"), "{message}");
     })
     .await;
 }

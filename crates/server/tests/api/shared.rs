@@ -89,6 +89,8 @@ async fn a_bad_reservation_is_refused_by_field() {
         for (body, status, code, field) in table {
             world.post("/v1/limits/b/reserve", &body.to_string()).await.refused(status, code, Some(field));
         }
+        let both = json!({ "capacity": 1, "refill_per_s": 1, "with": [{ "name": "new" }] }).to_string();
+        world.post("/v1/limits/b/reserve", &both).await.refused(404, "TG0012", Some("with[0].capacity"));
         world.post("/v1/limits/b", "{}").await.refused(405, "TG0021", None);
         let long = format!("/v1/limits/{}/reserve", "n".repeat(256));
         world.post(&long, "{}").await.refused(400, "TG0002", Some("name"));

@@ -44,8 +44,19 @@ async fn ops_1_what_was_handed_in_can_be_seen_again() {
         let mut submission = with("dedupe_key", "order-7");
         submission["deployment_id"] = json!("deploy-3");
         submission["max_attempts"] = json!(5);
-        let id = world.post("/v1/operations", submission).await.text("id");
+        submission["priority"] = json!(3);
+        submission["on_unknown"] = json!("ask");
+        submission["on_failure"] = json!("hold");
+        let mut waited = world.post("/v1/operations?wait_ms=30000", submission).await.json;
+        let id = waited["id"].as_str().unwrap().to_owned();
         let ended = world.wait_until_ended(&id).await;
+        assert_eq!(waited.as_object_mut().unwrap().remove("deduplicated"), Some(json!(false)));
+        assert_eq!(waited, ended, "a submission that waits returns what GET returns");
+        assert!(ended["request"]["headers"].is_object() && ended["attempts"].is_array(), "{ended}");
+        assert_eq!(
+            ["priority", "on_unknown", "on_failure", "cost"].map(|rule| &ended[rule]),
+            [&json!(3), &json!("ask"), &json!("hold"), &Value::Null]
+        );
         assert_eq!((&ended["dedupe_key"], &ended["deployment_id"]), (&json!("order-7"), &json!("deploy-3")));
         assert_eq!(
             (&ended["kind"], &ended["max_attempts"], &ended["attempt"]),

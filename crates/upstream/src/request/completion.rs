@@ -103,7 +103,7 @@ impl CompletionRules {
     fn validate(&self, request: &HttpRequest) -> Result<(), FieldRefusal> {
         let most = AWAIT_MAX.as_secs();
         if !(1..=most).contains(&self.timeout_s) {
-            return refuse("timeout_s", format!("It must be 1 to {most} seconds."));
+            return must("timeout_s", &format!("be 1 to {most} seconds"));
         }
         if self.callback_places().is_none() && self.poll.is_none() {
             let message = "Either a callback or a poll must say how the job ends.";
@@ -123,15 +123,14 @@ impl CompletionRules {
     fn validate_poll(&self, poll: &PollRules) -> Result<(), FieldRefusal> {
         let most = AWAIT_MAX.as_secs();
         if !(1..=most).contains(&poll.every_s) {
-            return refuse("poll.every_s", format!("It must be 1 to {most} seconds."));
+            return must("poll.every_s", &format!("be 1 to {most} seconds"));
         }
         if self.callback_places().is_none() && poll.every_s >= self.timeout_s {
-            let message =
-                format!("It must be less than timeout_s, {}: nothing would be polled.", self.timeout_s);
-            return refuse("poll.every_s", message);
+            let words = format!("be less than timeout_s, {}: nothing would be polled", self.timeout_s);
+            return must("poll.every_s", &words);
         }
         let Some(pointers) = template_pointers(&poll.path).filter(|_| poll.path.starts_with('/')) else {
-            return refuse("poll.path", "It must start with / and close every {/pointer}.".to_owned());
+            return must("poll.path", "start with / and close every {/pointer}");
         };
         let filled = pointers
             .iter()
@@ -244,6 +243,10 @@ fn template_pointers(template: &str) -> Option<Vec<String>> {
 
 fn refuse(field: &str, message: String) -> Result<(), FieldRefusal> {
     Err(FieldRefusal::new(format!("completion.{field}"), message))
+}
+
+fn must(field: &str, words: &str) -> Result<(), FieldRefusal> {
+    refuse(field, format!("The field \"completion.{field}\" must {words}."))
 }
 
 fn check_place(place: &str, request: &HttpRequest) -> Result<(), String> {

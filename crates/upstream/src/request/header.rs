@@ -97,6 +97,7 @@ fn refuse_connection(name: &str) -> Result<(), String> {
 /// Refuses headers that carry a credential, because headers are stored with the request in clear
 /// text. `stored` lists names, in lower case, that may be stored all the same.
 pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]) -> Result<(), String> {
+    let mut refused = Vec::new();
     for (name, value) in headers {
         let name = name.to_ascii_lowercase();
         if stored.contains(&name) {
@@ -109,7 +110,7 @@ pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]
             Err(StorageRefusal::Unknown) => "is not known, its value may be a secret",
         };
         let advice = "put it into the upstream's token_env and token_header";
-        return Err(if NEVER_STORED.contains(&name.as_str()) {
+        refused.push(if NEVER_STORED.contains(&name.as_str()) {
             format!("The header {name} is a credential, which is never stored with a request; {advice}.")
         } else {
             format!(
@@ -118,7 +119,7 @@ pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]
             )
         });
     }
-    Ok(())
+    if refused.is_empty() { Ok(()) } else { Err(refused.join(" ")) }
 }
 
 /// Whether an operator may allow a header of this name, in lower case, to be stored.

@@ -76,10 +76,12 @@ impl Proxy {
         let mut proxy = Self { child, address: String::new(), admin: String::new(), log: told };
         while proxy.admin.is_empty() {
             let line = proxy.log.recv_timeout(START).expect("it starts");
-            if let Some(address) = line.strip_prefix("tidegate proxies ") {
+            // With a JSON log the banner is a line of JSON.
+            let line: serde_json::Value = serde_json::from_str(&line).expect("every line is JSON");
+            let told = line["message"].as_str().and_then(|message| message.strip_prefix("tidegate proxies "));
+            if let Some(address) = told {
                 proxy.address = address.to_owned();
-            } else if let Some(admin) = line.strip_prefix("  admin      ") {
-                proxy.admin = admin.trim_end_matches("/metrics").to_owned();
+                proxy.admin = line["admin"].as_str().unwrap().trim_end_matches("/metrics").to_owned();
             }
         }
         proxy

@@ -1,9 +1,12 @@
-//! The request of an operation and its attempts, in JSON.
+//! The request of an operation, the rules it was submitted with and its attempts, in JSON.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidegate::AttemptView;
 use tidegate::upstream::{BodyView, RequestLine, RequestView};
+use tidegate::{AttemptView, SubmissionRules};
+use tidegate_core::{OnFailure, OnUnknown};
 use tidegate_store::costs::micro_to_tokens;
 
 use crate::wire::time::Timestamp;
@@ -25,6 +28,29 @@ pub(crate) struct RequestOut<'a> {
     body_bytes: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     body_truncated: bool,
+}
+
+/// What an operation was submitted with; what the submission left out has its default.
+#[derive(Serialize)]
+pub(super) struct RulesOut<'a> {
+    priority: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<&'a BTreeMap<String, u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_unknown: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_failure: Option<&'static str>,
+}
+
+impl<'a> RulesOut<'a> {
+    pub(super) fn new(rules: &'a SubmissionRules) -> Self {
+        Self {
+            priority: rules.priority,
+            cost: Some(&rules.cost).filter(|cost| !cost.is_empty()),
+            on_unknown: rules.on_unknown.map(OnUnknown::as_str),
+            on_failure: rules.on_failure.map(OnFailure::as_str),
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -43,7 +43,7 @@ pub(super) fn unreadable(json: &str) -> FieldRefusal {
 }
 
 fn check_object(value: &Value, place: &str, fields: &Fields) -> Result<(), FieldRefusal> {
-    let object = value.as_object().ok_or_else(|| FieldRefusal::new(place, "It must be an object."))?;
+    let object = value.as_object().ok_or_else(|| must_be(place, "an object"))?;
     if let Some(name) = object.keys().find(|name| fields.iter().all(|(known, ..)| known != name)) {
         let known: Vec<_> = fields.iter().map(|(name, ..)| *name).collect();
         let name: String = name.chars().take(50).collect();
@@ -54,7 +54,7 @@ fn check_object(value: &Value, place: &str, fields: &Fields) -> Result<(), Field
         let place = format!("{place}.{name}");
         match object.get(*name) {
             Some(value) => check_value(value, &place, *wanted)?,
-            None if *is_required => return Err(FieldRefusal::new(place, "It is missing.")),
+            None if *is_required => return Err(FieldRefusal::missing(place)),
             None => {}
         }
     }
@@ -78,5 +78,9 @@ fn check_value(value: &Value, place: &str, wanted: FieldShape) -> Result<(), Fie
         }
         FieldShape::Poll => (value.is_null(), "an object"),
     };
-    if is_right { Ok(()) } else { Err(FieldRefusal::new(place, format!("It must be {words}."))) }
+    if is_right { Ok(()) } else { Err(must_be(place, words)) }
+}
+
+fn must_be(place: &str, words: &str) -> FieldRefusal {
+    FieldRefusal::new(place, format!("The field {place:?} must be {words}."))
 }

@@ -102,6 +102,13 @@ impl Hydrator {
         self.inner.report_source_failure(question);
     }
 
+    /// Whether this process asked this question and has no answer to it yet.
+    #[must_use]
+    pub fn is_open(&self, question: &EntityQuestion) -> bool {
+        let (key, id) = (&question.key, &question.correlation_id);
+        self.inner.with_table(|table| table.asked_by(key, id).is_some())
+    }
+
     /// Removes what is known about an entity, its version included, and returns whether there was
     /// anything: for a copy that was published by mistake and that no answer of its owner is newer
     /// than.

@@ -97,7 +97,11 @@ impl EntityService {
             let read = UpstreamSource::new(config.clone(), caller.clone(), self.window);
             let source: Arc<dyn EntitySource> = match &self.shared {
                 // Every node has it.
-                Some(store) => Arc::new(ClaimedSource::new(Arc::new(read), Arc::clone(store))),
+                Some(store) => {
+                    let (store, hydrator) =
+                        (Arc::clone(store) as Arc<dyn SharedState>, self.hydrator.clone());
+                    Arc::new(ClaimedSource::new(Arc::new(read), store, hydrator, self.window))
+                }
                 None => Arc::new(read),
             };
             self.add_source(&config.entity_type, origin, source).await?;

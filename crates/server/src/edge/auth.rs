@@ -69,6 +69,12 @@ pub(crate) fn admit(
     Err(Error::new(ErrorCode::Forbidden, message))
 }
 
+/// Whether a caller that was admitted has this scope as well: all tokens of its name have it.
+pub(crate) fn has_scope(server: &ServerState, caller: &Caller, scope: TokenScope) -> bool {
+    let mut named = server.tokens.iter().filter(|token| *token.name == *caller.0).peekable();
+    server.tokens.is_empty() || (named.peek().is_some() && named.all(|token| token.scopes.contains(&scope)))
+}
+
 fn credential(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().filter(|text| text.len() <= CREDENTIAL_LEN_MAX)?;
     let (scheme, rest) = text.split_once(' ')?;

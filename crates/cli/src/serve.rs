@@ -64,7 +64,8 @@ fn print_banner(server: &Server, file: Option<&Path>, targets: &[String], output
     }
 }
 
-/// Describes where operations go, in one line for each upstream and each kind of remote workers.
+/// Describes where operations go: one line for each upstream and each kind of remote workers, one
+/// for the models of generations, one for their providers.
 fn describe_targets(config: &Config) -> Vec<String> {
     let upstream = |one: &UpstreamConfig| format!("upstream   {}", describe_upstream(one, config));
     let kind = |kind: &RemoteKindConfig| {
@@ -72,7 +73,14 @@ fn describe_targets(config: &Config) -> Vec<String> {
         format!("kind       {} for remote workers ({limits})", kind.name)
     };
     let upstreams = config.upstreams.iter().map(upstream);
-    let targets: Vec<_> = upstreams.chain(config.remote_kinds.iter().map(kind)).collect();
+    let mut targets: Vec<_> = upstreams.chain(config.remote_kinds.iter().map(kind)).collect();
+    let dispatch = &config.generations.dispatch;
+    if !dispatch.models.is_empty() {
+        let models: Vec<_> = dispatch.models.iter().map(|model| model.name.as_str()).collect();
+        let providers: Vec<_> = dispatch.providers.iter().map(|provider| provider.name.as_str()).collect();
+        targets.push(format!("models     {}", models.join(", ")));
+        targets.push(format!("providers  {}", providers.join(", ")));
+    }
     match targets.is_empty() {
         true => vec!["upstreams  none: add an [[upstream]] to the configuration to send anything".to_owned()],
         false => targets,
@@ -129,5 +137,14 @@ mod tests {
         ];
         assert_eq!(described, expected);
         assert!(describe_targets(&parse(""))[0].starts_with("upstreams  none"));
+        let generations = r#"
+            [provider.replicate]
+            key_env = "KEY"
+            [model.flux]
+            chain = [{ provider = "replicate", model = "black-forest-labs/flux-schnell" }]
+        "#;
+        let env = |name: &str| (name == "KEY").then(|| "a-key-of-a-provider".to_owned());
+        let config = Config::parse("t", generations, &env, &Overrides::default(), &[]).unwrap();
+        assert_eq!(describe_targets(&config), ["models     flux", "providers  replicate"]);
     }
 }

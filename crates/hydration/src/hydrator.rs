@@ -102,11 +102,17 @@ impl Hydrator {
         self.inner.report_source_failure(question);
     }
 
-    /// Whether this process asked this question and has no answer to it yet.
+    /// Whether anyone in this process waits for an entity.
     #[must_use]
-    pub fn is_open(&self, question: &EntityQuestion) -> bool {
-        let (key, id) = (&question.key, &question.correlation_id);
-        self.inner.with_table(|table| table.asked_by(key, id).is_some())
+    pub fn is_awaited(&self, key: &EntityKey) -> bool {
+        self.inner.with_table(|table| table.is_awaited(key))
+    }
+
+    /// Asks for an entity again, if anyone waits for it: whoever was to answer has ended without an
+    /// answer that counts here.
+    pub fn ask_again(&self, key: &EntityKey) {
+        let now = self.inner.clock.now();
+        self.inner.with_table(|table| table.ask_again(key, now));
     }
 
     /// Removes what is known about an entity, its version included, and returns whether there was

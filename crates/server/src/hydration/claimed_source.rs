@@ -1,7 +1,7 @@
 //! A source that several nodes have: of those that receive a question one answers it, and while one
 //! of them reads an entity the others do not, however often it is asked for. The node that reads
-//! keeps a window open in the store. When it dies the window closes, and the node that asked reads
-//! the entity itself.
+//! keeps a window open in the store. When it dies the window closes, and those that still want the
+//! entity ask again.
 
 #[cfg(test)]
 mod tests;
@@ -28,15 +28,18 @@ const HEARTBEAT_MIN: Duration = Duration::from_millis(300);
 const HEARTBEATS_MAX: u32 = 200;
 /// Heartbeats after which a read without them is over.
 const HEARTBEATS_LOST: u32 = 3;
-/// How often the node that asked looks whether another node still reads.
+/// How often a node that wants an entity looks whether another node still reads it.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long an answer may take from the node that read to the others.
+const ANSWER_GRACE: Duration = Duration::from_millis(50);
 /// How long a failed read counts for all nodes: they look more often than that.
 const FAILURE_TTL: Duration = Duration::from_secs(1);
 /// Closes a window.
 const CLOSED: Duration = Duration::from_millis(1);
 
-/// What a node does about an entity, as the store compares it. A read begins with the lowest level,
-/// and each heartbeat raises it.
+/// What a node does about an entity, as the store compares it. Looking claims nothing; each
+/// heartbeat of a read raises its level.
+const LOOKING: u8 = 0;
 const READING: u8 = 1;
 const FAILED: u8 = 254;
 const ENDED: u8 = 255;
@@ -73,30 +76,40 @@ impl ClaimedSource {
 
     async fn load_once(&self, question: &EntityQuestion) -> Result<SourceAnswer, SourceError> {
         let key = read_key(question);
-        let mut turn = self.turn(&key).await;
-        if turn == ReadTurn::This && self.is_claimed_elsewhere(question).await {
-            self.open(&key, ENDED, CLOSED).await;
-            return Ok(SourceAnswer::Later);
-        }
-        let deadline = Instant::now() + self.window;
-        while turn == ReadTurn::Other {
-            // Of those that do not read, only the node that asked knows whether there is an answer.
-            if !self.is_unanswered_after(question, LOOK_EVERY).await || Instant::now() >= deadline {
-                return Ok(SourceAnswer::Later);
+        match self.turn(&key, READING, self.heartbeat * HEARTBEATS_LOST).await {
+            ReadTurn::This if self.is_claimed_elsewhere(question).await => {
+                self.open(&key, ENDED, CLOSED).await;
+                Ok(SourceAnswer::Later)
             }
-            turn = self.turn(&key).await;
+            ReadTurn::This => self.read(&key, question).await,
+            ReadTurn::Other => {
+                self.follow(&key, question).await;
+                Ok(SourceAnswer::Later)
+            }
+            ReadTurn::Failed => Err("another node could not read the entity; its log says why".into()),
         }
-        if turn == ReadTurn::Failed {
-            return Err("another node could not read the entity; its log says why".into());
-        }
-        self.read(&key, question).await
     }
 
-    async fn turn(&self, key: &str) -> ReadTurn {
-        match self.open(key, READING, self.heartbeat * HEARTBEATS_LOST).await {
+    async fn turn(&self, key: &str, level: u8, ttl: Duration) -> ReadTurn {
+        match self.open(key, level, ttl).await {
             Some(OpenWindowOutcome::Wait(window)) if window.level == FAILED => ReadTurn::Failed,
             Some(OpenWindowOutcome::Wait(_)) => ReadTurn::Other,
             Some(OpenWindowOutcome::Ask(_)) | None => ReadTurn::This,
+        }
+    }
+
+    /// Waits for the read of another node as long as anyone here wants the entity. If it ended
+    /// without an answer that counts here, because it failed, because that node died, or because it
+    /// had begun before anyone here asked, the entity is asked for again.
+    async fn follow(&self, key: &str, question: &EntityQuestion) {
+        let (entity, deadline) = (&question.key, Instant::now() + self.window);
+        while self.hydrator.is_awaited(entity) && Instant::now() < deadline {
+            sleep(LOOK_EVERY).await;
+            if self.turn(key, LOOKING, CLOSED).await != ReadTurn::Other {
+                // Its answer may be on its way.
+                sleep(ANSWER_GRACE).await;
+                return self.hydrator.ask_again(entity);
+            }
         }
     }
 
@@ -107,15 +120,6 @@ impl ClaimedSource {
         let id = Fingerprint::of("hydration answer").part(tenant);
         let id = hex(&id.part(question.correlation_id.as_str().as_bytes()).finish());
         matches!(self.open(&id, READING, CLAIM_TTL).await, Some(OpenWindowOutcome::Wait(_)))
-    }
-
-    /// Waits if this node asked; returns whether it still has no answer then.
-    async fn is_unanswered_after(&self, question: &EntityQuestion, time: Duration) -> bool {
-        if !self.hydrator.is_open(question) {
-            return false;
-        }
-        sleep(time).await;
-        self.hydrator.is_open(question)
     }
 
     /// Reads, and lets the other nodes know for as long as it takes, and how it ended.

@@ -1,3 +1,5 @@
+//! Two nodes that have one source: an entity is read once, whatever becomes of the reader.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_bus::InProcessBus;
@@ -95,7 +97,7 @@ async fn hyd_14_a_slow_read_of_a_node_is_not_repeated_by_another() {
 }
 
 /// HYD-14, HYD-10: a node that dies while it reads keeps the others from reading for a moment, and
-/// no longer: whoever asked reads.
+/// no longer: whoever still wants the entity has it read.
 #[tokio::test(start_paused = true)]
 async fn hyd_14_a_read_of_a_node_that_died_is_taken_over() {
     let world = SharedWorld::new();

@@ -129,7 +129,7 @@ impl From<tidegate_store::Error> for Error {
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim_end_matches('.');
     let first = text.split(' ').next().unwrap_or_default();
-    if !first.chars().all(char::is_alphabetic) {
+    if first.contains(['_', '.']) {
         return format!("{text}.");
     }
     let mut chars = text.chars();
@@ -146,7 +146,7 @@ mod tests {
             ("there is no model \"x\"", "There is no model \"x\"."),
             ("op_01kf is completed: it has ended", "op_01kf is completed: it has ended."),
             ("input.prompt: \"\" is too short.", "input.prompt: \"\" is too short."),
-            ("", "."),
+            ("", ""),
         ] {
             assert_eq!(sentence(text), expected);
         }

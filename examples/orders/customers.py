@@ -115,8 +115,12 @@ def main() -> None:
     def save_lines() -> None:
         for line in sys.stdin:
             words = line.split()
-            announce = words[0] != "quietly"
-            id, name, city = words if announce else words[1:]
+            announce = words[:1] != ["quietly"]
+            row = words if announce else words[1:]
+            if len(row) != 3:
+                print("a customer is: ID NAME CITY", flush=True)
+                continue
+            id, name, city = row
             customers.save(id, name, city, announce=announce)
             print(f"saved {id}", flush=True)
 

@@ -47,7 +47,10 @@ impl Link {
     pub(crate) fn handle(&self, event: Event) {
         match event {
             Event::Disconnected => {
-                self.is_lost.store(true, Ordering::Release);
+                // The driver reports each attempt that fails; the loss is one.
+                if !self.is_lost.swap(true, Ordering::AcqRel) && !self.is_closed() {
+                    tracing::warn!("the connection to NATS is lost; connecting again");
+                }
                 self.inbox.lose_all();
             }
             Event::Connected => self.handle_connected(),
@@ -127,6 +130,7 @@ pub(crate) async fn confirm_reconnects(link: Arc<Link>, client: Client) {
         loop {
             match timeout(CALL_TIMEOUT, link.inbox.expect_echo().wait(&client)).await {
                 Ok(EchoOutcome::Echo | EchoOutcome::NoResponders) => {
+                    tracing::info!("NATS is connected again");
                     link.count_gap();
                     break;
                 }
@@ -138,5 +142,56 @@ pub(crate) async fn confirm_reconnects(link: Arc<Link>, client: Client) {
     }
     if client.drain().await.is_err() {
         tracing::debug!("the NATS connection had ended before the bus was closed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Mutex, PoisonError};
+
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct LogText(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for LogText {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for LogText {
+        type Writer = Self;
+
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    /// HYD-23: a loss is one warning, however often it is reported until the connection is back;
+    /// the end of a bus that was closed is none.
+    #[test]
+    fn hyd_23_the_loss_of_the_bus_is_one_warning() {
+        let log = LogText::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let link = Link::new();
+            for event in [Event::Disconnected, Event::Disconnected, Event::Connected, Event::Disconnected] {
+                link.handle(event);
+            }
+            link.handle(Event::Connected);
+            link.close();
+            link.handle(Event::Disconnected);
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches("WARN").count(), 2, "{text}");
     }
 }

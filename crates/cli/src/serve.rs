@@ -67,7 +67,8 @@ fn banner(server: &Server, file: Option<&Path>, targets: Vec<(&'static str, Stri
     banner
 }
 
-/// Describes where operations go: each upstream and each kind of remote workers.
+/// Describes where operations go: each upstream and each kind of remote workers, the
+/// models of generations and their providers.
 fn describe_targets(config: &Config) -> Vec<(&'static str, String)> {
     let upstream = |one: &UpstreamConfig| ("upstream", describe_upstream(one, config));
     let kind = |kind: &RemoteKindConfig| {
@@ -75,7 +76,14 @@ fn describe_targets(config: &Config) -> Vec<(&'static str, String)> {
         ("kind", format!("{} for remote workers ({limits})", kind.name))
     };
     let upstreams = config.upstreams.iter().map(upstream);
-    let targets: Vec<_> = upstreams.chain(config.remote_kinds.iter().map(kind)).collect();
+    let mut targets: Vec<_> = upstreams.chain(config.remote_kinds.iter().map(kind)).collect();
+    let dispatch = &config.generations.dispatch;
+    if !dispatch.models.is_empty() {
+        let models: Vec<_> = dispatch.models.iter().map(|model| model.name.as_str()).collect();
+        let providers: Vec<_> = dispatch.providers.iter().map(|provider| provider.name.as_str()).collect();
+        targets.push(("models", models.join(", ")));
+        targets.push(("providers", providers.join(", ")));
+    }
     match targets.is_empty() {
         true => {
             let none = "none: add an [[upstream]] to the configuration to send anything";
@@ -135,5 +143,17 @@ mod tests {
         ];
         assert_eq!(described, expected);
         assert!(describe_targets(&parse(""))[0].1.starts_with("none"));
+        let generations = r#"
+            [provider.replicate]
+            key_env = "KEY"
+            [model.flux]
+            chain = [{ provider = "replicate", model = "black-forest-labs/flux-schnell" }]
+        "#;
+        let env = |name: &str| (name == "KEY").then(|| "a-key-of-a-provider".to_owned());
+        let config = Config::parse("t", generations, &env, &Overrides::default(), &[]).unwrap();
+        assert_eq!(
+            describe_targets(&config),
+            [("models", "flux".to_owned()), ("providers", "replicate".to_owned())]
+        );
     }
 }

@@ -1,19 +1,18 @@
 //! The three events, and the envelope that each travels in. Whatever is read is checked here, so
 //! code behind this door may rely on every bound.
 
+mod members;
 mod wire;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use tidegate_bus::{Bus, BusError, Delivery};
-use tidegate_core::hydration::{
-    AbsenceReason, CorrelationId, EntityKey, EntityKeyError, EntityStamp, HydrationMode, ModeError,
-};
+use tidegate_core::hydration::{AbsenceReason, CorrelationId, EntityKey, EntityStamp, HydrationMode};
 
 use crate::subjects;
 
 /// The version of the envelope and of the payloads.
-pub const EVENT_VERSION: u32 = 1;
+pub const EVENT_VERSION: u64 = 1;
 /// The tenant of an event that names none.
 pub const DEFAULT_TENANT: &str = "default";
 
@@ -81,21 +80,36 @@ pub struct EntityAbsence {
 /// Why an event is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// It is not JSON, or a field is missing or has another type.
-    #[error("the event is malformed: {0}")]
+    /// It is not a JSON object.
+    #[error("{0}")]
     Malformed(String),
+    /// A member is missing, has another type, or is out of bounds.
+    #[error("{problem}")]
+    Member {
+        /// The member, such as `payload.entity_id`.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Its version is not known here.
     #[error("the event has version {0}; this program knows {EVENT_VERSION}")]
-    Version(u32),
+    Version(u64),
     /// There is no such event.
     #[error("there is no event {0:?}")]
     Event(String),
-    /// A name is empty or too long.
-    #[error(transparent)]
-    Name(#[from] EntityKeyError),
-    /// The mode or its fields are invalid.
-    #[error(transparent)]
-    Mode(#[from] ModeError),
+}
+
+impl EventError {
+    /// The member that is wrong, if it is one.
+    #[must_use]
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::Malformed(_) => None,
+            Self::Member { field, .. } => Some(field),
+            Self::Version(_) => Some("schema_version"),
+            Self::Event(_) => Some("event"),
+        }
+    }
 }
 
 impl EntityEvent {
@@ -104,7 +118,16 @@ impl EntityEvent {
     /// # Errors
     /// When it is malformed, out of bounds, or of an unknown event or version.
     pub fn decode(bytes: &[u8]) -> Result<Self, EventError> {
-        wire::decode(bytes)
+        wire::decode(bytes, DEFAULT_TENANT)
+    }
+
+    /// Reads the answer to a question, given directly and not over a bus: an envelope that names no
+    /// tenant is about that of the question.
+    ///
+    /// # Errors
+    /// As [`EntityEvent::decode`].
+    pub fn decode_answer(bytes: &[u8], question: &EntityQuestion) -> Result<Self, EventError> {
+        wire::decode(bytes, question.key.tenant())
     }
 
     /// Writes the envelope.

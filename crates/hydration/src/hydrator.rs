@@ -102,6 +102,19 @@ impl Hydrator {
         self.inner.report_source_failure(question);
     }
 
+    /// Whether anyone in this process waits for an entity.
+    #[must_use]
+    pub fn is_awaited(&self, key: &EntityKey) -> bool {
+        self.inner.with_table(|table| table.is_awaited(key))
+    }
+
+    /// Asks for an entity again, if anyone waits for it: whoever was to answer has ended without an
+    /// answer that counts here.
+    pub fn ask_again(&self, key: &EntityKey) {
+        let now = self.inner.clock.now();
+        self.inner.with_table(|table| table.ask_again(key, now));
+    }
+
     /// Removes what is known about an entity, its version included, and returns whether there was
     /// anything: for a copy that was published by mistake and that no answer of its owner is newer
     /// than.

@@ -26,7 +26,7 @@ pub use event::{
 pub use hydrator::{FailureMode, GetOptions, Hydrator, HydratorBuilder};
 pub use outcome::{HydratedEntity, Hydration, HydrationError, MissReason};
 pub use schema::{ASYNC_API, ENTITY_NOT_FOUND_SCHEMA, ENTITY_UNKNOWN_SCHEMA, ENTITY_UPDATED_SCHEMA};
-pub use source::{EntitySource, SourceAnswer, SourceError, SourceFuture, SourceServer};
+pub use source::{ANSWER_REUSE, EntitySource, SourceAnswer, SourceError, SourceFuture, SourceServer};
 pub use tidegate_core::hydration::{
     Absence, AbsenceReason, CopyState, CorrelationId, EntityKey, EntityKeyError, EntityStamp, FlightBound,
     FlightRules, FlightView, HydrationMode, ModeError, WaiterKind, WaiterView,

@@ -27,6 +27,7 @@ use crate::counters::HydrationCount;
 use crate::event::{EntityAbsence, EntityEvent, EntityQuestion, EntityUpdate};
 use crate::outcome::HydrationError;
 use crate::{log, subjects};
+pub use collapse::ANSWER_REUSE;
 use collapse::{Admission, OpenQuestions};
 
 /// Questions that are looked up at once.
@@ -44,6 +45,10 @@ pub type SourceFuture<'a> = Pin<Box<dyn Future<Output = Result<SourceAnswer, Sou
 pub trait EntitySource: Send + Sync + 'static {
     /// Finds the entity. May return more fields than were asked for; those are not sent.
     fn load<'a>(&'a self, question: &'a EntityQuestion) -> SourceFuture<'a>;
+
+    /// Called for each question that could not be looked up, those that were asked meanwhile
+    /// included.
+    fn report_failure(&self, _question: &EntityQuestion) {}
 
     /// The module whose answers these are, if it is another one than the server's.
     fn module(&self) -> Option<String> {
@@ -211,17 +216,18 @@ impl Inner {
         let load = async { self.source.load(&question).await };
         let answer = match AssertUnwindSafe(load).catch_unwind().await {
             Ok(Ok(answer)) => Some(answer),
-            Ok(Err(error)) => self.report_failure(&question, &error.to_string()),
-            Err(_) => self.report_failure(&question, "it panicked"),
+            Ok(Err(error)) => self.log_failure(&question, &error.to_string()),
+            Err(_) => self.log_failure(&question, "it panicked"),
         };
         for asked in self.open.finish(&question, answer.clone(), as_of) {
-            if let Some(answer) = &answer {
-                self.answer(&asked, answer, as_of).await;
+            match &answer {
+                Some(answer) => self.answer(&asked, answer, as_of).await,
+                None => self.source.report_failure(&asked),
             }
         }
     }
 
-    fn report_failure(&self, question: &EntityQuestion, why: &str) -> Option<SourceAnswer> {
+    fn log_failure(&self, question: &EntityQuestion, why: &str) -> Option<SourceAnswer> {
         HydrationCount::SourceFailed.count();
         let (entity_id, source_module) = (question.key.id(), self.module.as_str());
         let entity_type = self.entity_type.as_str();

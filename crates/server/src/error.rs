@@ -124,9 +124,31 @@ impl From<tidegate_store::Error> for Error {
     }
 }
 
-/// Returns a message of another crate as a sentence.
+/// Returns a message of another crate as a sentence. One that begins with the name of a field or
+/// with an id begins with it as it is spelled.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim_end_matches('.');
+    let first = text.split(' ').next().unwrap_or_default();
+    if first.contains(['_', '.']) {
+        return format!("{text}.");
+    }
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn a_sentence_keeps_names_as_they_are() {
+        for (text, expected) in [
+            ("there is no model \"x\"", "There is no model \"x\"."),
+            ("op_01kf is completed: it has ended", "op_01kf is completed: it has ended."),
+            ("input.prompt: \"\" is too short.", "input.prompt: \"\" is too short."),
+            ("", ""),
+        ] {
+            assert_eq!(sentence(text), expected);
+        }
+    }
 }

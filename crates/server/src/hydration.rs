@@ -50,6 +50,18 @@ pub(crate) enum SourceOrigin {
     Upstream { name: String, path: String },
 }
 
+impl SourceOrigin {
+    /// The origin as readers see it: without the path and query of a URL, by which a source may
+    /// know its caller.
+    pub(crate) fn redacted(&self) -> Self {
+        let Self::Url(url) = self else { return self.clone() };
+        let host_at = url.find("://").map_or(0, |at| at + "://".len());
+        let host_end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
+        let (host, rest) = url.split_at(host_end);
+        Self::Url(if matches!(rest, "" | "/") { url.clone() } else { format!("{host}/…") })
+    }
+}
+
 struct RegisteredSource {
     origin: SourceOrigin,
     /// Answers as long as it is kept.
@@ -97,7 +109,11 @@ impl EntityService {
             let read = UpstreamSource::new(config.clone(), caller.clone(), self.window);
             let source: Arc<dyn EntitySource> = match &self.shared {
                 // Every node has it.
-                Some(store) => Arc::new(ClaimedSource::new(Arc::new(read), Arc::clone(store))),
+                Some(store) => {
+                    let (store, hydrator) =
+                        (Arc::clone(store) as Arc<dyn SharedState>, self.hydrator.clone());
+                    Arc::new(ClaimedSource::new(Arc::new(read), store, hydrator, self.window))
+                }
                 None => Arc::new(read),
             };
             self.add_source(&config.entity_type, origin, source).await?;
@@ -151,7 +167,7 @@ impl EntityService {
         Ok(self.sources().remove(entity_type).is_some())
     }
 
-    /// The sources: type and origin.
+    /// The sources: type and origin. An origin may contain a secret.
     pub(crate) fn registered(&self) -> Vec<(String, SourceOrigin)> {
         self.sources().iter().map(|(kind, source)| (kind.clone(), source.origin.clone())).collect()
     }

@@ -26,7 +26,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn print_labels(url: &str) -> Result<(), Box<dyn Error>> {
     let orders = Orders::start(Arc::new(NatsBus::connect(url).await?)).await?;
     for line in std::io::stdin().lock().lines() {
-        let customer = EntityKey::new(TENANT, "customer", line?.trim())?;
+        let customer = match EntityKey::new(TENANT, "customer", line?.trim()) {
+            Ok(customer) => customer,
+            Err(error) => {
+                println!("no id: {error}");
+                continue;
+            }
+        };
         match orders.label(&customer).await {
             Ok(label) => println!("label: {label}"),
             Err(error) => println!("no label: {error}"),

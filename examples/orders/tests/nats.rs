@@ -74,6 +74,10 @@ mod tests {
         let bus = Arc::new(NatsBus::connect(&server.url()).await.unwrap());
         let orders = Orders::start(bus).await.unwrap();
         expect_label(&orders, "c-7", "Ada, London").await;
+        for line in ["", "c-7 Ada", "quietly"] {
+            writeln!(customers.input, "{line}").unwrap();
+            customers.expect("a customer is: ID NAME CITY");
+        }
         customers.save("c-7 Ada Paris", "c-7");
         expect_label(&orders, "c-7", "Ada, Paris").await;
         expect_label(&orders, "c-9", "unknown customer c-9").await;

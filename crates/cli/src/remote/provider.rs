@@ -7,6 +7,9 @@ use crate::client::{Client, RemoteArgs, encode_segment};
 use crate::error::CliError;
 use crate::output::{Output, text};
 
+/// The figure of a limit that is neither configured nor documented.
+const NO_LIMIT: u32 = 1_000_000;
+
 #[derive(Args, Debug)]
 pub(crate) struct ProviderArgs {
     #[command(flatten)]
@@ -60,6 +63,17 @@ pub(crate) async fn run(args: ProviderArgs, output: &Output) -> Result<(), CliEr
     Ok(())
 }
 
+/// A figure and how many there may be, if there is a limit.
+fn share(limit: &Value, figure: &str, most: &str) -> String {
+    if limit[most] == NO_LIMIT {
+        return match figure {
+            "left" => "no limit".to_owned(),
+            _ => format!("{}, no limit", text(limit, figure)),
+        };
+    }
+    format!("{} of {}", text(limit, figure), text(limit, most))
+}
+
 fn table(providers: &[Value], output: &Output) {
     let row = |one: &Value| {
         let (slots, rpm) = (&one["slots"], &one["rpm"]);
@@ -67,8 +81,8 @@ fn table(providers: &[Value], output: &Output) {
             text(one, "name"),
             text(one, "state"),
             text(one, "until"),
-            format!("{} of {}", text(slots, "in_use"), text(slots, "max_concurrent")),
-            format!("{} of {}", text(rpm, "left"), text(rpm, "limit")),
+            share(slots, "in_use", "max_concurrent"),
+            share(rpm, "left", "limit"),
             text(one, "waiting"),
             text(&one["breaker"], "failures"),
             text(&one["last_error"], "message"),
@@ -77,4 +91,18 @@ fn table(providers: &[Value], output: &Output) {
     let rows: Vec<_> = providers.iter().map(row).collect();
     let headings = ["PROVIDER", "STATE", "UNTIL", "JOBS", "LEFT/MIN", "WAITING", "ERRORS", "LAST ERROR"];
     output.print_table(&headings, &rows);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_none_has_no_figure() {
+        let slots = |most: u32| json!({ "in_use": 3, "max_concurrent": most });
+        assert_eq!(share(&slots(8), "in_use", "max_concurrent"), "3 of 8");
+        assert_eq!(share(&slots(NO_LIMIT), "in_use", "max_concurrent"), "3, no limit");
+        let rpm = json!({ "left": NO_LIMIT - 1, "limit": NO_LIMIT });
+        assert_eq!(share(&rpm, "left", "limit"), "no limit");
+    }
 }

@@ -276,6 +276,21 @@ impl<W> FlightTable<W> {
         self.reschedule(key);
     }
 
+    /// Whether anyone waits for an entity.
+    #[must_use]
+    pub fn is_awaited(&self, key: &EntityKey) -> bool {
+        self.flights.get(key).is_some_and(|flight| !flight.waiters.is_empty())
+    }
+
+    /// No answer to an earlier question about this entity can be expected: if anyone still waits,
+    /// it is asked for again, at once.
+    pub fn ask_again(&mut self, key: &EntityKey, now: Time) {
+        if let Some(flight) = self.flights.get_mut(key).filter(|flight| !flight.waiters.is_empty()) {
+            flight.ask_again(&self.rules, now);
+            self.reschedule(key);
+        }
+    }
+
     /// A source of this type is there now: what was not answered for lack of one is asked again.
     pub fn source_started(&mut self, entity_type: &str, now: Time) {
         let failed = |(key, flight): (&EntityKey, &Flight<W>)| {

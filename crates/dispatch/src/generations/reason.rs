@@ -80,9 +80,12 @@ impl Generations {
         let current = self.engine.current_attempt(id).await?.and_then(|current| current.alternative);
         let alternatives = self.engine.alternatives(id).await?;
         let of = |alternative: &AlternativeStatus| provider_reason(alternative, current.as_deref());
+        let status = generation.status;
+        // Operations end in other states than generations.
+        let ended = status.is_ended().then(|| format!("It has ended: {}.", status.as_str()));
         Ok(GenerationReason {
-            status: generation.status,
-            because: reason.because,
+            status,
+            because: ended.unwrap_or(reason.because),
             until: reason.until,
             queue_position: generation.queue_position,
             providers: alternatives.iter().map(of).collect(),

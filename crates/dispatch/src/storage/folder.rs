@@ -2,7 +2,7 @@
 //! leaves either all of it or nothing. Its content type is detected from its bytes when it is read:
 //! nothing is kept next to it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +20,12 @@ use super::{
 const TEMPORARY: &str = ".tmp";
 /// Temporary files of this age were left by a crash: no write takes so long.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
+/// The permissions of what it creates, as those of the embedded store: results are for those who
+/// may read generations, and not for every user of the machine.
+#[cfg(unix)]
+const FOLDER_MODE: u32 = 0o700;
+#[cfg(unix)]
+const FILE_MODE: u32 = 0o600;
 
 /// Stores files in a folder.
 #[derive(Clone, Debug)]
@@ -35,7 +41,7 @@ impl FolderStorage {
     /// When it cannot be created or written.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, StorageError> {
         let root = root.as_ref();
-        fs::create_dir_all(root.join(TEMPORARY)).map_err(failed("creating the folder"))?;
+        create_folders(&root.join(TEMPORARY)).map_err(failed("creating the folder"))?;
         let root = root.canonicalize().map_err(failed("opening the folder"))?;
         let folder = Self { root };
         folder.remove_leftovers().map_err(failed("writing to the folder"))?;
@@ -62,14 +68,18 @@ impl FolderStorage {
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(io::Error::other)?;
         let path = self.root.join(TEMPORARY).join(hex(&name));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
+        let file = options.open(&path)?;
         Ok((path, file))
     }
 
     fn write(&self, key: &str, bytes: &[u8]) -> Result<(), StorageError> {
         let path = self.root.join(key);
         let parent = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent).map_err(failed("creating a folder"))?;
+        create_folders(parent).map_err(failed("creating a folder"))?;
         self.check_inside(&parent.canonicalize().map_err(failed("opening a folder"))?)?;
         let (temporary, mut file) = self.create_temporary().map_err(failed("creating a file"))?;
         let written = file
@@ -138,6 +148,15 @@ impl ResultStorage for FolderStorage {
             joined(spawn_blocking(move || folder.read(&key)).await)
         })
     }
+}
+
+/// Creates a folder and those above it that do not exist, for this user alone.
+fn create_folders(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, FOLDER_MODE);
+    builder.create(path)
 }
 
 /// A blocking task that did not end was aborted with its runtime, or panicked.

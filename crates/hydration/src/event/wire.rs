@@ -1,181 +1,173 @@
 //! Events as JSON. The files in `schemas/` say the same, and a test compares the two.
 
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tidegate_core::Time;
 use tidegate_core::bounds::MODULE_LEN_MAX;
 use tidegate_core::hydration::{
-    AbsenceReason, CorrelationId, EntityKey, EntityKeyError, EntityStamp, HydrationMode,
+    AbsenceReason, CorrelationId, EntityKey, EntityKeyError, EntityStamp, HydrationMode, ModeError,
 };
 
+use super::members::Members;
 use super::{
-    DEFAULT_TENANT, EVENT_VERSION, EntityAbsence, EntityEvent, EntityQuestion, EntityUpdate, EventError,
-    NOT_FOUND, UNKNOWN, UPDATED,
+    EVENT_VERSION, EntityAbsence, EntityEvent, EntityQuestion, EntityUpdate, EventError, NOT_FOUND, UNKNOWN,
+    UPDATED,
 };
 
-#[derive(Deserialize, Serialize)]
+#[derive(Serialize)]
 struct EnvelopeJson<P> {
-    event: String,
-    #[serde(default = "first_version")]
-    schema_version: u32,
-    #[serde(default = "default_tenant")]
+    event: &'static str,
+    schema_version: u64,
     tenant: String,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
     payload: P,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Serialize)]
 struct UnknownJson {
     entity_type: String,
     entity_id: String,
     requester_module: String,
     hydration_mode: String,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<String>>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Serialize)]
 struct UpdatedJson {
     entity_type: String,
     entity_id: String,
     source_module: String,
     data: Map<String, Value>,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
-    as_of: Option<TimeJson>,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     hydration_mode: Option<String>,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<String>>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Serialize)]
 struct NotFoundJson {
     entity_type: String,
     entity_id: String,
     source_module: String,
     reason: String,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
-    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
-    as_of: Option<TimeJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
 }
 
-/// A time as RFC 3339; milliseconds since 1970 are read too.
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum TimeJson {
-    Text(String),
-    Millis(u64),
-}
-
-/// A member that is there has a value.
-fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(from).map(Some)
-}
-
-const fn first_version() -> u32 {
-    1
-}
-
-fn default_tenant() -> String {
-    DEFAULT_TENANT.to_owned()
-}
-
-fn malformed(error: &serde_json::Error) -> EventError {
-    EventError::Malformed(error.to_string())
-}
-
-pub(super) fn decode(bytes: &[u8]) -> Result<EntityEvent, EventError> {
-    let envelope: EnvelopeJson<Value> = serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
-    if envelope.schema_version != EVENT_VERSION {
-        return Err(EventError::Version(envelope.schema_version));
+/// Reads an envelope; one that names no tenant is this one's.
+pub(super) fn decode(bytes: &[u8], tenant: &str) -> Result<EntityEvent, EventError> {
+    let mut envelope = Members::read(bytes)?;
+    let event = envelope.text("event")?;
+    let version = envelope.optional_number("schema_version")?.unwrap_or(EVENT_VERSION);
+    if version != EVENT_VERSION {
+        return Err(EventError::Version(version));
     }
-    let EnvelopeJson { event, tenant, correlation_id, payload, .. } = envelope;
-    let correlation_id = correlation_id.map(|id| CorrelationId::new(&id)).transpose()?;
-    match event.as_str() {
-        UNKNOWN => {
-            let missing = || EventError::Malformed("missing field `correlation_id`".to_owned());
-            read_unknown(payload, &tenant, correlation_id.ok_or_else(missing)?)
-        }
-        UPDATED => read_updated(payload, &tenant, correlation_id),
-        NOT_FOUND => read_not_found(payload, &tenant, correlation_id),
-        _ => Err(EventError::Event(event.chars().take(64).collect())),
+    let tenant = envelope.optional_text("tenant")?.unwrap_or_else(|| tenant.to_owned());
+    let correlation_id = envelope.optional_text("correlation_id")?;
+    let correlation_id = correlation_id.map(|id| CorrelationId::new(&id)).transpose();
+    let correlation_id = correlation_id.map_err(|error| name_error(&envelope, error))?;
+    let payload = match event.as_str() {
+        UNKNOWN | UPDATED | NOT_FOUND => envelope.payload()?,
+        _ => return Err(EventError::Event(event.chars().take(64).collect())),
+    };
+    match (event.as_str(), correlation_id) {
+        (UNKNOWN, None) => Err(envelope.refuse("correlation_id", "is missing")),
+        (UNKNOWN, Some(correlation_id)) => read_unknown(payload, &tenant, correlation_id),
+        (UPDATED, correlation_id) => read_updated(payload, &tenant, correlation_id),
+        (_, correlation_id) => read_not_found(payload, &tenant, correlation_id),
     }
 }
 
 fn read_unknown(
-    payload: Value,
+    mut payload: Members,
     tenant: &str,
     correlation_id: CorrelationId,
 ) -> Result<EntityEvent, EventError> {
-    let payload: UnknownJson = serde_json::from_value(payload).map_err(|error| malformed(&error))?;
-    Ok(EntityEvent::Unknown(EntityQuestion {
-        key: EntityKey::new(tenant, &payload.entity_type, &payload.entity_id)?,
-        correlation_id,
-        requester_module: checked_module("requester_module", payload.requester_module)?,
-        mode: HydrationMode::named(&payload.hydration_mode, payload.fields)?,
-    }))
+    let key = read_key(&mut payload, tenant)?;
+    let requester_module = read_module(&mut payload, "requester_module")?;
+    let (name, fields) = (payload.text("hydration_mode")?, payload.optional_texts("fields")?);
+    let mode = HydrationMode::named(&name, fields).map_err(|error| mode_error(&payload, error))?;
+    Ok(EntityEvent::Unknown(EntityQuestion { key, correlation_id, requester_module, mode }))
 }
 
 fn read_updated(
-    payload: Value,
+    mut payload: Members,
     tenant: &str,
     correlation_id: Option<CorrelationId>,
 ) -> Result<EntityEvent, EventError> {
-    let payload: UpdatedJson = serde_json::from_value(payload).map_err(|error| malformed(&error))?;
-    let mode = match (payload.hydration_mode, payload.fields) {
-        (Some(name), fields) => Some(HydrationMode::named(&name, fields)?),
-        (None, Some(_)) => return Err(EventError::Malformed("`fields` without `hydration_mode`".to_owned())),
+    let key = read_key(&mut payload, tenant)?;
+    let source_module = read_module(&mut payload, "source_module")?;
+    let data = payload.object("data")?;
+    let stamp = read_stamp(&mut payload)?;
+    let mode = match (payload.optional_text("hydration_mode")?, payload.optional_texts("fields")?) {
+        (Some(name), fields) => {
+            Some(HydrationMode::named(&name, fields).map_err(|error| mode_error(&payload, error))?)
+        }
+        (None, Some(_)) => return Err(payload.refuse("fields", "needs `hydration_mode`")),
         (None, None) => None,
     };
-    Ok(EntityEvent::Updated(EntityUpdate {
-        key: EntityKey::new(tenant, &payload.entity_type, &payload.entity_id)?,
-        correlation_id,
-        source_module: checked_module("source_module", payload.source_module)?,
-        data: payload.data,
-        stamp: read_stamp(payload.version, payload.as_of)?,
-        mode,
-    }))
+    Ok(EntityEvent::Updated(EntityUpdate { key, correlation_id, source_module, data, stamp, mode }))
 }
 
 fn read_not_found(
-    payload: Value,
+    mut payload: Members,
     tenant: &str,
     correlation_id: Option<CorrelationId>,
 ) -> Result<EntityEvent, EventError> {
-    let payload: NotFoundJson = serde_json::from_value(payload).map_err(|error| malformed(&error))?;
-    let reason = AbsenceReason::named(&payload.reason)
-        .ok_or_else(|| EventError::Malformed("`reason` is not one of the known reasons".to_owned()))?;
-    Ok(EntityEvent::NotFound(EntityAbsence {
-        key: EntityKey::new(tenant, &payload.entity_type, &payload.entity_id)?,
-        correlation_id,
-        source_module: checked_module("source_module", payload.source_module)?,
-        reason,
-        stamp: read_stamp(payload.version, payload.as_of)?,
-    }))
+    let key = read_key(&mut payload, tenant)?;
+    let source_module = read_module(&mut payload, "source_module")?;
+    let reason = AbsenceReason::named(&payload.text("reason")?)
+        .ok_or_else(|| payload.refuse("reason", "is not one of the known reasons"))?;
+    let stamp = read_stamp(&mut payload)?;
+    Ok(EntityEvent::NotFound(EntityAbsence { key, correlation_id, source_module, reason, stamp }))
 }
 
-fn checked_module(part: &'static str, name: String) -> Result<String, EventError> {
+fn read_key(payload: &mut Members, tenant: &str) -> Result<EntityKey, EventError> {
+    let (entity_type, id) = (payload.text("entity_type")?, payload.text("entity_id")?);
+    EntityKey::new(tenant, &entity_type, &id).map_err(|error| name_error(payload, error))
+}
+
+fn read_module(payload: &mut Members, part: &'static str) -> Result<String, EventError> {
+    let name = payload.text(part)?;
     if name.is_empty() || name.len() > MODULE_LEN_MAX {
-        return Err(EntityKeyError { part, longest: MODULE_LEN_MAX }.into());
+        return Err(name_error(payload, EntityKeyError { part, longest: MODULE_LEN_MAX }));
     }
     Ok(name)
 }
 
-fn read_stamp(version: Option<u64>, as_of: Option<TimeJson>) -> Result<EntityStamp, EventError> {
-    let as_of = match as_of {
+/// A time is RFC 3339, or milliseconds since 1970.
+fn read_stamp(payload: &mut Members) -> Result<EntityStamp, EventError> {
+    let version = payload.optional_number("version")?;
+    let as_of = match payload.optional("as_of") {
         None => None,
-        Some(TimeJson::Millis(millis)) => Some(Time::from_millis(millis)),
-        Some(TimeJson::Text(text)) => {
-            let invalid = || EventError::Malformed("`as_of` is not an RFC 3339 time".to_owned());
-            Some(Time::parse_rfc_3339(&text).ok_or_else(invalid)?)
-        }
+        Some(Value::String(text)) => Some(Time::parse_rfc_3339(&text)),
+        Some(other) => Some(other.as_u64().map(Time::from_millis)),
     };
-    Ok(EntityStamp { version, as_of })
+    let wrong = || payload.refuse("as_of", "must be an RFC 3339 time, or milliseconds since 1970");
+    Ok(EntityStamp { version, as_of: as_of.map(|time| time.ok_or_else(wrong)).transpose()? })
+}
+
+/// The tenant is the envelope's, whatever was being read.
+fn name_error(members: &Members, error: EntityKeyError) -> EventError {
+    let problem = format!("must have 1 to {} bytes", error.longest);
+    match error.part {
+        "tenant" => EventError::Member { field: "tenant".to_owned(), problem: format!("`tenant` {problem}") },
+        part => members.refuse(part, &problem),
+    }
+}
+
+fn mode_error(payload: &Members, error: ModeError) -> EventError {
+    let name = if error == ModeError::Unknown { "hydration_mode" } else { "fields" };
+    payload.refuse(name, &format!("does not fit: {error}"))
 }
 
 pub(super) fn encode(event: &EntityEvent) -> Bytes {
@@ -195,7 +187,7 @@ pub(super) fn encode(event: &EntityEvent) -> Bytes {
                 source_module: update.source_module.clone(),
                 data: update.data.clone(),
                 version: update.stamp.version,
-                as_of: update.stamp.as_of.map(write_time),
+                as_of: update.stamp.as_of.map(|time| time.to_string()),
                 hydration_mode,
                 fields: fields.flatten(),
             };
@@ -209,7 +201,7 @@ pub(super) fn encode(event: &EntityEvent) -> Bytes {
                 source_module: absence.source_module.clone(),
                 reason: absence.reason.name().to_owned(),
                 version: absence.stamp.version,
-                as_of: absence.stamp.as_of.map(write_time),
+                as_of: absence.stamp.as_of.map(|time| time.to_string()),
             };
             write(event, payload)
         }
@@ -224,13 +216,9 @@ fn write_mode(mode: &HydrationMode) -> (String, Option<Vec<String>>) {
     (mode.name().to_owned(), mode.fields().map(|fields| fields.iter().cloned().collect()))
 }
 
-fn write_time(time: Time) -> TimeJson {
-    TimeJson::Text(time.to_string())
-}
-
 fn write<P: Serialize>(event: &EntityEvent, payload: P) -> Bytes {
     let envelope = EnvelopeJson {
-        event: event.name().to_owned(),
+        event: event.name(),
         schema_version: EVENT_VERSION,
         tenant: event.key().tenant().to_owned(),
         correlation_id: event.correlation_id().map(|id| id.as_str().to_owned()),

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::SourceAnswer;
 use crate::event::EntityQuestion;
 
-/// How long an entity is given again without another look. It is as old as its `as_of` says.
-const REUSE_FOR: Duration = Duration::from_millis(100);
+/// How long a source gives an entity again without another look. It is as old as its `as_of` says.
+pub const ANSWER_REUSE: Duration = Duration::from_millis(100);
 /// Most questions that are open or were answered a moment ago.
 const OPEN_MAX: usize = 10_000;
 /// Most askers of one question.
@@ -102,7 +102,7 @@ impl OpenQuestions {
 impl QuestionTable {
     fn forget_old(&mut self) {
         while let Some((at, _)) = self.answered.front()
-            && at.elapsed() >= REUSE_FOR
+            && at.elapsed() >= ANSWER_REUSE
             && let Some((_, key)) = self.answered.pop_front()
         {
             self.questions.remove(&key);

@@ -106,7 +106,33 @@ fn hyd_2_the_least_that_is_accepted() {
             "reason": "inaccessible", "as_of": 1_780_000_000_250_u64 }
     });
     assert_eq!(verdicts(&millis, &parse(ENTITY_NOT_FOUND_SCHEMA)), (true, true));
-    assert!(EntityEvent::decode(b"not json").is_err());
+}
+
+/// HYD-2: what is wrong is refused by its name, and a list is no object, whatever is in it.
+#[test]
+fn hyd_2_what_is_wrong_is_named() {
+    let event = |payload: &str| format!(r#"{{"event":"entity/updated","payload":{payload}}}"#);
+    let rest = r#""entity_type":"customer","source_module":"m","data":{}"#;
+    for (text, field, problem) in [
+        (event(r#"["customer","c-7","m",{"a":1}]"#), "payload", "must be an object"),
+        (event("{}"), "payload.entity_type", "is missing"),
+        (event(&format!(r#"{{"entity_id":7,{rest}}}"#)), "payload.entity_id", "must be a string"),
+        (event(&format!(r#"{{"entity_id":"",{rest}}}"#)), "payload.entity_id", "must have 1 to 255 bytes"),
+        (event(&format!(r#"{{"entity_id":"c","version":-1,{rest}}}"#)), "payload.version", "whole number"),
+        (event(&format!(r#"{{"entity_id":"c","fields":["a"],{rest}}}"#)), "payload.fields", "needs"),
+        (event(&format!(r#"{{"entity_id":"c","as_of":"now",{rest}}}"#)), "payload.as_of", "RFC 3339"),
+        (r#"{"event":"entity/updated","tenant":1,"payload":{}}"#.to_owned(), "tenant", "must be a string"),
+        (r#"{"event":"entity/deleted","payload":{}}"#.to_owned(), "event", "there is no event"),
+        (r#"{"event":"entity/updated","schema_version":2}"#.to_owned(), "schema_version", "version 2"),
+    ] {
+        let error = EntityEvent::decode(text.as_bytes()).unwrap_err();
+        assert_eq!(error.field(), Some(field), "{text}: {error}");
+        assert!(error.to_string().contains(problem), "{text}: {error}");
+    }
+    for (text, problem) in [("not json", "not JSON"), ("[1", "not JSON"), ("[1]", "must be an object")] {
+        let error = EntityEvent::decode(text.as_bytes()).unwrap_err();
+        assert!(error.field().is_none() && error.to_string().contains(problem), "{text}: {error}");
+    }
 }
 
 /// The AsyncAPI document names the schemas that are there, and its examples are the golden ones.

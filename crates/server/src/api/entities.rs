@@ -8,6 +8,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate_bus::Delivery;
@@ -20,7 +21,8 @@ use tidegate_hydration::{
 };
 
 use super::HandlerResult;
-use crate::edge::auth::{CallerTenant, tenant_of};
+use crate::config::TokenScope;
+use crate::edge::auth::{Caller, CallerTenant, has_scope, tenant_of};
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
@@ -57,7 +59,7 @@ pub(super) async fn show(
     let max_age = query.integer("max_age_ms", 0..=u64::MAX / 1_000).map(Duration::from_millis);
     let on_miss = query.read("on_miss", read_on_miss).unwrap_or(OnMiss::FailFast);
     query.finish()?;
-    let key = EntityKey::new(&tenant, &entity_type, &id).map_err(|error| invalid(&error.to_string()))?;
+    let key = entity_key(&tenant, &entity_type, &id)?;
     let mut options = GetOptions { wait, max_age, ..GetOptions::of(mode) };
     let hydrator = &house.entities.hydrator;
     let outcome = match on_miss {
@@ -80,7 +82,7 @@ pub(super) async fn forget(
 ) -> HandlerResult {
     let tenant = read_tenant(&mut query, caller.as_ref())?;
     query.finish()?;
-    let key = EntityKey::new(&tenant, &entity_type, &id).map_err(|error| invalid(&error.to_string()))?;
+    let key = entity_key(&tenant, &entity_type, &id)?;
     let removed = house.entities.hydrator.forget(&key).await.map_err(|error| {
         Error::new(ErrorCode::StoreUnavailable, format!("The copy was not removed: {error}."))
             .with_source(error)
@@ -101,6 +103,11 @@ fn read_on_miss(text: &str) -> Result<OnMiss> {
         "degrade" => Ok(OnMiss::Degrade),
         _ => Err(bad_parameter("on_miss", "must be one of fail-fast, defer, degrade")),
     }
+}
+
+/// The key that a path and a query name.
+fn entity_key(tenant: &str, entity_type: &str, id: &str) -> Result<EntityKey> {
+    EntityKey::new(tenant, entity_type, id).map_err(|error| invalid(&error.to_string()).field(error.part))
 }
 
 fn invalid(problem: &str) -> Error {
@@ -187,7 +194,11 @@ pub(super) async fn publish(
 ) -> HandlerResult {
     let body = body.read().await?;
     let event = EntityEvent::decode(&body).map_err(|error| {
-        Error::new(ErrorCode::Malformed, format!("The event is refused: {error}.")).with_source(error)
+        let refusal = Error::new(ErrorCode::Malformed, format!("The event is refused: {error}."));
+        match error.field() {
+            Some(field) => refusal.field(field),
+            None => refusal,
+        }
     })?;
     if matches!(event, EntityEvent::Unknown(_)) {
         return Err(Error::new(ErrorCode::Invalid, "Only answers are published here.").field("event").into());
@@ -245,8 +256,16 @@ pub(super) async fn unregister(
     Ok(Json(json!({ "removed": house.entities.unregister(&entity_type)? })).into_response())
 }
 
-pub(super) async fn sources(State(house): State<Arc<ServerState>>) -> HandlerResult {
-    let sources: Vec<_> =
-        house.entities.registered().iter().map(|(kind, origin)| source_out(kind, origin)).collect();
+/// The sources; only those who may register one see the whole of its URL.
+pub(super) async fn sources(
+    State(house): State<Arc<ServerState>>,
+    Extension(caller): Extension<Caller>,
+) -> HandlerResult {
+    let is_operator = has_scope(&house, &caller, TokenScope::Operate);
+    let out = |(entity_type, origin): &(String, SourceOrigin)| match is_operator {
+        true => source_out(entity_type, origin),
+        false => source_out(entity_type, &origin.redacted()),
+    };
+    let sources: Vec<_> = house.entities.registered().iter().map(out).collect();
     Ok(Json(json!({ "sources": sources })).into_response())
 }

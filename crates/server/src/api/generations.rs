@@ -71,6 +71,7 @@ pub(super) async fn create(
     if !created.deduplicated {
         // As it was accepted, although a worker may have it by now.
         created.generation.status = GenerationStatus::Queued;
+        (created.generation.provider, created.generation.processing_since) = (None, None);
     }
     let location = [(LOCATION, format!("/api/generations/{}", created.generation.id))];
     let status = if created.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -113,7 +114,8 @@ pub(crate) async fn find(app: &PartitionState, text: &str) -> Result<Generation>
 /// Parses the id in a path.
 fn parse_generation_id(text: &str) -> Result<OperationId> {
     parse_id(text).map_err(|mut error| {
-        error.message = error.message.replace("operation", "generation");
+        error.message =
+            error.message.replace("an operation", "a generation").replace("operation", "generation");
         error
     })
 }

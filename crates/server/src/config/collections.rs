@@ -38,22 +38,24 @@ impl Section<'_> {
         value_or_problem(found, value, problems)
     }
 
-    /// Reads a table of texts, whatever its keys are.
+    /// Reads a table of texts, whatever its keys are. The example is shown when it is none.
     pub(super) fn texts_by_name(
         &mut self,
         key: &'static str,
+        example: &str,
         problems: &mut Vec<ConfigProblem>,
     ) -> Option<LocatedValue<BTreeMap<String, String>>> {
         let found = self.find(key)?;
+        let wrong = |got: &DeValue<'_>| type_mismatch(&format!("a table of texts, such as {example}"), got);
         let value = match &found.value {
             RawConfigValue::Value(DeValue::Table(table)) => table
                 .iter()
                 .map(|(name, value)| match value.get_ref() {
                     DeValue::String(text) => Ok((name.get_ref().to_string(), text.to_string())),
-                    other => Err(type_mismatch("a table of texts", other)),
+                    other => Err(wrong(other)),
                 })
                 .collect(),
-            RawConfigValue::Value(other) => Err(type_mismatch("a table of texts", other)),
+            RawConfigValue::Value(other) => Err(wrong(other)),
             RawConfigValue::Text(_) => Err("It cannot be set from the environment.".to_owned()),
         };
         value_or_problem(found, value, problems)

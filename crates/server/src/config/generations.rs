@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidegate_dispatch::notify::check_target;
 use tidegate_dispatch::{DispatchConfig, UserLimits};
 use tidegate_images::webhook::standard::StandardSecret;
 use tidegate_upstream::Secret;
@@ -17,7 +18,6 @@ pub use storage::ResultStorageConfig;
 
 use super::ParseContext;
 use super::problem::ConfigProblem;
-use super::read::check_url;
 use super::section::Section;
 use super::value::LocatedValue;
 
@@ -63,6 +63,7 @@ pub(super) fn read(
     let variable = section.text("notify_secret_env", problems);
     let allows_private = section.flag("notify_private", problems).unwrap_or(false);
     let storage = storage::read(&mut section, reading);
+    check_receiver(url.as_ref(), allows_private, &mut reading.problems);
     let notify = read_notify(&section, url, variable, reading).map(|(url, secret)| NotifyConfig {
         url,
         secret,
@@ -121,6 +122,18 @@ fn read_dispatch(
     Some(config)
 }
 
+/// Refuses a receiver that no report can be sent to, by the rule of requests that name one.
+fn check_receiver(
+    url: Option<&LocatedValue<String>>,
+    allows_private: bool,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    let Some(url) = url.filter(|url| !url.value.is_empty()) else { return };
+    if let Err(refusal) = check_target(&url.value, allows_private) {
+        problems.push(url.problem(refusal.message));
+    }
+}
+
 fn read_notify(
     section: &Section<'_>,
     url: Option<LocatedValue<String>>,
@@ -128,9 +141,6 @@ fn read_notify(
     reading: &mut ParseContext<'_>,
 ) -> Option<(Option<String>, StandardSecret)> {
     let url = url.filter(|url| !url.value.is_empty());
-    if let Some(url) = &url {
-        check_url(url, &mut reading.problems);
-    }
     let Some(variable) = variable.filter(|variable| !variable.value.is_empty()) else {
         if url.is_some() {
             let message = "notify_secret_env is missing: reports are signed, so that they can be trusted.";

@@ -16,6 +16,8 @@ use super::value::LocatedValue;
 pub(crate) const ID: &str = "{id}";
 /// Statuses that say nothing about an entity: who asks, how often, or how slowly.
 const NEVER_ABSENT: [u16; 4] = [401, 408, 425, 429];
+/// How `fields` is written: a name, and where its value is.
+const FIELDS_EXAMPLE: &str = r#"{ title = "/title" }"#;
 const NOT_FOUND_DEFAULT: [u16; 2] = [404, 410];
 const INACCESSIBLE_DEFAULT: [u16; 1] = [403];
 
@@ -34,7 +36,8 @@ pub struct SourceConfig {
     pub data: String,
     /// The JSON pointer to its version, from the entity on.
     pub version: Option<String>,
-    /// Its fields, as JSON pointers from the entity on; if empty, those of the entity itself.
+    /// Its fields by name, as JSON pointers from the entity on; if empty, those of the entity
+    /// itself.
     pub fields: BTreeMap<String, String>,
     /// Statuses that mean that there is no such entity.
     pub not_found: Vec<u16>,
@@ -93,7 +96,7 @@ fn read(
     let query_id = section.text("query_id", problems);
     let data = section.text("data", problems);
     let version = section.text("version", problems);
-    let fields = section.texts_by_name("fields", problems);
+    let fields = section.texts_by_name("fields", FIELDS_EXAMPLE, problems);
     let not_found = section.integers("not_found", 400..=499, problems);
     let inaccessible = section.integers("inaccessible", 400..=499, problems);
     check_names(entity_type.as_ref(), upstream.as_ref(), upstreams, problems);

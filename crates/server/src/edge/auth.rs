@@ -125,6 +125,11 @@ fn count_failure(reason: &'static str) {
     metrics::counter!("tidegate_auth_failures_total", "reason" => reason).increment(1);
 }
 
+/// Whether a caller that was admitted has this scope as well: all tokens of its name have it.
+pub(crate) fn has_scope(server: &ServerState, caller: &Caller, scope: TokenScope) -> bool {
+    !server.tokens.are_required() || server.tokens.have_scope(&caller.0, scope)
+}
+
 fn credential(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().filter(|text| text.len() <= CREDENTIAL_LEN_MAX)?;
     let (scheme, rest) = text.split_once(' ')?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::config::{ApiToken, Config, TokenFile};
+use crate::config::{ApiToken, Config, TokenFile, TokenScope};
 use crate::error::{Error, ErrorCode, Result};
 use crate::file_watch::{FileMark, Reload};
 
@@ -46,6 +46,13 @@ impl Tokens {
             found.conditional_assign(&place, same);
         }
         usize::try_from(found).ok().and_then(|place| tokens.get(place)).cloned()
+    }
+
+    /// Whether all tokens of a name have a scope; false if there are none.
+    pub(crate) fn have_scope(&self, name: &str, scope: TokenScope) -> bool {
+        let tokens = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let mut named = tokens.iter().filter(|token| *token.name == *name).peekable();
+        named.peek().is_some() && named.all(|token| token.scopes.contains(&scope))
     }
 }
 

@@ -19,13 +19,11 @@ impl ReportingSource {
 
 impl EntitySource for ReportingSource {
     fn load<'a>(&'a self, question: &'a EntityQuestion) -> SourceFuture<'a> {
-        Box::pin(async {
-            let answer = self.source.load(question).await;
-            if answer.is_err() {
-                self.hydrator.source_failed(question);
-            }
-            answer
-        })
+        self.source.load(question)
+    }
+
+    fn report_failure(&self, question: &EntityQuestion) {
+        self.hydrator.source_failed(question);
     }
 
     fn module(&self) -> Option<String> {

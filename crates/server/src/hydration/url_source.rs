@@ -39,7 +39,8 @@ impl UrlSource {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(refuse("must begin with http:// or https://"));
         };
-        let mut config = UpstreamConfig::new("source", format!("{scheme}://{authority}"));
+        // The log names the host, and not the rest of the URL, which may be a secret.
+        let mut config = UpstreamConfig::new(authority.as_str(), format!("{scheme}://{authority}"));
         (config.timeout, config.response_max_bytes) = (TIMEOUT, ANSWER_LEN_MAX);
         if authority.as_str().contains('@') {
             return Err(refuse("holds a user or a password; a source is called without a credential"));
@@ -62,7 +63,8 @@ impl UrlSource {
         request.body = Body::Bytes(body);
         let call = Call::new(question.correlation_id.as_str(), &[], self.clock.now())
             .with_on_unknown(OnUnknown::Repeat);
-        let answer = self.sender.exchange(request, call).await.map_err(|missed| format!("{missed:?}"))?;
+        let answer = self.sender.exchange(request, call).await;
+        let answer = answer.map_err(|missed| missed.fault.message.trim_end_matches('.').to_owned())?;
         match (answer.status, &answer.content) {
             (StatusCode::OK, Content::Whole(body)) => {
                 let (answer, module) = read_answer(question, body)?;
@@ -70,6 +72,10 @@ impl UrlSource {
                 Ok(answer)
             }
             (StatusCode::ACCEPTED, _) => Ok(SourceAnswer::Later),
+            (StatusCode::OK, Content::TooLarge { most }) => {
+                Err(format!("its answer is larger than {most} bytes").into())
+            }
+            (StatusCode::OK, Content::Cut(reason)) => Err(format!("its answer was cut: {reason}").into()),
             (status, _) => Err(format!("it answered with status {status}").into()),
         }
     }
@@ -81,9 +87,8 @@ fn read_answer(
     question: &EntityQuestion,
     body: &[u8],
 ) -> std::result::Result<(SourceAnswer, String), SourceError> {
-    let event = EntityEvent::decode(body)?;
-    let (asked, told) = (&question.key, event.key());
-    if (asked.entity_type(), asked.id()) != (told.entity_type(), told.id()) {
+    let event = EntityEvent::decode_answer(body, question)?;
+    if *event.key() != question.key {
         return Err("it answered about another entity".into());
     }
     match event {
@@ -106,5 +111,43 @@ impl EntitySource for UrlSource {
 
     fn module(&self) -> Option<String> {
         self.module.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::routing::post;
+    use tidegate_hydration::{CorrelationId, EntityKey, HydrationMode};
+    use tidegate_store::WallClock;
+
+    use super::*;
+
+    async fn failure(url: &str) -> String {
+        let source = UrlSource::new(url, Arc::new(WallClock)).unwrap();
+        let question = EntityQuestion {
+            key: EntityKey::new("default", "customer", "c-7").unwrap(),
+            correlation_id: CorrelationId::new("q").unwrap(),
+            requester_module: "orders".to_owned(),
+            mode: HydrationMode::Full,
+        };
+        source.ask(&question).await.unwrap_err().to_string()
+    }
+
+    /// HYD-15: why a source failed is said in a sentence, with its host and without the rest of its
+    /// URL.
+    #[tokio::test]
+    async fn hyd_15_a_failure_is_logged_as_a_sentence() {
+        let refused = failure("http://127.0.0.1:1/ask?key=s3cret").await;
+        assert!(refused.contains("127.0.0.1:1 was not sent: "), "{refused}");
+        assert!(!refused.contains("NoResponse") && !refused.contains("s3cret"), "{refused}");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let large = post(|| async { "x".repeat(ANSWER_LEN_MAX + 1) });
+        let router = Router::new().route("/large", large);
+        let server = tokio::spawn(async move { axum::serve(listener, router).await });
+        let large = failure(&format!("http://{addr}/large")).await;
+        assert_eq!(large, "its answer is larger than 1048576 bytes");
+        server.abort();
     }
 }

@@ -9,8 +9,9 @@ use maud::{Markup, html};
 use tidegate_core::Time;
 use tidegate_hydration::FlightView;
 
-use super::document;
 use super::parts::{ago, count, within};
+use super::words::Language;
+use super::{Frame, framed};
 use crate::hydration::SourceOrigin;
 use crate::state::ServerState;
 
@@ -19,20 +20,23 @@ const ROWS: usize = 200;
 
 pub(crate) async fn show(State(house): State<Arc<ServerState>>) -> Response {
     let flights = house.entities.hydrator.flights(None, ROWS + 1);
-    let content = content(&flights, &house.entities.registered(), house.clock.now());
-    document("Flights", false, &content).into_response()
+    let sources = house.entities.registered().into_iter();
+    let sources: Vec<_> = sources.map(|(entity_type, origin)| (entity_type, origin.redacted())).collect();
+    let content = content(&flights, &sources, house.clock.now());
+    let frame = Frame { title: "Flights", language: Language::English, regions: Some("") };
+    framed(&frame, &content).into_response()
 }
 
 fn content(flights: &[FlightView], sources: &[(String, SourceOrigin)], now: Time) -> Markup {
     html! {
         h1 { "Flights" }
-        p.sentence { "Entities of other modules that this node is asking for. Each question is asked once, however many callers wait." }
-        section {
+        p.sentence { "Entities of other modules that this node is asking for. All callers that wait for an entity share its questions: one, and another when there is no answer." }
+        section #open data-live {
             h2 { "Open" }
             @if flights.is_empty() { p.quiet { "There are none." } } @else { (table(flights, now)) }
             @if flights.len() > ROWS { p { "There are more: " code { "tidegate flight list" } " shows all of them." } }
         }
-        section {
+        section #sources data-live {
             h2 { "Sources" }
             @if sources.is_empty() { p.quiet { "No source is registered at this node." } } @else { (source_table(sources)) }
         }
@@ -43,7 +47,7 @@ fn table(flights: &[FlightView], now: Time) -> Markup {
     html! {
         table {
             caption.hidden { "Flights" }
-            thead { tr { th scope="col" { "Type" } th.c-name scope="col" { "Entity" } th scope="col" { "Tenant" } th scope="col" { "Asked for" } th.number scope="col" { "Questions" } th.number scope="col" { "Waiting" } th.number scope="col" { "Deferred" } th.number scope="col" { "Since" } th.number scope="col" { "Until" } th scope="col" { "Answer" } } }
+            thead { tr { th scope="col" { "Type" } th.c-name scope="col" { "Entity" } th scope="col" { "Tenant" } th scope="col" { "Asked for" } th.number scope="col" { "Questions" } th.number scope="col" { "Waiting" } th.number scope="col" { "Deferred" } th.number scope="col" { "Since" } th.number scope="col" { "Until" } th.c-name scope="col" { "Answer" } } }
             tbody {
                 @for flight in flights.iter().take(ROWS) {
                     tr {
@@ -56,7 +60,7 @@ fn table(flights: &[FlightView], now: Time) -> Markup {
                         td.number { (count(flight.deferred as u64)) }
                         td.number { (ago(flight.opened, now)) }
                         td.number { (within(flight.until, now)) }
-                        td { @if flight.failure.is_some() { "none; newcomers fail at once" } @else { "expected" } }
+                        td.why { @if flight.failure.is_some() { "none; newcomers fail at once" } @else { "expected" } }
                     }
                 }
             }
@@ -107,7 +111,9 @@ mod tests {
         };
         let origin = SourceOrigin::Upstream { name: "shop".to_owned(), path: "/x/{id}".to_owned() };
         let html = content(&[flight], &[("customer".to_owned(), origin)], now).into_string();
-        for part in ["&lt;b&gt;7", "1,234", ">2<", "2 s", "in 3 s", "upstream shop, /x/{id}"] {
+        let regions = ["id=\"open\" data-live", "id=\"sources\" data-live"];
+        let parts = ["&lt;b&gt;7", "1,234", ">2<", "2 s", "in 3 s", "upstream shop, /x/{id}"];
+        for part in parts.into_iter().chain(regions) {
             assert!(html.contains(part), "{part}: {html}");
         }
         let none = content(&[], &[], now).into_string();

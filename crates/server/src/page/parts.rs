@@ -55,6 +55,11 @@ pub(super) fn time_ago(at: Time, now: Time, words: &Words) -> Markup {
     html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (words.span(now.since(at))) " " (words.ago) } }
 }
 
+/// The time until then, in a language, with the time itself as a tooltip.
+pub(super) fn time_until(at: Time, now: Time, words: &Words) -> Markup {
+    html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (words.within) " " (words.span(at.since(now))) } }
+}
+
 /// Formats a duration in one or two units.
 pub(super) fn span(duration: Duration) -> String {
     span_in(duration, ["s", "min", "h", "d"])
@@ -113,6 +118,9 @@ mod tests {
         );
         assert_eq!(span(Duration::from_secs(7_445)), "2 h 04 min");
         assert_eq!(span(Duration::from_secs(90_061)), "1 d 1 h");
+        let (now, then) = (Time::from_millis(1_000), Time::from_millis(4_000));
+        let until = time_until(then, now, super::super::words::Language::English.words()).into_string();
+        assert!(until.contains(">in 3 s<"), "{until}");
     }
 
     #[test]

@@ -10,14 +10,13 @@ use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
 
 use super::generations::without_models;
-use super::parts::{count, time_ago};
+use super::parts::{count, time_ago, time_until};
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations::providers::statuses;
 use crate::error::ErrorCode;
 use crate::generations::providers::{Availability, ProviderStatus};
 use crate::state::SharedPartition;
-use crate::wire::time::Timestamp;
 
 pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap) -> Response {
     let language = Language::preferred(&headers);
@@ -69,7 +68,7 @@ fn row(status: &ProviderStatus, now: Time, words: &Words) -> Markup {
         tr {
             th scope="row" { (status.name) }
             td { span class={ "state " (class) } { span aria-hidden="true" { (glyph) } " " (words.availability(state)) } }
-            td { @if let Some(until) = until { (Timestamp(until)) } }
+            td { @if let Some(until) = until { (time_until(until, now, words)) } }
             td.number { (slots(&status.slots, words)) }
             td.number { (rate(&status.rpm, words)) }
             td.number { (count(status.waiting() as u64)) }

@@ -12,9 +12,11 @@ use axum::routing::post;
 use axum::{Json, Router};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tidegate_sim::HttpSimOptions;
+use tidegate_server::Server;
+use tidegate_server::config::{ApiToken, TokenScope};
+use tidegate_sim::{HttpSim, HttpSimOptions};
 
-use crate::support::{World, answer, within};
+use crate::support::{World, answer, config, within};
 
 /// A service in another language that owns customers.
 #[derive(Clone, Default)]
@@ -32,6 +34,11 @@ async fn hydrate(State(customers): State<Customers>, Json(question): Json<Value>
     };
     match id {
         "gone" => reply("entity/not-found", json!({ "reason": "deleted_or_never_existed" })),
+        "foreign" => {
+            let payload = json!({ "entity_type": "customer", "entity_id": id, "source_module": "customers",
+                "data": { "name": "Mallory" } });
+            Json(json!({ "event": "entity/updated", "tenant": "evil", "payload": payload })).into_response()
+        }
         "later" => StatusCode::ACCEPTED.into_response(),
         "broken" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         "slow" => {
@@ -156,6 +163,8 @@ async fn hyd_13_the_outcome_follows_the_failure_mode() {
         assert_eq!((absent.status, &absent.json["reason"]), (503, &json!("source-absent")), "{absent:?}");
         let broken = world.get("/v1/entities/customer/broken?wait_ms=60000").await;
         assert_eq!((broken.status, &broken.json["reason"]), (503, &json!("source-failed")), "at once");
+        let foreign = world.get("/v1/entities/customer/foreign?wait_ms=60000").await;
+        assert_eq!((foreign.status, &foreign.json["reason"]), (503, &json!("source-failed")), "{foreign:?}");
         let deferred = world.get("/v1/entities/customer/later?wait_ms=50&on_miss=defer").await;
         assert_eq!((deferred.status, &deferred.json["state"]), (202, &json!("deferred")));
         let flights = world.get("/v1/flights").await.json;
@@ -215,11 +224,52 @@ async fn hyd_13_a_bad_request_is_refused_by_name() {
         }
         world.put("/v1/sources/customer", r#"{"url":"ftp://x"}"#).await.refused(400, "TG0002", Some("url"));
         world.put("/v1/sources/customer", "{}").await.refused(400, "TG0001", Some("url"));
-        world
-            .post("/v1/entities/events", r#"{"event":"entity/updated","payload":{}}"#)
-            .await
-            .refused(400, "TG0001", None);
+        let payload = |payload: Value| json!({ "event": "entity/updated", "payload": payload });
+        let named = json!({ "entity_type": "customer", "entity_id": "", "source_module": "x", "data": {} });
+        for (event, field) in [
+            (payload(json!({})), "payload.entity_type"),
+            (payload(json!(["customer", "c-7", "x", { "a": 1 }])), "payload"),
+            (payload(named), "payload.entity_id"),
+            (json!({ "event": "entity/deleted", "payload": {} }), "event"),
+        ] {
+            let refused = world.post("/v1/entities/events", event).await;
+            assert!(!refused.json.to_string().contains("Json"), "{refused:?}");
+            refused.refused(400, "TG0001", Some(field));
+        }
+        let cut = world.post("/v1/entities/events", "[1").await;
+        assert!(cut.json["error"]["message"].as_str().unwrap().contains("not JSON"), "{cut:?}");
+        let long = format!("/v1/entities/customer/{}", "x".repeat(256));
+        world.get(&long).await.refused(400, "TG0002", Some("entity_id"));
         assert_eq!(world.get("/v1/sources").await.json, json!({ "sources": [] }));
+    })
+    .await;
+}
+
+/// HYD-13: the path and query of a source's URL may be what it knows its caller by: whoever only
+/// reads sees its host.
+#[tokio::test]
+async fn hyd_13_the_url_of_a_source_is_shown_to_operators_only() {
+    within(async {
+        let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+        let mut config = config(&sim, "");
+        let reader = ApiToken::new("reader", "a-token-to-read", vec![TokenScope::Read]);
+        let scopes = vec![TokenScope::Read, TokenScope::Operate];
+        config.tokens = vec![reader, ApiToken::new("operator", "a-token-to-operate", scopes)];
+        let server = Server::start(config).await.unwrap();
+        let world = World { server, sim, client: reqwest::Client::new() };
+        let call = |method, path: &str, token: &str| {
+            world.request(method, path).bearer_auth(format!("a-token-to-{token}"))
+        };
+        let url = "http://127.0.0.1:1/ask/s3cret?key=s3cret";
+        let body = json!({ "url": url }).to_string();
+        let registered = answer(call(Method::PUT, "/v1/sources/customer", "operate").body(body)).await;
+        assert_eq!(registered.status, 200, "{registered:?}");
+        for (token, shown) in [("operate", url), ("read", "http://127.0.0.1:1/…")] {
+            let listed = answer(call(Method::GET, "/v1/sources", token)).await;
+            assert_eq!(listed.json["sources"][0]["url"], shown, "{listed:?}");
+        }
+        let page = call(Method::GET, "/flights", "read").send().await.unwrap().text().await.unwrap();
+        assert!(page.contains("http://127.0.0.1:1/…") && !page.contains("s3cret"), "{page}");
     })
     .await;
 }

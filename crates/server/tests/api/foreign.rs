@@ -196,10 +196,12 @@ async fn hyd_14_hyd_27_odd_ids_stay_in_their_place() {
     .await;
 }
 
-/// HYD-12, HYD-14, HYD-10: nodes on one bus and one store read an entity once for all of them, and
-/// what was not found is known to the node that did not ask.
+/// HYD-12, HYD-14, HYD-10: nodes on one bus and one store read an entity once for all of them, also
+/// when that takes longer than until it is asked for again, and what was not found is known to the
+/// node that did not ask.
 async fn nodes_read_once(store: &str, bus: &str) {
-    let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+    let slow = HttpSimOptions { latency: Duration::from_millis(450), ..HttpSimOptions::default() };
+    let sim = HttpSim::start(slow).await.unwrap();
     let start = async || {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\ndrain_s = 1\n[store]\nurl = \"{store}\"\n[bus]\nurl = \"{bus}\"\n\

@@ -37,8 +37,13 @@ async fn dsp_1_a_generation_is_created_and_becomes_a_picture() {
             (created["status"].as_str(), location),
             (Some("queued"), format!("/api/generations/{id}"))
         );
+        assert_eq!((&created["provider"], &created["processing_since"]), (&Value::Null, &Value::Null));
         let done = studio.wait_until_ended(id).await;
         assert_eq!(done["status"], "completed", "{done}");
+        let why = studio.get(&format!("/api/generations/{id}/why")).await.json;
+        assert_eq!(why["because"], "It has ended: completed.", "{why}");
+        let ended = studio.post(&format!("/api/generations/{id}/cancel"), &json!({})).await;
+        assert_eq!(ended.json["error"]["message"], format!("{id} is completed: it has ended."));
         assert_eq!((&done["user_id"], &done["model_id"]), (&json!("anna"), &json!("flux")));
         assert_eq!(done["input"]["prompt"], "a cat");
         assert_eq!(done["provider"], "replicate");
@@ -51,6 +56,8 @@ async fn dsp_1_a_generation_is_created_and_becomes_a_picture() {
         studio.get(&format!("/api/generations/{id}/result/7")).await.refused(404, "TG0034", None);
         studio.get(&format!("/api/generations/{id}/result/x")).await.refused(404, "TG0034", None);
         studio.get("/api/generations/op_00000000000000000000000001").await.refused(404, "TG0010", None);
+        let unreadable = studio.get("/api/generations/op_nope").await.json["error"]["message"].to_string();
+        assert!(unreadable.contains(": a generation id"), "{unreadable}");
         assert_eq!(studio.stats(Provider::Replicate).all.billed, 1);
     })
     .await;

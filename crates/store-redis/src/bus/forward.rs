@@ -34,7 +34,9 @@ pub(super) async fn forward(
         let mut connection = first;
         loop {
             receive(connection, &sender).await;
+            tracing::warn!("a subscription to Redis is lost; subscribing again");
             connection = reconnect(&subscriber, &channels).await;
+            tracing::info!("subscribed to Redis again");
             sender.gap();
         }
     };

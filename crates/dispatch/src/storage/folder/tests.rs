@@ -84,6 +84,25 @@ async fn dsp_20_no_path_leaves_the_folder() {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
 
+/// DSP-20: results are for this user alone.
+#[cfg(unix)]
+#[tokio::test]
+async fn dsp_20_no_other_user_may_read_a_result() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, folder) = open();
+    folder.put("generations/op_7/0.png", "image/png", Bytes::from_static(PNG)).await.unwrap();
+    for (path, expected) in [
+        ("", 0o700),
+        (TEMPORARY, 0o700),
+        ("generations", 0o700),
+        ("generations/op_7", 0o700),
+        ("generations/op_7/0.png", 0o600),
+    ] {
+        let mode = fs::metadata(folder.root.join(path)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, expected, "{path}");
+    }
+}
+
 /// DSP-20: what a crash left is removed at the next start; what another process writes is not.
 #[tokio::test]
 async fn dsp_20_a_crash_leaves_nothing_for_long() {

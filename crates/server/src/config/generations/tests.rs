@@ -155,6 +155,12 @@ fn results_go_to_a_folder_or_to_a_bucket() {
     tidegate.toml:2:11: generations.storage: It must be a text in quotes, not a number.
     tidegate.toml:3:14: generations.notify_url: notify_secret_env is missing: reports are signed, so that they can be trusted.
     ");
+    let receiver =
+        "[generations]\nnotify_url = \"http://127.0.0.1:9/hook\"\nnotify_secret_env = \"WEBHOOK\"\n";
+    let refused = wrong(receiver);
+    assert!(refused.contains("generations.notify_url: Its host is not on the public internet."), "{refused}");
+    let allowed = wrong(&format!("{receiver}notify_private = true\n"));
+    assert!(!allowed.contains("notify_url"), "{allowed}");
 }
 
 /// What is wrong is reported with its place, all of it.

@@ -25,6 +25,7 @@ fn hyd_14_a_source_is_read_or_refused() {
         ("inaccessible = \"403\"\n", "It must be a list of whole numbers"),
         ("query_id = \"x\"\n", "there is no key query"),
         ("fields = { name = 1 }\n", "It must be a table of texts"),
+        ("fields = [\"/id\"]\n", "such as { title = \"/title\" }, not a list."),
         ("fields = { name = \"title\" }\n", "A JSON pointer is empty or starts with a slash"),
         ("ttl = 3\n", "There is no such key"),
     ] {

@@ -8,6 +8,8 @@ use crate::output::Output;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CliError {
     pub code: Option<String>,
+    /// A code for scripts, where the message says everything to people.
+    pub quiet_code: Option<String>,
     pub message: String,
     pub hints: Vec<String>,
     /// Structured details, for scripts.
@@ -23,6 +25,7 @@ impl CliError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             code: None,
+            quiet_code: None,
             message: message.into(),
             hints: Vec::new(),
             detail: None,
@@ -39,6 +42,12 @@ impl CliError {
 
     pub(crate) fn code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
+        self
+    }
+
+    /// Sets the code for scripts.
+    pub(crate) fn coded(mut self, code: tidegate_core::ErrorCode) -> Self {
+        self.quiet_code = Some(code.to_string());
         self
     }
 
@@ -76,7 +85,8 @@ impl CliError {
     }
 
     fn json(&self) -> Value {
-        let own = || json!({ "code": self.code, "message": self.message });
+        let code = self.code.as_ref().or(self.quiet_code.as_ref());
+        let own = || json!({ "code": code, "message": self.message });
         let mut error = self.reported.as_deref().cloned().unwrap_or_else(own);
         if let Some(detail) = &self.detail {
             error["detail"] = detail.clone();

@@ -1,6 +1,7 @@
 //! The error of a command: an optional code, a message, and hints about what to do.
 
 use serde_json::{Value, json};
+use tidegate_core::ErrorCode;
 
 use crate::output::Output;
 
@@ -9,7 +10,7 @@ use crate::output::Output;
 pub(crate) struct CliError {
     pub code: Option<String>,
     /// A code for scripts, where the message says everything to people.
-    pub quiet_code: Option<String>,
+    pub quiet_code: Option<ErrorCode>,
     pub message: String,
     pub hints: Vec<String>,
     /// Structured details, for scripts.
@@ -46,8 +47,8 @@ impl CliError {
     }
 
     /// Sets the code for scripts.
-    pub(crate) fn coded(mut self, code: tidegate_core::ErrorCode) -> Self {
-        self.quiet_code = Some(code.to_string());
+    pub(crate) fn coded(mut self, code: ErrorCode) -> Self {
+        self.quiet_code = Some(code);
         self
     }
 
@@ -85,7 +86,7 @@ impl CliError {
     }
 
     fn json(&self) -> Value {
-        let code = self.code.as_ref().or(self.quiet_code.as_ref());
+        let code = self.code.clone().or_else(|| self.quiet_code.map(|code| code.to_string()));
         let own = || json!({ "code": code, "message": self.message });
         let mut error = self.reported.as_deref().cloned().unwrap_or_else(own);
         if let Some(detail) = &self.detail {

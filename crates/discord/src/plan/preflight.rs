@@ -43,10 +43,9 @@ struct Preflight<'a> {
     bot: &'a BotStanding,
 }
 
-/// Permissions that a step needs, and those that the bot holds where it needs them.
-struct StepAccess<'a> {
-    needed: Permissions,
-    held: Permissions,
+/// The permissions that the bot lacks for a step.
+struct MissingAccess<'a> {
+    lacks: Permissions,
     /// The object whose overwrites decide, and whether they are those of the template.
     place: Option<(ObjectKind, &'a ObjectKey, bool)>,
 }
@@ -64,8 +63,7 @@ impl Preflight<'_> {
         let mut missing: BTreeMap<u8, (usize, StepTarget)> = BTreeMap::new();
         let mut locked: Vec<Conflict> = Vec::new();
         for step in self.plan.writes() {
-            let StepAccess { needed, held, place } = self.access(step);
-            let lacks = needed.difference(held);
+            let MissingAccess { lacks, place } = self.missing(step);
             for (_, bit) in NAMES.iter().filter(|(_, bit)| lacks.0 & (1 << bit) != 0) {
                 let permission = Permissions(1 << bit);
                 let is_taken = !self.bot.permissions.intersection(permission).is_empty();
@@ -86,10 +84,10 @@ impl Preflight<'_> {
         missing.into_iter().map(conflict).chain(locked).collect()
     }
 
-    /// Returns what a step needs, and what the bot holds.
-    fn access<'s>(&'s self, step: &'s PlanStep) -> StepAccess<'s> {
+    /// Returns the permissions that the bot lacks for a step.
+    fn missing<'s>(&'s self, step: &'s PlanStep) -> MissingAccess<'s> {
         let base = self.bot.permissions;
-        let anywhere = |needed| StepAccess { needed, held: base, place: None };
+        let anywhere = |needed: Permissions| MissingAccess { lacks: needed.difference(base), place: None };
         match &step.target {
             StepTarget::RoleOrder => anywhere(MANAGE_ROLES),
             StepTarget::ChannelOrder => anywhere(MANAGE_CHANNELS),
@@ -97,17 +95,15 @@ impl Preflight<'_> {
             StepTarget::Object(kind @ (ObjectKind::Category | ObjectKind::Channel), key) => {
                 let granted = granted(step);
                 let roles = if granted.is_empty() { Permissions(0) } else { MANAGE_ROLES };
-                let needed = MANAGE_CHANNELS.union(roles).union(granted);
-                match step.id.and_then(|id| self.guild.channel(id)) {
-                    Some(live) => {
-                        let here = held_with(self.bot, self.guild.id, &live.overwrites);
-                        // What it gives away it must have in the guild.
-                        let held = here.union(base.intersection(roles.union(granted)));
-                        let place = Some((*kind, key, false));
-                        StepAccess { needed: needed.union(VIEW_CHANNEL), held, place }
-                    }
-                    None => anywhere(needed),
-                }
+                let given = roles.union(granted);
+                let Some(live) = step.id.and_then(|id| self.guild.channel(id)) else {
+                    return anywhere(MANAGE_CHANNELS.union(given));
+                };
+                let held = held_with(self.bot, self.guild.id, &live.overwrites);
+                let lacks = MANAGE_CHANNELS.union(VIEW_CHANNEL).difference(held);
+                // What it gives away it must have in the guild.
+                let lacks = lacks.union(given.difference(base));
+                MissingAccess { lacks, place: Some((*kind, key, false)) }
             }
             StepTarget::Object(ObjectKind::Message, key) => {
                 let message = self.template.messages.iter().find(|message| message.key == *key);
@@ -115,7 +111,8 @@ impl Preflight<'_> {
                     return anywhere(POST);
                 };
                 let held = self.held_with_template(self.template.overwrites_of(channel));
-                StepAccess { needed: POST, held, place: Some((ObjectKind::Channel, &channel.key, true)) }
+                let place = Some((ObjectKind::Channel, &channel.key, true));
+                MissingAccess { lacks: POST.difference(held), place }
             }
         }
     }

@@ -73,8 +73,14 @@ fn ops_19_positions_and_features_are_checked() {
 #[test]
 fn ops_19_overwrites_that_lock_the_bot_out_are_named() {
     let (mut world, mut template) = deployed();
-    let bot =
-        bot(&["MANAGE_ROLES", "MANAGE_CHANNELS", "VIEW_CHANNEL", "SEND_MESSAGES", "READ_MESSAGE_HISTORY"]);
+    let bot = bot(&[
+        "MANAGE_ROLES",
+        "MANAGE_CHANNELS",
+        "VIEW_CHANNEL",
+        "SEND_MESSAGES",
+        "MANAGE_MESSAGES",
+        "READ_MESSAGE_HISTORY",
+    ]);
     let view = Permissions::named("VIEW_CHANNEL").unwrap();
     let desk = crate::adoption::id(&world, ObjectKind::Channel, "desk");
     let hidden = |id, of_member, allow, deny| Overwrite { id, of_member, allow, deny };

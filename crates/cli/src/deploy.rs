@@ -3,6 +3,7 @@
 
 mod approval;
 mod events;
+mod failure;
 mod local;
 mod progress;
 mod remote;
@@ -66,7 +67,7 @@ enum DeployCommand {
 }
 
 /// The options that `plan` and `apply` share.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 struct TargetArgs {
     /// The base URL of Discord's API. Change it to use a simulator or a proxy.
     #[arg(long, value_name = "URL", default_value = tidegate_discord::dialect::BASE_URL, conflicts_with = "server")]
@@ -79,7 +80,7 @@ struct TargetArgs {
 }
 
 /// The options that select the store, or the server that has one.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 struct StoreArgs {
     /// Where operations and the journal are stored: file:DIR, memory: (lost on exit), redis://… or
     /// postgres://….
@@ -98,11 +99,17 @@ impl StoreArgs {
     /// password is left to whoever knows it.
     fn flag(&self) -> String {
         match &self.server {
+            Some(server) if server.contains('@') => " --server …".to_owned(),
             Some(server) => format!(" --server {server}"),
             None if self.store == DEFAULT_STORE => String::new(),
             None if self.store.contains('@') => " --store …".to_owned(),
             None => format!(" --store {}", self.store),
         }
+    }
+
+    /// Whether it has a password, which no file and no line of output may have.
+    fn is_secret(&self) -> bool {
+        self.server.as_deref().unwrap_or(&self.store).contains('@')
     }
 
     /// Returns a client of the server, if one was named.
@@ -180,20 +187,21 @@ struct StatusArgs {
 }
 
 pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliError> {
-    match args.command {
+    run_command(args.command, output).await.map_err(failure::explain_lock)
+}
+
+async fn run_command(command: DeployCommand, output: &Output) -> Result<(), CliError> {
+    match command {
         DeployCommand::Plan(plan) => run_plan(&plan, output).await.map_err(|error| CliError {
             // 2 would mean that there is something to change.
             exit: if plan.detailed_exitcode { 1 } else { error.exit },
             ..error
         }),
         DeployCommand::Apply(apply) => {
-            let (wanted, base_url) = agreed(&apply)?;
-            match apply.target.store.client()? {
-                Some(client) => remote::apply(&client, &wanted, apply.yes, output).await,
-                None => {
-                    let target = TargetArgs { base_url, ..apply.target };
-                    local::apply(&target, &wanted, apply.yes, output).await
-                }
+            let (wanted, target) = agreed(&apply)?;
+            match target.store.client()? {
+                Some(client) => remote::apply(&client, &target.store, &wanted, apply.yes, output).await,
+                None => local::apply(&target, &wanted, apply.yes, output).await,
             }
         }
         DeployCommand::Status(which) => match which.store.client()? {
@@ -216,12 +224,13 @@ async fn run_plan(plan: &PlanArgs, output: &Output) -> Result<(), CliError> {
         Some(client) => remote::plan(&client, &wanted, output).await?,
         None => local::plan(&plan.target, &wanted, output).await?,
     };
+    planned.check_conflicts()?;
     if let Some(file) = &plan.out {
-        PlanFile::new(&wanted, &plan.target.base_url, planned.digest.clone()).write(file)?;
-        let place = plan.target.store.flag();
+        PlanFile::new(&wanted, &plan.target, planned.digest.clone()).write(file)?;
+        // The file knows its place, unless that has a password in it.
+        let place = if plan.target.store.is_secret() { plan.target.store.flag() } else { String::new() };
         output.print_remark(&format!("apply it with `tidegate deploy apply {}{place}`", file.display()));
     }
-    planned.check_conflicts()?;
     if plan.detailed_exitcode && planned.writes > 0 {
         output.set_exit_code(CHANGES);
     }
@@ -246,23 +255,24 @@ impl ShownPlan {
 }
 
 /// Builds the request of `apply`, from a plan or from a template, and where to apply it.
-fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, String), CliError> {
-    let (wanted, base_url) = match (&apply.plan, &apply.template, apply.guild) {
+fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
+    let (wanted, target) = match (&apply.plan, &apply.template, apply.guild) {
         (Some(file), ..) => {
             let plan = PlanFile::read(file)?;
-            (plan.request.with_plan_digest(plan.digest), plan.base_url)
+            let target = plan.target(&apply.target)?;
+            (plan.request.with_plan_digest(plan.digest), target)
         }
         (None, Some(template), Some(guild)) => {
             let wanted = read_wanted(template, guild)?.with_prune(apply.prune);
-            (wanted.with_skip_preflight(apply.skip_preflight), apply.target.base_url.clone())
+            (wanted.with_skip_preflight(apply.skip_preflight), apply.target.clone())
         }
         _ => return Err(CliError::usage("Give a plan, or --template and --guild.")),
     };
     let wanted = wanted
-        .with_upstream(apply.target.upstream.as_str())
+        .with_upstream(target.upstream.as_str())
         .with_trust_journal(apply.trust_journal)
         .with_audit_channel(apply.audit_channel);
-    Ok((wanted, base_url))
+    Ok((wanted, target))
 }
 
 /// Builds the request, with the template read from its file.

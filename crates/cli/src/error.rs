@@ -1,6 +1,7 @@
 //! The error of a command: an optional code, a message, and hints about what to do.
 
 use serde_json::{Value, json};
+use tidegate_core::ErrorCode;
 
 use crate::output::Output;
 
@@ -8,6 +9,8 @@ use crate::output::Output;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CliError {
     pub code: Option<String>,
+    /// A code for scripts, where the message says everything to people.
+    pub quiet_code: Option<ErrorCode>,
     pub message: String,
     pub hints: Vec<String>,
     /// Structured details, for scripts.
@@ -23,6 +26,7 @@ impl CliError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             code: None,
+            quiet_code: None,
             message: message.into(),
             hints: Vec::new(),
             detail: None,
@@ -39,6 +43,12 @@ impl CliError {
 
     pub(crate) fn code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
+        self
+    }
+
+    /// Sets the code for scripts.
+    pub(crate) fn coded(mut self, code: ErrorCode) -> Self {
+        self.quiet_code = Some(code);
         self
     }
 
@@ -76,7 +86,8 @@ impl CliError {
     }
 
     fn json(&self) -> Value {
-        let own = || json!({ "code": self.code, "message": self.message });
+        let code = self.code.clone().or_else(|| self.quiet_code.map(|code| code.to_string()));
+        let own = || json!({ "code": code, "message": self.message });
         let mut error = self.reported.as_deref().cloned().unwrap_or_else(own);
         if let Some(detail) = &self.detail {
             error["detail"] = detail.clone();

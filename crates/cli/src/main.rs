@@ -80,7 +80,8 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
         #[cfg(feature = "sim")]
         Command::Sim(sim) => sim::run(sim, output).await,
         Command::Deploy(deploy) => {
-            logs::start(&args.log, "warn")?;
+            // The command says itself what Discord refused.
+            logs::start(&args.log, "warn,tidegate_discord::dialect=off")?;
             deploy::run(deploy, output).await
         }
         Command::Op(op) => remote::op::run(op, output).await,

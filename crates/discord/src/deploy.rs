@@ -13,13 +13,17 @@ mod history;
 mod journal_writer;
 mod known_limits;
 mod mapping;
+mod pace;
 mod payload;
+mod postponed;
 pub mod progress;
 mod queue;
 mod report;
 mod request;
+mod room;
 mod run;
 mod step;
+mod token;
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +37,7 @@ use tidegate_store::{Clock, Store, WallClock};
 pub use builder::DeployerBuilder;
 pub use error::{BlockedStep, Error, FailureCause, Result, StepFailure};
 pub use executor::StepExecutor;
+pub use journal_writer::{FOUND_DONE, NOT_NEEDED};
 pub use progress::{NoopListener, ProgressEvent, ProgressListener};
 pub use report::DeployReport;
 pub use request::{DeployRequest, group};
@@ -231,6 +236,7 @@ async fn check_standing(
     }
     if let Some(bot) = guild_reader::read_standing(queue, guild).await? {
         let problems = plan::check_standing(template, plan, guild, &bot);
+        plan.remarks.extend(plan::find_lockouts(template, plan, guild, &bot));
         plan.conflicts.extend(problems);
     }
     Ok(())

@@ -27,6 +27,7 @@ pub use crate::bounds::INVALID_MAX;
 use buckets::BucketHashes;
 use hidden_limit::HiddenLimit;
 use response_reader::ResponseReader;
+pub(crate) use response_reader::UNKNOWN_TOKEN;
 use route::{Route, is_version, split_version};
 
 /// The base URL of Discord's API.

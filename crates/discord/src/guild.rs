@@ -85,8 +85,12 @@ pub struct Overwrite {
 }
 
 /// What the bot is in the guild, as far as it could be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BotStanding {
+    /// Its id.
+    pub id: Id,
+    /// Its roles, without @everyone.
+    pub roles: Vec<Id>,
     /// Its permissions in the guild.
     pub permissions: Permissions,
     /// The position of its highest role.

@@ -3,6 +3,7 @@
 //! guild takes precedence over the journal.
 
 mod answer;
+mod bot_access;
 mod call;
 mod capacity;
 mod channels;
@@ -14,8 +15,11 @@ mod json;
 mod leftover;
 mod matching;
 mod messages;
+mod namesake;
 mod order;
+mod order_change;
 mod preflight;
+mod removal;
 mod roles;
 mod schedule;
 mod step;
@@ -32,12 +36,13 @@ use crate::{Id, ObjectKey, ObjectKind};
 pub use answer::unkept_fields;
 pub use call::{CallBody, CallRequest, GuildRoute, PlannedCall, WriteMethod};
 pub use conflict::Conflict;
-pub use estimate::{Estimate, KnownLimits, Rate};
+pub use estimate::{Estimate, KnownLimits, Rate, duration_ms};
 pub use field::FieldChange;
 pub use leftover::Leftover;
 pub use matching::Matches;
 pub use messages::channels_to_read;
-pub use preflight::check_standing;
+pub use namesake::Namesake;
+pub use preflight::{check_standing, find_lockouts};
 pub use step::{Action, Drift, PlanStep, StepTarget};
 pub use text::{LineMark, PlanLine};
 pub use wire::{MissingObject, ObjectRef, UnresolvedJson};
@@ -60,6 +65,10 @@ pub struct Plan {
     pub conflicts: Vec<Conflict>,
     /// Managed objects that are not in the template. With `prune` there is a step for each.
     pub leftovers: Vec<Leftover>,
+    /// Objects that have the key of a managed one, and stay as they are.
+    pub namesakes: Vec<Namesake>,
+    /// What people should know before they apply it; none of it stops the deployment.
+    pub remarks: Vec<String>,
     /// Roles in the guild now, including @everyone.
     pub roles: usize,
     /// Channels in the guild now, including categories.
@@ -83,7 +92,7 @@ impl Plan {
         steps.extend(messages::steps(template, guild, journal, &matches, &mut conflicts));
         let leftovers = leftover::find(template, guild, journal, &steps);
         if options.prune {
-            steps.extend(leftover::steps(&leftovers));
+            steps.extend(removal::steps(&leftovers, guild, journal));
         }
         let room = capacity::check_capacity(template, guild, &matches, &steps);
         conflicts.extend(room.conflicts);
@@ -96,6 +105,8 @@ impl Plan {
             steps,
             conflicts,
             leftovers,
+            namesakes: matches.namesakes().to_vec(),
+            remarks: Vec::new(),
             roles,
             channels,
             prunes_first,

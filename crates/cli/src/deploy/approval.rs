@@ -1,10 +1,12 @@
 //! Asks whether a plan is to be applied, and keeps a plan in a file for later.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tidegate_discord::deploy::DeployRequest;
 
+use super::{DEFAULT_STORE, TargetArgs};
 use crate::error::CliError;
 use crate::output::Output;
 
@@ -20,6 +22,14 @@ pub(super) struct PlanFile {
     format: String,
     /// The base URL of the API, for a deployment without a server.
     pub base_url: String,
+    /// The server that planned it, and its upstream.
+    #[serde(default)]
+    server: Option<String>,
+    #[serde(default)]
+    upstream: Option<String>,
+    /// The store it was planned with, if no server did. Neither is kept if it has a password.
+    #[serde(default)]
+    store: Option<String>,
     /// The digest of the plan.
     pub digest: String,
     /// The template and its guild.
@@ -27,9 +37,46 @@ pub(super) struct PlanFile {
 }
 
 impl PlanFile {
-    pub(super) fn new(request: &DeployRequest, base_url: &str, digest: String) -> Self {
-        let (format, base_url) = (FORMAT.to_owned(), base_url.to_owned());
-        Self { format, base_url, digest, request: request.clone() }
+    pub(super) fn new(request: &DeployRequest, target: &TargetArgs, digest: String) -> Self {
+        let TargetArgs { base_url, upstream, store: place } = target;
+        let is_known = !place.is_secret();
+        Self {
+            format: FORMAT.to_owned(),
+            base_url: base_url.clone(),
+            server: place.server.clone().filter(|_| is_known),
+            upstream: place.server.as_ref().map(|_| upstream.clone()),
+            store: (is_known && place.server.is_none()).then(|| place.store.clone()),
+            digest,
+            request: request.clone(),
+        }
+    }
+
+    /// Returns where to apply it: where it was made. Another place that is given has another
+    /// journal, and is refused.
+    pub(super) fn target(&self, given: &TargetArgs) -> Result<TargetArgs, CliError> {
+        let mut target = TargetArgs { base_url: self.base_url.clone(), ..given.clone() };
+        let made = (self.server.as_deref(), self.store.as_deref());
+        let asked = (given.store.server.as_deref(), Some(given.store.store.as_str()));
+        let is_default = asked == (None, Some(DEFAULT_STORE));
+        match made {
+            // It was made at a place that is not written down.
+            (None, None) => return Ok(target),
+            (Some(_), _) if is_default => target.store.server = self.server.clone(),
+            (None, Some(store)) if is_default => target.store.store = store.to_owned(),
+            (Some(server), _) if asked.0 == Some(server) => {}
+            (None, store) if asked == (None, store) => {}
+            (server, store) => {
+                let place = server.map(|server| format!("--server {server}"));
+                let place = place.or(store.map(|store| format!("--store {store}"))).unwrap_or_default();
+                return Err(CliError::usage(format!(
+                    "The plan was made with {place}, and applies only there."
+                )));
+            }
+        }
+        if let (Some(upstream), true) = (&self.upstream, given.upstream == super::local::UPSTREAM) {
+            target.upstream.clone_from(upstream);
+        }
+        Ok(target)
     }
 
     pub(super) fn write(&self, file: &Path) -> Result<(), CliError> {
@@ -70,12 +117,14 @@ pub(super) async fn ask(wanted: &DeployRequest, writes: usize, output: &Output) 
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|_| line)
     });
-    match answer.await {
+    let answer = answer.await;
+    if let (Ok(Ok(line)), false) = (&answer, std::io::stdin().is_terminal()) {
+        // Only a terminal shows what is typed.
+        output.print_status(line.trim_end());
+    }
+    match answer {
         Ok(Ok(line)) if line.trim() == YES => Ok(()),
-        Ok(Ok(line)) if line.is_empty() => {
-            output.print_status("");
-            Err(refused())
-        }
+        Ok(Ok(line)) if line.is_empty() => Err(refused()),
         Ok(Ok(_)) => Err(CliError::new("Nothing was applied.")),
         _ => Err(refused()),
     }

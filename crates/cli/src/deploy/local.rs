@@ -2,14 +2,16 @@
 
 use serde_json::json;
 use tidegate_core::fingerprint::{Fingerprint, hex};
-use tidegate_discord::deploy::{DeployReport, DeployRequest, Deployer, Error, PlanPreview};
+use tidegate_discord::deploy::{DeployReport, DeployRequest, Deployer, PlanPreview};
 use tidegate_discord::plan::LineMark;
 use tidegate_discord::template::{Template, TemplateProblems};
 use tidegate_server::StandaloneEngine;
 use tidegate_server::config::{Config, Overrides};
+use tidegate_upstream::http::target::BaseUrl;
 
+use super::failure::{BegunDeployment, deploy_error, plan_error};
 use super::progress::Progress;
-use super::{ShownPlan, TargetArgs, approval, summary};
+use super::{ShownPlan, StoreArgs, TargetArgs, approval, summary};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::serve::config_error;
@@ -19,6 +21,10 @@ use crate::signals::Signals;
 pub(super) const UPSTREAM: &str = "discord";
 /// The environment variable that holds the bot's token.
 const TOKEN: &str = "DISCORD_TOKEN";
+/// What a deployment that was stopped says, and one of a plan from a file.
+const STOPPED: &str = "Stopped. The journal has all completed steps: run the same command again to resume.";
+const PLAN_STOPPED: &str =
+    "Stopped. The journal has all completed steps: plan again, and apply that plan, to resume.";
 
 pub(super) async fn plan(
     target: &TargetArgs,
@@ -33,7 +39,7 @@ pub(super) async fn plan(
     let deployer = Deployer::new(alone.engine.clone(), alone.store.clone());
     let progress = Progress::new(output);
     let planned = tokio::select! {
-        planned = deployer.plan(&wanted, &template, &progress) => planned.map_err(deploy_error),
+        planned = deployer.plan(&wanted, &template, &progress) => planned.map_err(|error| plan_error(&error)),
         () = signals.next() => Err(CliError::new("Stopped. Nothing was changed.")),
     };
     progress.end();
@@ -96,11 +102,16 @@ pub(super) async fn apply(
     let alone = bot.open(target).await?;
     let deployer = Deployer::new(alone.engine.clone(), alone.store.clone());
     let progress = Progress::new(output);
+    let approval = Approval { deployer: &deployer, template: &template, yes, progress: &progress, output };
     let applied = tokio::select! {
-        applied = approve_and_apply(&deployer, wanted.clone(), &template, yes, &progress, output) => applied,
-        () = signals.next() => {
-            Err(CliError::new("Stopped. The journal has all completed steps: run the same command again to resume."))
-        }
+        applied = approval.approve_and_apply(wanted.clone(), &target.store) => applied,
+        () = signals.next() => Err(match progress.deployment() {
+            Some(id) => {
+                let begun = BegunDeployment { id: &id, guild: wanted.guild, place: &target.store };
+                begun.name_in(CliError::new(if wanted.plan_digest.is_some() { PLAN_STOPPED } else { STOPPED }))
+            }
+            None => CliError::new("Stopped. Nothing was applied."),
+        }),
     };
     progress.end();
     let _ = signals.run_until_signal(alone.engine.drain()).await;
@@ -109,32 +120,45 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Shows the plan, asks, and applies exactly this plan; with `yes` it shows the plan on the way.
-async fn approve_and_apply(
-    deployer: &Deployer,
-    mut wanted: DeployRequest,
-    template: &Template,
+/// What it takes to show a plan, ask, and apply it.
+struct Approval<'a> {
+    deployer: &'a Deployer,
+    template: &'a Template,
     yes: bool,
-    progress: &Progress<'_>,
-    output: &Output,
-) -> Result<DeployReport, CliError> {
-    if yes {
-        progress.show_plan(wanted.prune);
-    } else {
-        let planning = Progress::new(output);
-        let planned = deployer.plan(&wanted, template, &planning).await;
-        planning.end();
-        let planned = planned.map_err(deploy_error)?;
-        print_plan_remarks(&planned, output);
-        shown(&planned).check_conflicts()?;
-        let writes = planned.plan.writes().count();
-        if writes > 0 {
-            approval::ask(&wanted, writes, output).await?;
+    progress: &'a Progress<'a>,
+    output: &'a Output,
+}
+
+impl Approval<'_> {
+    /// Shows the plan, asks, and applies exactly this plan; with `yes` it shows the plan on the way.
+    async fn approve_and_apply(
+        &self,
+        mut wanted: DeployRequest,
+        place: &StoreArgs,
+    ) -> Result<DeployReport, CliError> {
+        if self.yes {
+            self.progress.show_plan(wanted.prune);
+        } else {
+            let planning = Progress::new(self.output);
+            let planned = self.deployer.plan(&wanted, self.template, &planning).await;
+            planning.end();
+            let planned = planned.map_err(|error| plan_error(&error))?;
+            print_plan_remarks(&planned, self.output);
+            shown(&planned).check_conflicts()?;
+            let writes = planned.plan.writes().count();
+            if writes > 0 {
+                approval::ask(&wanted, writes, self.output).await?;
+            }
+            let agreed = wanted.plan_digest.take().unwrap_or_else(|| planned.plan.digest());
+            wanted.plan_digest = Some(agreed);
         }
-        let agreed = wanted.plan_digest.take().unwrap_or_else(|| planned.plan.digest());
-        wanted.plan_digest = Some(agreed);
+        let guild = wanted.guild;
+        self.deployer.apply(&wanted, self.progress).await.map_err(|error| {
+            let id = self.progress.deployment();
+            let begun = id.as_deref().map(|id| BegunDeployment { id, guild, place });
+            deploy_error(&error, begun.as_ref())
+        })
     }
-    deployer.apply(&wanted, progress).await.map_err(deploy_error)
 }
 
 /// Shows a plan on stderr, before it is applied.
@@ -156,6 +180,9 @@ struct Bot {
 
 impl Bot {
     fn from_environment(base_url: &str) -> Result<Self, CliError> {
+        if let Err(problem) = BaseUrl::parse(base_url) {
+            return Err(CliError::usage(format!("--base-url cannot be used: {problem}")));
+        }
         let token = std::env::var(TOKEN).unwrap_or_default();
         if token.is_empty() {
             return Err(CliError::usage(format!(
@@ -191,18 +218,4 @@ impl Bot {
 pub(super) fn template_error(problems: &TemplateProblems) -> CliError {
     let trouble = CliError::new("the template cannot be used");
     problems.to_string().lines().fold(trouble, CliError::hint)
-}
-
-fn deploy_error(error: Error) -> CliError {
-    let trouble = CliError::new(error.to_string());
-    match error {
-        Error::Conflicts(_) => trouble.hint(summary::CONFLICTS),
-        Error::Changed => trouble.hint(summary::PLAN_AGAIN),
-        Error::Incomplete { failures, .. } => {
-            summary::failure_hints(failures.iter().map(|failure| failure.cause.as_str()))
-                .fold(trouble, CliError::hint)
-        }
-        Error::Step { .. } | Error::GaveUp { .. } | Error::ReadFailed(_) => trouble.hint(summary::AGAIN),
-        _ => trouble,
-    }
 }

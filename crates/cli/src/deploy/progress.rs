@@ -28,6 +28,10 @@ struct State {
     /// Time spent waiting for limits, and when the current wait ends.
     waited: Duration,
     waits_until: Option<Instant>,
+    /// When all of it is expected to be done, at the limits known so far.
+    done_at: Option<Instant>,
+    /// The deployment, once it has begun.
+    deployment: Option<String>,
     said: Option<Instant>,
     done: usize,
     of: usize,
@@ -44,19 +48,14 @@ impl<'a> Progress<'a> {
     pub(super) fn new(output: &'a Output) -> Self {
         let target = if output.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}") {
-            bar.set_style(style);
-        }
-        let state = State {
-            begun: Instant::now(),
-            plan: None,
-            waited: Duration::ZERO,
-            waits_until: None,
-            said: None,
-            done: 0,
-            of: 0,
-        };
-        Self { output, bar, state: Mutex::new(state) }
+        // There is nothing to measure yet.
+        set_style(&bar, "{msg}");
+        Self { output, bar, state: Mutex::new(State::new(Instant::now())) }
+    }
+
+    /// The deployment, once it has begun.
+    pub(super) fn deployment(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).deployment.clone()
     }
 
     pub(super) fn end(&self) {
@@ -101,6 +100,9 @@ impl<'a> Progress<'a> {
     fn show(&self, state: &mut State, what: &str) {
         let left = estimate_left(state, Instant::now())
             .map_or_else(String::new, |left| format!("about {} left  ", format_span(left)));
+        if state.of > 0 && self.bar.length().is_none() {
+            set_style(&self.bar, "{bar:24} {pos}/{len}  {msg}");
+        }
         self.bar.set_length(state.of as u64);
         self.bar.set_position(state.done as u64);
         self.bar.set_message(format!("{left}{what}"));
@@ -115,18 +117,42 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Estimates the remaining time: the current wait, and the time that calls took so far without
-/// waits.
+fn set_style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}
+
+impl State {
+    const fn new(begun: Instant) -> Self {
+        Self {
+            begun,
+            plan: None,
+            waited: Duration::ZERO,
+            waits_until: None,
+            done_at: None,
+            deployment: None,
+            said: None,
+            done: 0,
+            of: 0,
+        }
+    }
+}
+
+/// Estimates the remaining time: what the known limits need for all calls that are left; or the
+/// current wait and the time that calls took so far without waits, if that is longer.
 fn estimate_left(state: &State, now: Instant) -> Option<Duration> {
     let wait = state.waits_until.map(|until| until.saturating_duration_since(now));
+    let expected = state.done_at.map(|at| at.saturating_duration_since(now)).filter(|left| !left.is_zero());
     let rest = u32::try_from(state.of.saturating_sub(state.done)).ok()?;
     let done = u32::try_from(state.done).ok().filter(|done| *done > 2);
     let spent = now.saturating_duration_since(state.begun).saturating_sub(state.waited);
     let calls = done.map(|done| spent / done * rest);
-    match (wait, calls) {
+    let waiting = match (wait, calls) {
         (None, None) => None,
         (wait, calls) => Some(wait.unwrap_or_default() + calls.unwrap_or_default()),
-    }
+    };
+    waiting.max(expected)
 }
 
 fn format_span(time: Duration) -> String {
@@ -142,8 +168,16 @@ impl ProgressListener for Progress<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         match told {
-            ProgressEvent::Begun { deployment, resumed: true } => {
-                self.line(&format!("resuming deployment {deployment}, which was interrupted"));
+            ProgressEvent::Begun { deployment, resumed } => {
+                state.deployment = Some((*deployment).to_owned());
+                if *resumed {
+                    self.line(&format!("resuming deployment {deployment}, which was interrupted"));
+                }
+            }
+            ProgressEvent::Expecting { left } => state.done_at = Some(Instant::now() + *left),
+            ProgressEvent::Postponed(step) => {
+                let what = step.target.with_action(step.action);
+                self.line(&format!("{what} has to wait for long, so it goes last"));
             }
             ProgressEvent::Reading if state.of == 0 => self.show(state, "reading the guild"),
             ProgressEvent::Planned { plan, calls, .. } => {
@@ -162,14 +196,14 @@ impl ProgressListener for Progress<'_> {
             // The reason is in the error at the end.
             ProgressEvent::Failed { step, .. } => {
                 state.of = state.of.saturating_sub(1);
-                self.line(&format!("{} {} failed", step.action.as_str(), step.target));
+                self.line(&format!("{} failed", step.target.with_action(step.action)));
             }
             ProgressEvent::Applied { step, took } => {
                 state.done += 1;
                 if state.waits_until.take().is_some() {
                     state.waited += *took;
                 }
-                self.show(state, &format!("{} {}", step.action.as_str(), step.target));
+                self.show(state, &step.target.with_action(step.action));
             }
             ProgressEvent::Replanning { because } => self.line(&format!("planning again: {because}")),
             _ => {}
@@ -187,19 +221,13 @@ mod tests {
     fn ops_19_the_time_left_knows_the_waits() {
         let begun = Instant::now();
         let after = |seconds| begun + Duration::from_secs(seconds);
-        let mut state = State {
-            begun,
-            plan: None,
-            waited: Duration::ZERO,
-            waits_until: None,
-            said: None,
-            done: 0,
-            of: 10,
-        };
+        let mut state = State { of: 10, ..State::new(begun) };
         assert_eq!(estimate_left(&state, begun), None, "nothing is known yet");
         state.waits_until = Some(after(600));
         assert_eq!(estimate_left(&state, begun), Some(Duration::from_secs(600)));
-        let over = State { waited: Duration::from_secs(600), waits_until: None, done: 5, ..state };
+        let mut over = State { waited: Duration::from_secs(600), waits_until: None, done: 5, ..state };
         assert_eq!(estimate_left(&over, after(605)), Some(Duration::from_secs(5)), "a second for each call");
+        over.done_at = Some(after(700));
+        assert_eq!(estimate_left(&over, after(605)), Some(Duration::from_secs(95)), "limits are to come");
     }
 }

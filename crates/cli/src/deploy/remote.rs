@@ -5,11 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use serde_json::{Value, json};
-use tidegate_discord::deploy::{DeployReport, DeployRequest};
+use tidegate_discord::deploy::{DeployReport, DeployRequest, FOUND_DONE};
+use tidegate_server::ErrorCode;
 use tokio::time::{Instant, sleep};
 
 use super::progress::Progress;
-use super::{ShownPlan, StatusArgs, approval, events, local, status, summary};
+use super::{ShownPlan, StatusArgs, StoreArgs, approval, events, failure, local, status, summary};
 use crate::client::{Client, encode_segment, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
@@ -96,6 +97,7 @@ async fn post_deployment(
 
 pub(super) async fn apply(
     client: &Client,
+    place: &StoreArgs,
     wanted: &DeployRequest,
     yes: bool,
     output: &Output,
@@ -103,7 +105,7 @@ pub(super) async fn apply(
     wanted.read().map_err(|problems| local::template_error(&problems))?;
     let wanted = &approve(client, wanted, yes, output).await?;
     let mut signals = Signals::new()?;
-    let begun = post_deployment(client, wanted, false, "id").await?;
+    let begun = post_deployment(client, wanted, false, "id").await.map_err(explain_refusal)?;
     let id = text(&begun, "id");
     let progress = Progress::new(output);
     let watched = tokio::select! {
@@ -119,17 +121,28 @@ pub(super) async fn apply(
         summary::print_summary(wanted, &report(&ended), output);
         return Ok(());
     }
+    let begun = failure::BegunDeployment { id: &id, guild: wanted.guild, place };
+    Err(begun.name_in(ended_error(&ended)).detail(failure::ended_detail(&ended)))
+}
+
+/// The error of a deployment that has failed, with what to do.
+fn ended_error(ended: &Value) -> CliError {
     let note = ended["note"].as_str().unwrap_or("The deployment failed.");
-    let trouble = CliError::new(note);
+    let trouble = CliError::new(note).coded(ErrorCode::NoAnswer);
     if note.starts_with("The guild and the template do not fit together") {
-        return Err(trouble.hint(summary::CONFLICTS));
+        return trouble.coded(ErrorCode::NotNow).hint(summary::CONFLICTS);
     }
     let hints: Vec<_> = summary::failure_hints(failure_causes(note)).collect();
-    Err(if hints.is_empty() {
-        trouble.hint(summary::AGAIN)
-    } else {
-        hints.into_iter().fold(trouble, CliError::hint)
-    })
+    if hints.is_empty() {
+        return trouble.hint(summary::AGAIN);
+    }
+    hints.into_iter().fold(trouble, CliError::hint)
+}
+
+/// Says what to do when a plan is not applied.
+fn explain_refusal(error: CliError) -> CliError {
+    let is_changed = error.message == tidegate_discord::deploy::Error::Changed.to_string();
+    if is_changed { error.hint(summary::PLAN_AGAIN) } else { error }
 }
 
 /// Returns the causes of failures that a note lists: each has a line of its own, and the cause in
@@ -168,8 +181,14 @@ fn is_applied(step: &Value) -> bool {
 
 /// Builds the report from the steps in the journal.
 fn report(ended: &Value) -> DeployReport {
-    let count =
-        |action: &str| steps(ended).filter(|step| is_applied(step) && step["action"] == action).count();
+    // Without an operation, nothing was sent for it.
+    let count = |action: &str| {
+        let is_counted = |step: &&Value| is_applied(step) && step["action"] == action;
+        steps(ended)
+            .filter(is_counted)
+            .filter(|step| action == "skip" || !step["operation"].is_null())
+            .count()
+    };
     let mut report = DeployReport::default();
     report.deployment = text(ended, "id");
     report.rounds = ended["plans"].as_u64().and_then(|plans| u32::try_from(plans).ok()).unwrap_or_default();
@@ -177,6 +196,7 @@ fn report(ended: &Value) -> DeployReport {
     report.updated = count("update");
     report.moved = count("order");
     report.removed = count("remove");
+    report.found = steps(ended).filter(|step| step["note"] == FOUND_DONE).count();
     report.skipped = count("skip");
     report
 }
@@ -220,5 +240,27 @@ mod tests {
                     order of channels: not tried, because it needs the channel ideas";
         assert_eq!(failure_causes(note).collect::<Vec<_>>(), ["validation", "not_kept"]);
         assert_eq!(failure_causes("The guild could not be read: x (forbidden)").count(), 0);
+    }
+
+    /// OPS-19: a step counts as done only if something was sent for it, and a failure has its steps
+    /// for scripts.
+    #[test]
+    fn ops_19_the_steps_of_a_server_are_counted() {
+        let step = |action: &str, state: &str, operation: Value, note: Value| json!({ "kind": "role", "key": "a", "action": action, "state": state, "operation": operation, "note": note });
+        let ended = json!({ "id": "d1", "plans": 2, "steps": [
+            step("create", "applied", "op_1".into(), Value::Null),
+            step("create", "applied", Value::Null, FOUND_DONE.into()),
+            step("order", "applied", Value::Null, tidegate_discord::deploy::NOT_NEEDED.into()),
+            step("skip", "applied", Value::Null, Value::Null),
+            step("update", "failed", "op_2".into(), "POST /x was answered 400: (no) (validation)".into()),
+            step("remove", "planned", Value::Null, Value::Null),
+        ]});
+        let counted = report(&ended);
+        assert_eq!((counted.created, counted.found, counted.moved, counted.skipped), (1, 1, 0, 1));
+        let detail = failure::ended_detail(&ended);
+        let (failed, untried) = (&detail["failed"][0], &detail["not_tried"][0]);
+        assert_eq!((&detail["deployment"], &failed["class"]), (&"d1".into(), &"validation".into()));
+        assert_eq!(failed["reason"], "POST /x was answered 400: (no)");
+        assert_eq!(untried["action"], "remove");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_core::journal::Deployment;
-use tidegate_discord::deploy::group;
+use tidegate_discord::deploy::{NOT_NEEDED, group};
 use tidegate_server::{backend, deployment_json};
 use tidegate_store::Store;
 
@@ -19,7 +19,13 @@ pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), CliErr
     let (store, all, shown) = find(args).await?;
     let steps = store.deployment_steps(&shown.id).await.map_err(tidegate::Error::from)?;
     let shown = deployment_json(&shown, Some(&steps));
-    let all: Vec<_> = all.iter().map(|one| deployment_json(one, None)).collect();
+    let mut all: Vec<_> = all.iter().map(|one| deployment_json(one, None)).collect();
+    if !output.json && !store.is_shared() {
+        // No other process uses this store, so none runs it.
+        all.iter_mut()
+            .filter(|one| one["stage"] == "running")
+            .for_each(|one| one["stage"] = "interrupted".into());
+    }
     show(&shown, &all, output);
     Ok(())
 }
@@ -59,7 +65,10 @@ pub(super) fn show(one: &Value, all: &[Value], output: &Output) {
     output.print_status("");
     let row = |step: &Value| {
         let what = format!("{} {}", text(step, "kind"), text(step, "key"));
-        let rest = ["action", "state", "object", "note"].map(|field| text(step, field));
+        let mut rest = ["action", "state", "object", "note"].map(|field| text(step, field));
+        if step["action"] == "skip" || step["note"] == NOT_NEEDED {
+            rest[1] = "skipped".to_owned();
+        }
         [what].into_iter().chain(rest).collect::<Vec<_>>()
     };
     let steps = one["steps"].as_array().map(Vec::as_slice).unwrap_or_default();

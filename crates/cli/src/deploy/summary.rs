@@ -18,9 +18,11 @@ pub(super) fn failure_hints<'a>(causes: impl Iterator<Item = &'a str>) -> impl I
     let hint = |cause: &str| match cause {
         "forbidden" => "Grant the bot what it lacks, then run the same command again.",
         "validation" => "Change the template as the message says, then run it again.",
-        "not_kept" => "The server accepts this and does not keep it: running it again will not help.",
+        "not_kept" => {
+            "What a server accepts and does not keep (not_kept), it will not keep the next time: do without it."
+        }
         "not_found" => {
-            "The server does not have this route or object: running it again helps only if that changes."
+            "What the server does not have (not_found), a route or an object, has to be there first."
         }
         _ => AGAIN,
     };
@@ -36,6 +38,7 @@ pub(super) fn print_summary(wanted: &DeployRequest, report: &DeployReport, outpu
         (report.created, "created"),
         (report.updated, "updated"),
         (report.moved, "put in order"),
+        (report.found, "found after a lost response"),
         (report.removed, "removed"),
         (report.skipped, if report.skipped == 1 { "as it should be" } else { "as they should be" }),
     ];

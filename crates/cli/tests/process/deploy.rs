@@ -223,7 +223,7 @@ async fn ops_19_apply_asks() {
     let mut missing = deploy("plan", &sim, dir.path(), Path::new("missing.yaml"));
     missing.arg("--detailed-exitcode");
     assert_eq!(run(missing).await.status.code(), Some(1));
-    // A plan knows where it was made; the command that applies it names the store.
+    // A plan knows where it was made, and is applied there and nowhere else.
     let mut elsewhere = tidegate();
     elsewhere.args(["deploy", "apply", "small.plan", "--base-url", "http://127.0.0.1:1/api/v10"]);
     elsewhere.current_dir(dir.path()).env("DISCORD_TOKEN", TOKEN);
@@ -232,7 +232,13 @@ async fn ops_19_apply_asks() {
     let mut stored = of("plan");
     stored.args(["--store", "file:other", "--out", "other.plan"]);
     let stored = text(&run(stored).await);
-    assert!(stored.contains("`tidegate deploy apply other.plan --store file:other`"), "{stored}");
+    assert!(stored.contains("`tidegate deploy apply other.plan`"), "{stored}");
+    let mut misplaced = tidegate();
+    misplaced.args(["deploy", "apply", "other.plan", "--yes", "--store", "file:third"]);
+    misplaced.current_dir(dir.path()).env("DISCORD_TOKEN", TOKEN);
+    let misplaced = run(misplaced).await;
+    assert_eq!(misplaced.status.code(), Some(2), "{misplaced:?}");
+    assert!(text(&misplaced).contains("was made with --store file:other"), "{misplaced:?}");
     let control = Caller::of(&format!("http://{}", sim.addr()));
     let path = format!("/_sim/hand/guilds/{GUILD}/roles");
     let agent = json!({ "name": "〚SSO〛 Helper 〔agent〕" });
@@ -245,6 +251,10 @@ async fn ops_19_apply_asks() {
     };
     let changed = apply_file().await;
     assert_eq!(changed.status.code(), Some(1), "{}", text(&changed));
+    let mut status = tidegate();
+    status.args(["deploy", "status", "--guild", GUILD]).current_dir(dir.path());
+    let status = run(status).await;
+    assert!(text(&status).contains("No deployment of guild"), "a refused plan is none: {status:?}");
     assert!(text(&changed).contains("The guild has changed since the plan was made"), "{}", text(&changed));
     let mut again = of("plan");
     again.args(["--out", "small.plan"]);
@@ -266,6 +276,51 @@ async fn ops_19_apply_asks() {
     assert_eq!((&read(&pruned)["removed"], &read(&pruned)["created"]), (&1.into(), &1.into()));
     let shown = String::from_utf8_lossy(&pruned.stderr).into_owned();
     assert!(shown.contains("- role guest (") && !shown.contains("+ role visitor"), "{shown}");
+}
+
+/// OPS-10, OPS-19: for scripts, a failure has a code, the steps that failed and were not tried, and
+/// the deployment; a plan with conflicts is kept in no file, and a wrong address is named as such.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_failures_are_for_scripts_too() {
+    let mut options = DiscordSimOptions::default();
+    options.quirks.refused_types = vec![4];
+    let (sim, dir, small) = (start_wide_sim(options).await, TempDir::new().unwrap(), example("small.yaml"));
+    let mut apply = deploy("apply", &sim, dir.path(), &small);
+    apply.arg("--json");
+    let failed = run(apply).await;
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    let error: Value = serde_json::from_str(said.trim()).unwrap_or_else(|_| panic!("{said}"));
+    let (error, detail) = (&error["error"], &error["error"]["detail"]);
+    assert_eq!((failed.status.code(), &error["code"]), (Some(1), &"TG0027".into()), "{error}");
+    let first = &detail["failed"][0];
+    assert_eq!((&first["kind"], &first["action"]), (&"category".into(), &"create".into()), "{error}");
+    assert_eq!((&first["route"], &first["status"]), (&"POST /guilds/{guild}/channels".into(), &400.into()));
+    assert!(
+        detail["not_tried"].as_array().unwrap().len() >= 8 && detail["deployment"].is_string(),
+        "{error}"
+    );
+    let control = Caller::of(&format!("http://{}", sim.addr()));
+    for _ in 0..2 {
+        let twin = json!({ "name": "〚SSO〛 Twin 〔lead〕" });
+        let path = format!("/_sim/hand/guilds/{GUILD}/roles");
+        control.call(Method::POST, &path, &[], Some(&twin)).await.unwrap();
+    }
+    let mut plan = deploy("plan", &sim, dir.path(), &small);
+    plan.args(["--store", "file:fresh", "--out", "conflict.plan"]);
+    let conflict = run(plan).await;
+    assert!(conflict.status.code() == Some(1) && text(&conflict).contains("! the key lead is on several"));
+    assert!(!dir.path().join("conflict.plan").exists());
+    let mut wrong = tidegate();
+    wrong.args(["deploy", "plan", "--guild", GUILD, "--base-url", "notaurl", "--template"]).arg(&small);
+    let wrong = run({
+        wrong.current_dir(dir.path()).env("DISCORD_TOKEN", TOKEN);
+        wrong
+    })
+    .await;
+    assert!(
+        wrong.status.code() == Some(2) && text(&wrong).contains("--base-url cannot be used"),
+        "{wrong:?}"
+    );
 }
 
 /// OPS-14, OPS-23, LIM-12: through 5 % of 5xx, 2 % of cut answers and a global 429 of 30 seconds

@@ -1,18 +1,16 @@
 //! The summary of a deployment for the guild's audit channel: a few messages at the end, because
 //! one per step would take longer than the steps.
 
-use std::sync::Arc;
-
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::journal::{DeploymentStep, StepState};
 use tidegate_upstream::{HttpRequest, Method};
 
 use super::error::{Error, Result};
+use super::journal_writer::FOUND_DONE;
 use super::queue::{OperationOutcome, json_body};
 use super::run::DeploymentRun;
 use crate::Id;
 use crate::bounds::{MESSAGE_MAX, length};
-use crate::plan::Action;
 
 /// Messages per deployment; lines that do not fit are only counted.
 const PAGES_MAX: usize = 10;
@@ -27,16 +25,12 @@ struct AuditLog {
 }
 
 impl AuditLog {
-    fn new(steps: Vec<DeploymentStep>, events: &[DeploymentStep]) -> Self {
-        let done = |mut step: DeploymentStep| {
-            let unrecorded = unrecorded_action(&step, events);
-            let is_found = unrecorded.is_some();
+    fn new(steps: Vec<DeploymentStep>) -> Self {
+        let done = |step: DeploymentStep| {
+            let is_found = step.note.as_deref() == Some(FOUND_DONE);
             // What was never sent changed nothing.
-            if step.state != StepState::Failed && step.operation.is_none() && !is_found {
-                return None;
-            }
-            step.action = unrecorded.unwrap_or(step.action);
-            Some((step, is_found))
+            let is_done = step.state == StepState::Failed || step.operation.is_some() || is_found;
+            is_done.then_some((step, is_found))
         };
         let mut steps: Vec<_> = steps.into_iter().filter_map(done).collect();
         steps.sort_by_key(|(step, _)| (step.at, step.nth));
@@ -88,18 +82,6 @@ impl AuditLog {
     }
 }
 
-/// Returns what was done to an object that this deployment planned to write and then found as
-/// wanted: the run that wrote it ended before it could record that.
-fn unrecorded_action(step: &DeploymentStep, events: &[DeploymentStep]) -> Option<Arc<str>> {
-    if step.state != StepState::Applied || &*step.action != Action::Skip.as_str() {
-        return None;
-    }
-    let is_planned = |event: &&DeploymentStep| {
-        event.state == StepState::Planned && (&event.kind, &event.key) == (&step.kind, &step.key)
-    };
-    events.iter().rfind(is_planned).map(|event| Arc::clone(&event.action))
-}
-
 fn line(step: &DeploymentStep, is_found: bool) -> String {
     let DeploymentStep { kind, key, action, .. } = step;
     let id = step.foreign_id.as_ref().map_or_else(String::new, |id| format!(" ({id})"));
@@ -124,7 +106,7 @@ impl DeploymentRun<'_> {
     }
 
     async fn try_post_audit(&self, channel: Id, failure: Option<&str>) -> Result<()> {
-        let log = AuditLog::new(self.writer.steps().await?, &self.writer.events().await?);
+        let log = AuditLog::new(self.writer.steps().await?);
         for (nth, page) in log.pages(self.writer.id(), failure).into_iter().enumerate() {
             self.post(channel, nth, &page).await?;
         }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Fault, FaultClass};
+use tidegate_core::{ErrorCode, Fault, FaultClass};
 
+use super::token::refusal_words;
 use crate::Id;
 use crate::counted::{agreeing, counted};
 use crate::guild::GuildDecodeError;
@@ -22,7 +23,7 @@ pub enum Error {
         deployment: Option<String>,
     },
     /// An operator has to resolve conflicts first. Nothing was changed after they were found.
-    #[error("The guild and the template do not fit together: {}", listed(.0))]
+    #[error("The guild and the template do not fit together:{}", listed(.0))]
     Conflicts(Vec<Conflict>),
     /// The guild, or the journal, has changed since the plan was made that was agreed to.
     #[error("The guild has changed since the plan was made. Nothing was applied.")]
@@ -37,13 +38,13 @@ pub enum Error {
         /// Calls that changed something.
         applied: usize,
     },
-    /// A step failed in a way that every other step would too.
-    #[error("The {target} was not applied: {} ({})", .fault.message, .fault.class.as_str())]
-    Step {
-        /// The step.
-        target: StepTarget,
+    /// Discord does not know the bot's token: every call would fail.
+    #[error("Discord refused the bot's token: {}. Nothing is sent with it for {} min.", refusal_words(.fault), .left.as_secs().div_ceil(60))]
+    TokenRefused {
         /// The failure that was reported.
         fault: Fault,
+        /// How much longer nothing is sent with this token.
+        left: Duration,
     },
     /// The guild could not be listed.
     #[error("The guild could not be read: {} ({})", .0.message, .0.class.as_str())]
@@ -89,6 +90,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the code of the error.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Busy { .. } | Self::Changed | Self::Conflicts(_) => ErrorCode::NotNow,
+            Self::Invalid(_) => ErrorCode::Invalid,
+            Self::NotListed(_) => ErrorCode::NotInTime,
+            Self::Engine(error) => error.kind.code(),
+            Self::LeaseLost | Self::Store(_) | Self::Lease(_) => ErrorCode::StoreUnavailable,
+            // Discord's error, or no response.
+            _ => ErrorCode::NoAnswer,
+        }
+    }
+
     /// Returns whether the same run may simply be repeated: the request is fine, something was in
     /// the way.
     #[must_use]
@@ -133,6 +148,8 @@ pub struct StepFailure {
     pub action: Action,
     /// Why it failed.
     pub cause: FailureCause,
+    /// The method and route of its call.
+    pub route: Option<String>,
     /// What was reported.
     pub message: String,
 }
@@ -143,8 +160,30 @@ pub struct StepFailure {
 pub struct BlockedStep {
     /// The step.
     pub target: StepTarget,
-    /// The step that it needs.
+    /// What it was to do.
+    pub action: Action,
+    /// The step that it needs; for a removal, one that has failed.
     pub needs: StepTarget,
+}
+
+impl StepFailure {
+    /// Returns the HTTP status of the response, if there was one.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        let (_, answer) = self.message.split_once(" was answered ")?;
+        answer.get(..3)?.parse().ok()
+    }
+}
+
+impl BlockedStep {
+    /// Returns why it was not tried.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self.action {
+            Action::Remove => "nothing is removed while a step has failed".to_owned(),
+            _ => format!("it needs the {}", self.needs),
+        }
+    }
 }
 
 /// Failures named in a message.
@@ -158,12 +197,16 @@ fn described(failures: &[StepFailure], blocked: &[BlockedStep], applied: usize) 
     let (failed, writes) = (counted(failures.len(), "step"), counted(applied, "write"));
     let were = agreeing(applied, "was", "were");
     let mut text = format!("{failed} failed{not_tried}, {writes} {were} accepted.");
-    for StepFailure { target, action, cause, message } in failures.iter().take(NAMED_MAX) {
-        let message = message.trim_end_matches('.');
-        text.push_str(&format!("\n{} {target}: {message} ({})", action.as_str(), cause.as_str()));
+    for StepFailure { target, action, cause, message, .. } in failures.iter().take(NAMED_MAX) {
+        let (what, message) = (target.with_action(*action), message.trim_end_matches('.'));
+        text.push_str(&format!("\n{what}: {message} ({})", cause.as_str()));
     }
-    for BlockedStep { target, needs } in blocked.iter().take(NAMED_MAX.saturating_sub(failures.len())) {
-        text.push_str(&format!("\n{target}: not tried, because it needs the {needs}"));
+    for step in blocked.iter().take(NAMED_MAX.saturating_sub(failures.len())) {
+        let what = match step.action {
+            Action::Remove => step.target.with_action(Action::Remove),
+            _ => step.target.to_string(),
+        };
+        text.push_str(&format!("\n{what}: not tried, because {}", step.reason()));
     }
     let unnamed = (failures.len() + blocked.len()).saturating_sub(NAMED_MAX);
     if unnamed > 0 {
@@ -180,5 +223,5 @@ fn named(deployment: Option<&str>) -> String {
 }
 
 fn listed(conflicts: &[Conflict]) -> String {
-    conflicts.iter().map(Conflict::to_string).collect::<Vec<_>>().join(" ")
+    conflicts.iter().map(|conflict| format!("\n! {conflict}")).collect()
 }

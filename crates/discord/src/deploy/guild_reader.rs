@@ -95,6 +95,8 @@ pub(super) async fn read_standing(queue: &GuildQueue<'_>, guild: &Guild) -> Resu
     }
     let features = about.as_ref().and_then(|about| about.features.as_ref());
     Ok(Some(BotStanding {
+        id: me.id,
+        roles: member.roles.clone(),
         permissions: own.iter().fold(Permissions(0), |all, role| all.union(role.permissions)),
         top_position: own.iter().map(|role| role.position).max().unwrap_or(0),
         is_owner: about.as_ref().is_some_and(|about| about.owner_id == Some(me.id)),

@@ -20,7 +20,7 @@ const FAILED_MAX: u32 = 2;
 pub(super) struct StepHistory {
     tries: BTreeMap<StepTarget, TargetTries>,
     failures: BTreeMap<StepTarget, StepFailure>,
-    blocked: BTreeMap<StepTarget, StepTarget>,
+    blocked: BTreeMap<StepTarget, (Action, StepTarget)>,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +74,12 @@ impl StepHistory {
 
     fn fail(&mut self, step: &PlanStep, cause: FailureCause, message: String) {
         let (target, action) = (step.target.clone(), step.action);
-        self.failures.insert(target.clone(), StepFailure { target, action, cause, message });
+        let route = step.call.as_ref().map(|call| {
+            let route = &call.route;
+            format!("{} {}", route.method().as_str(), route.template())
+        });
+        let failure = StepFailure { target: target.clone(), action, cause, route, message };
+        self.failures.insert(target, failure);
     }
 
     /// Returns the steps of a plan that are still to be tried, and those that a fresh look at the
@@ -101,7 +106,7 @@ impl StepHistory {
 
     /// Records that a step cannot be tried because of another one.
     pub(super) fn block(&mut self, step: &PlanStep, needs: StepTarget) {
-        self.blocked.insert(step.target.clone(), needs);
+        self.blocked.insert(step.target.clone(), (step.action, needs));
     }
 
     /// Returns the message of a failed target.
@@ -123,13 +128,14 @@ impl StepHistory {
     pub(super) fn take_failures(&mut self) -> (Vec<StepFailure>, Vec<BlockedStep>) {
         let failures = std::mem::take(&mut self.failures).into_values().collect();
         let blocked = std::mem::take(&mut self.blocked).into_iter();
-        (failures, blocked.map(|(target, needs)| BlockedStep { target, needs }).collect())
+        let blocked = blocked.map(|(target, (action, needs))| BlockedStep { target, action, needs });
+        (failures, blocked.collect())
     }
 }
 
 /// Describes the fields that a server has accepted and not kept.
 fn describe_unkept(step: &PlanStep) -> String {
-    if step.changes.is_empty() {
+    if step.changes.is_empty() || step.action == Action::Remove {
         return "it was accepted, and the guild shows no effect".to_owned();
     }
     let field = |change: &FieldChange| match &change.from {

@@ -1,6 +1,6 @@
 //! Writes the journal of one deployment and its steps.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidegate_core::Time;
@@ -15,6 +15,15 @@ use super::request::DeployRequest;
 use crate::Id;
 use crate::plan::{Action, PlanStep, StepTarget};
 
+/// The note of a step whose effect was found in the guild: a call was made for it, and its response
+/// was lost.
+pub const FOUND_DONE: &str = "It was found done: the response to its call was lost.";
+/// The note of a step that turned out not to be needed.
+pub const NOT_NEEDED: &str = "It turned out not to be needed.";
+
+/// The kind and key of a step.
+type JournalKey = (Arc<str>, Arc<str>);
+
 /// Writes the journal of one deployment.
 pub(super) struct JournalWriter {
     store: Arc<dyn Store>,
@@ -22,7 +31,14 @@ pub(super) struct JournalWriter {
     deployment: Deployment,
     /// The steps that this deployment has applied: a later plan that finds one done does not record
     /// it again.
-    applied: BTreeSet<(Arc<str>, Arc<str>)>,
+    applied: BTreeSet<JournalKey>,
+    /// The steps that this deployment has planned and not applied, with their actions.
+    unapplied: BTreeMap<JournalKey, Arc<str>>,
+    /// Steps that were found done.
+    found: usize,
+    /// An interrupted deployment that this one replaces.
+    replaced: Option<Deployment>,
+    is_open: bool,
 }
 
 /// The state of a step, as recorded.
@@ -31,6 +47,8 @@ pub(super) enum StepRecord<'a> {
     Planned,
     /// It was applied.
     Applied(AppliedStep<'a>),
+    /// It turned out not to be needed.
+    Unneeded,
     /// It failed for this reason; the operation that was to execute it.
     Failed(&'a str, Option<&'a str>),
 }
@@ -48,7 +66,7 @@ pub(super) struct AppliedStep<'a> {
 
 impl JournalWriter {
     /// Resumes the interrupted deployment if the request is the same, or begins a new one. Returns
-    /// which of the two.
+    /// which of the two. Writes nothing before it is [opened](Self::open).
     pub(super) async fn resume_or_begin(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -58,28 +76,26 @@ impl JournalWriter {
         let (scope, request) = (wanted.group(), wanted.encode()?);
         let now = clock.now();
         let last = store.deployments(Some(&scope), 1).await?.into_iter().next();
-        let last = last.filter(|last| last.stage == DeploymentStage::Running);
-        if let Some(mut last) = last {
+        let mut last = last.filter(|last| last.stage == DeploymentStage::Running);
+        if let Some(last) = &mut last {
             last.fence = fence;
             last.updated_at = now;
-            if *last.request == *request {
-                last.round += 1;
-                let applied = store.deployment_steps(&last.id).await?.into_iter();
-                let applied = applied.filter(|step| step.state == StepState::Applied);
-                let applied = applied.map(|step| (step.kind, step.key)).collect();
-                let pen = Self { store, clock, deployment: last, applied };
-                pen.save().await?;
-                return Ok((pen, true));
+        }
+        if let Some(mut last) = last.take_if(|last| *last.request == *request) {
+            last.round += 1;
+            let mut pen = Self::new(store, clock, last);
+            for step in pen.steps().await? {
+                let key = (step.kind, step.key);
+                match step.state {
+                    StepState::Applied => drop(pen.applied.insert(key)),
+                    StepState::Planned | StepState::Failed => drop(pen.unapplied.insert(key, step.action)),
+                }
             }
+            return Ok((pen, true));
+        }
+        if let Some(last) = &mut last {
             last.stage = DeploymentStage::Failed;
             last.note = Some("It was interrupted, and another one was started.".into());
-            let replaced = Self {
-                store: Arc::clone(&store),
-                clock: Arc::clone(&clock),
-                deployment: last,
-                applied: BTreeSet::new(),
-            };
-            replaced.save().await?;
         }
         let deployment = Deployment {
             id: new_id(now)?.into(),
@@ -92,13 +108,35 @@ impl JournalWriter {
             started_at: now,
             updated_at: now,
         };
-        let pen = Self { store, clock, deployment, applied: BTreeSet::new() };
-        pen.save().await?;
-        Ok((pen, false))
+        Ok((Self { replaced: last, ..Self::new(store, clock, deployment) }, false))
+    }
+
+    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, deployment: Deployment) -> Self {
+        let (applied, unapplied) = (BTreeSet::new(), BTreeMap::new());
+        Self { store, clock, deployment, applied, unapplied, found: 0, replaced: None, is_open: false }
+    }
+
+    /// Begins to write: from here on the deployment is in the journal.
+    pub(super) async fn open(&mut self) -> Result<()> {
+        if let Some(replaced) = self.replaced.take() {
+            self.save_deployment(replaced).await?;
+        }
+        self.save().await?;
+        self.is_open = true;
+        Ok(())
+    }
+
+    /// Returns whether the deployment is in the journal.
+    pub(super) const fn is_open(&self) -> bool {
+        self.is_open
     }
 
     async fn save(&self) -> Result<()> {
-        match self.store.save_deployment(self.deployment.clone()).await? {
+        self.save_deployment(self.deployment.clone()).await
+    }
+
+    async fn save_deployment(&self, deployment: Deployment) -> Result<()> {
+        match self.store.save_deployment(deployment).await? {
             true => Ok(()),
             false => Err(Error::LeaseLost),
         }
@@ -122,9 +160,9 @@ impl JournalWriter {
         Ok(self.store.deployment_steps(self.id()).await?)
     }
 
-    /// Returns the events of the deployment.
-    pub(super) async fn events(&self) -> Result<Vec<Line>> {
-        Ok(self.store.deployment_events(self.id()).await?.events)
+    /// Returns the number of steps that were found done.
+    pub(super) const fn found(&self) -> usize {
+        self.found
     }
 
     /// Starts the next plan.
@@ -142,7 +180,7 @@ impl JournalWriter {
         steps.retain(open);
         for step in &mut steps {
             step.state = StepState::Applied;
-            step.note = Some("It turned out not to be needed.".into());
+            step.note = Some(NOT_NEEDED.into());
             step.at = self.clock.now();
         }
         if steps.is_empty() {
@@ -168,14 +206,23 @@ impl JournalWriter {
         let mut lines = JournalLines::default();
         for (nth, step, became) in steps {
             lines.mapped.extend(mapping_of(step, &became));
+            let (key, mut line) = (journal_key(&step.target), step_line(nth, step, &became, now));
             let is_new = match became {
-                StepRecord::Applied(_) => {
-                    self.applied.insert(journal_key(&step.target)) || step.action != Action::Skip
+                StepRecord::Applied(_) | StepRecord::Unneeded => {
+                    let planned = self.unapplied.remove(&key).filter(|_| step.action == Action::Skip);
+                    if let Some(action) = planned {
+                        (line.action, line.note) = (action, Some(FOUND_DONE.into()));
+                        self.found += 1;
+                    }
+                    self.applied.insert(key) || step.action != Action::Skip
                 }
-                _ => true,
+                StepRecord::Planned | StepRecord::Failed(..) => {
+                    self.unapplied.insert(key, step.action.as_str().into());
+                    true
+                }
             };
             if is_new {
-                lines.steps.push(step_line(nth, step, &became, now));
+                lines.steps.push(line);
             }
         }
         if lines == JournalLines::default() {
@@ -205,11 +252,8 @@ impl JournalWriter {
 
 /// Returns the kind and key under which the journal knows a target.
 pub(super) fn journal_key(target: &StepTarget) -> (Arc<str>, Arc<str>) {
-    match target {
-        StepTarget::Object(kind, key) => (kind.to_string().into(), key.as_str().into()),
-        StepTarget::RoleOrder => ("order".into(), "roles".into()),
-        StepTarget::ChannelOrder => ("order".into(), "channels".into()),
-    }
+    let (kind, key) = target.words();
+    (kind.into(), key.into())
 }
 
 fn step_line(nth: u32, step: &PlanStep, became: &StepRecord<'_>, at: Time) -> Line {
@@ -220,6 +264,7 @@ fn step_line(nth: u32, step: &PlanStep, became: &StepRecord<'_>, at: Time) -> Li
         StepRecord::Applied(applied) => {
             (StepState::Applied, applied.operation.map(Arc::from), applied.id.as_ref().map(id), None)
         }
+        StepRecord::Unneeded => (StepState::Applied, None, step.id.as_ref().map(id), Some(NOT_NEEDED.into())),
         StepRecord::Failed(why, operation) => {
             let note = why.replace('\0', "").into();
             (StepState::Failed, operation.map(Arc::from), step.id.as_ref().map(id), Some(note))

@@ -20,8 +20,12 @@ const LATENCY_MS: u64 = 100;
 /// Loads the pace of all calls and the usage of hidden quotas. For a route, Discord reports how
 /// many calls are left and until when, not how long its windows are: no time follows from that.
 pub(super) async fn load(engine: &Engine, upstream: &str, guild: Id) -> Result<KnownLimits> {
-    let all = engine.limits().await?;
-    let known = UpstreamLimits { all: &all, upstream };
+    Ok(read(&engine.limits().await?, upstream, guild))
+}
+
+/// The same, from limits that were loaded.
+pub(super) fn read(all: &[LimitView], upstream: &str, guild: Id) -> KnownLimits {
+    let known = UpstreamLimits { all, upstream };
     let mut limits = KnownLimits::documented(LATENCY_MS);
     let used = |view: &LimitView| match view.shape {
         LimitShape::Window { limit, .. } => {
@@ -35,7 +39,7 @@ pub(super) async fn load(engine: &Engine, upstream: &str, guild: Id) -> Result<K
     let renames = known.with_prefix("renames ").filter_map(|(id, view)| Some((id.parse().ok()?, used(view))));
     limits.renames_used = renames.collect::<BTreeMap<_, _>>();
     limits.global = global_rate(&known).unwrap_or(limits.global);
-    Ok(limits)
+    limits
 }
 
 struct UpstreamLimits<'a> {

@@ -35,6 +35,13 @@ pub enum ProgressEvent<'a> {
         /// How much longer, as far as known.
         left: Option<Duration>,
     },
+    /// How long the rest of the plan takes, at the limits known so far.
+    Expecting {
+        /// The time.
+        left: Duration,
+    },
+    /// The step would wait for long, and goes after all others.
+    Postponed(&'a PlanStep),
     /// The step was applied.
     Applied {
         /// The step.

@@ -17,8 +17,10 @@ use super::active;
 use super::error::{Error, Result};
 use super::executor::{KINDS, READ};
 use super::payload::Payload;
+use super::postponed::ScarceLimit;
 use super::progress::{ProgressEvent, ProgressListener};
 use super::request::group;
+use super::token::token_refusal;
 use crate::Id;
 
 /// After this long, reports what an operation waits for.
@@ -53,6 +55,15 @@ pub(super) enum OperationOutcome {
     Failed(Fault),
     /// An operator canceled it.
     Canceled,
+    /// It would have waited for this limit for long, and was withdrawn.
+    Postponed(ScarceLimit),
+}
+
+/// How often an operation is tried, and whether it may be put off.
+#[derive(Clone, Copy)]
+struct Attempts {
+    most: Option<u16>,
+    can_postpone: bool,
 }
 
 #[derive(Deserialize)]
@@ -79,7 +90,17 @@ impl GuildQueue<'_> {
         request: HttpRequest,
         key: Option<String>,
     ) -> Result<(String, OperationOutcome)> {
-        self.submit(kind, request, key, Some(ATTEMPTS_MAX)).await
+        self.submit(kind, request, key, Attempts { most: Some(ATTEMPTS_MAX), can_postpone: false }).await
+    }
+
+    /// The same, unless it would wait for long for a limit that others need not wait for.
+    pub(super) async fn submit_or_postpone(
+        &self,
+        kind: &str,
+        request: HttpRequest,
+        key: Option<String>,
+    ) -> Result<(String, OperationOutcome)> {
+        self.submit(kind, request, key, Attempts { most: Some(ATTEMPTS_MAX), can_postpone: true }).await
     }
 
     async fn submit(
@@ -87,7 +108,7 @@ impl GuildQueue<'_> {
         kind: &str,
         request: HttpRequest,
         key: Option<String>,
-        attempts: Option<u16>,
+        attempts: Attempts,
     ) -> Result<(String, OperationOutcome)> {
         // A read belongs to no plan: it may be done whoever asked for it.
         let deployment = self.deployment.filter(|_| kind != READ).map(str::to_owned);
@@ -97,8 +118,9 @@ impl GuildQueue<'_> {
             Some(_) => group(self.guild),
             None => plan_group(self.guild),
         };
-        let mut submission =
-            Submission::new(kind, group, payload).with_upstream(self.upstream).with_max_attempts(attempts);
+        let mut submission = Submission::new(kind, group, payload)
+            .with_upstream(self.upstream)
+            .with_max_attempts(attempts.most);
         submission.dedupe_key = key.map(Into::into);
         submission.deployment_id = self.deployment.map(Into::into);
         let receipt = self.engine.submit(submission).await?;
@@ -116,7 +138,15 @@ impl GuildQueue<'_> {
             let reason = self.engine.why(receipt.id).await?;
             let starts_at = reason.starts_at.or(reason.until);
             let left = starts_at.map(|at| at.since(self.clock.now())).filter(|left| !left.is_zero());
-            self.listener.on_event(&ProgressEvent::Waiting { because: &reason.because, left });
+            if attempts.can_postpone
+                && let Some(limit) = ScarceLimit::of_wait(self.upstream, &reason, left)
+                && self.engine.withdraw(receipt.id).await?.state == State::Canceled
+            {
+                return Ok((id, OperationOutcome::Postponed(limit)));
+            }
+            let because = self.describe_wait(&reason);
+            self.listener.on_event(&ProgressEvent::Waiting { because: &because, left });
+            self.check_token(receipt.id, &reason).await?;
             let head = reason.behind.unwrap_or(receipt.id);
             if self.fail_held_step(head).await? && head == receipt.id {
                 let message = "It may have been created. The next plan looks for it by its key.";
@@ -195,13 +225,16 @@ impl GuildQueue<'_> {
 
     async fn read_within(&self, path: String, attempts: Option<u16>) -> Result<Box<RawValue>> {
         let request = HttpRequest::new(tidegate_upstream::Method::Get, path);
+        let attempts = Attempts { most: attempts, can_postpone: false };
         match self.submit(READ, request, None, attempts).await?.1 {
             OperationOutcome::Done(Some(body)) => Ok(body),
             OperationOutcome::Done(None) | OperationOutcome::Duplicate => {
                 Err(Error::ReadFailed(Fault::new(FaultClass::Transient, "The response was empty.")))
             }
-            OperationOutcome::Failed(fault) => Err(Error::ReadFailed(fault)),
-            OperationOutcome::Canceled => Err(Error::Canceled("reading of the guild".into())),
+            OperationOutcome::Failed(fault) => Err(token_refusal(&fault).unwrap_or(Error::ReadFailed(fault))),
+            OperationOutcome::Canceled | OperationOutcome::Postponed(_) => {
+                Err(Error::Canceled("reading of the guild".into()))
+            }
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct DeployReport {
     pub updated: usize,
     /// Objects that were moved to their positions.
     pub moved: usize,
+    /// Objects that were found as wanted after the response to their call was lost.
+    pub found: usize,
     /// Objects that were removed.
     pub removed: usize,
     /// Objects that needed no change from the start, or were found again by their names.

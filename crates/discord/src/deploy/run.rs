@@ -13,17 +13,20 @@ use super::error::{Error, Result};
 use super::guild_reader::MessageScope;
 use super::history::StepHistory;
 use super::journal_writer::{AppliedStep, JournalWriter, StepRecord};
+use super::pace::RoutePace;
+use super::postponed::PostponedSteps;
 use super::progress::{ProgressEvent, ProgressListener};
 use super::queue::GuildQueue;
 use super::report::DeployReport;
 use super::request::DeployRequest;
-use super::step::{StepOutcome, step_index};
+use super::room::RoomState;
+use super::step::{StepContext, StepOutcome, step_index};
 use super::{Deployer, check_standing, guild_reader, mapping};
 use crate::guild::Guild;
 use crate::journal::GuildJournal;
-use crate::plan::{Action, Options, Plan, PlanStep, StepTarget};
+use crate::plan::{Action, Conflict, Options, Plan, PlanStep, StepTarget};
 use crate::template::Template;
-use crate::{ObjectKey, ObjectKind};
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// Plans per run. Each object is written to a few times at most, so this many are never needed.
 const ROUNDS_MAX: u32 = 50;
@@ -35,7 +38,7 @@ const DOUBLED_MAX: u32 = 4;
 
 /// A running deployment.
 pub(super) struct DeploymentRun<'a> {
-    deployer: &'a Deployer,
+    pub(super) deployer: &'a Deployer,
     pub(super) wanted: &'a DeployRequest,
     template: &'a Template,
     pub(super) guard: &'a LeaseGuard,
@@ -49,6 +52,14 @@ pub(super) struct DeploymentRun<'a> {
     pub(super) written_messages: BTreeSet<ObjectKey>,
     /// When it was last unknown whether something was created.
     pub(super) uncertain_since: Option<Instant>,
+    /// The steps that wait for long, and go last.
+    pub(super) postponed: PostponedSteps,
+    /// Whether removals have to make room.
+    pub(super) room: RoomState,
+    /// How fast routes are.
+    pub(super) pace: RoutePace,
+    /// The objects that had the key of a managed one before this run wrote anything.
+    namesakes: BTreeSet<Id>,
     _under_way: ActiveDeployment,
 }
 
@@ -71,9 +82,13 @@ impl<'a> DeploymentRun<'a> {
         listener: &'a dyn ProgressListener,
     ) -> Result<Self> {
         let (store, clock) = (deployer.store.clone(), deployer.clock.clone());
-        let (pen, resumed) = JournalWriter::resume_or_begin(store, clock, wanted, guard.fence()).await?;
+        let (mut pen, resumed) = JournalWriter::resume_or_begin(store, clock, wanted, guard.fence()).await?;
         let report = DeployReport { deployment: pen.id().to_owned(), resumed, ..DeployReport::default() };
-        listener.on_event(&ProgressEvent::Begun { deployment: pen.id(), resumed });
+        // A plan that was agreed to may no longer hold: then there is no deployment.
+        if wanted.plan_digest.is_none() {
+            pen.open().await?;
+            listener.on_event(&ProgressEvent::Begun { deployment: pen.id(), resumed });
+        }
         let withdrawn = deployer.queue(wanted, Some(pen.id()), listener).withdraw_interrupted().await?;
         let journal = mapping::load(&*deployer.store, &wanted.group()).await?;
         // What an interrupted run had sent may have taken effect or not.
@@ -91,6 +106,10 @@ impl<'a> DeploymentRun<'a> {
             history: StepHistory::default(),
             written_messages: BTreeSet::new(),
             uncertain_since: unsure,
+            postponed: PostponedSteps::default(),
+            room: RoomState::default(),
+            pace: RoutePace::default(),
+            namesakes: BTreeSet::new(),
             _under_way,
         })
     }
@@ -99,6 +118,7 @@ impl<'a> DeploymentRun<'a> {
         let ended = self.run_rounds().await;
         let (stage, note) = match &ended {
             Ok(()) => (DeploymentStage::Done, None),
+            Err(_) if !self.writer.is_open() => return ended.map(|()| self.report),
             // The next run resumes it.
             Err(error) if error.is_transient() => {
                 tracing::warn!(deployment = self.writer.id(), %error, "the deployment was interrupted");
@@ -153,7 +173,15 @@ impl<'a> DeploymentRun<'a> {
         tokio::time::sleep_until(unsure + self.deployer.recheck_delay).await;
         let guild = self.read_guild(false).await?;
         let plan = Plan::make(self.template, &guild, &self.journal, Options { prune: self.wanted.prune });
-        if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflicts(plan.conflicts)) }
+        let late = plan.namesakes.iter().filter(|other| !self.namesakes.contains(&other.id));
+        let late = late.map(|other| Conflict::DuplicateKey {
+            kind: other.kind,
+            key: other.key.clone(),
+            ids: vec![other.managed_id, other.id],
+            names: Vec::new(),
+        });
+        let conflicts: Vec<_> = late.chain(plan.conflicts).collect();
+        if conflicts.is_empty() { Ok(()) } else { Err(Error::Conflicts(conflicts)) }
     }
 
     pub(super) fn queue(&self) -> GuildQueue<'_> {
@@ -167,7 +195,9 @@ impl<'a> DeploymentRun<'a> {
         let guild = self.read_guild(all).await?;
         let options = Options { prune: self.wanted.prune };
         let mut plan = Plan::make(self.template, &guild, &self.journal, options);
+        plan.prunes_first |= self.room.begin_round(&plan);
         if first {
+            self.namesakes = plan.namesakes.iter().map(|other| other.id).collect();
             check_standing(&self.queue(), self.wanted, self.template, &guild, &mut plan).await?;
         }
         if !plan.conflicts.is_empty() {
@@ -178,10 +208,19 @@ impl<'a> DeploymentRun<'a> {
         {
             return Err(Error::Changed);
         }
+        if !self.writer.is_open() {
+            self.writer.open().await?;
+            let (deployment, resumed) = (self.writer.id(), self.report.resumed);
+            self.listener.on_event(&ProgressEvent::Begun { deployment, resumed });
+        }
         self.record_plan(&plan, &guild, first).await?;
         let (open, unkept) = self.history.select(&plan);
         self.record_unkept(&plan, &unkept).await?;
-        self.execute(&plan, open, &guild).await
+        let outcome = self.execute(&plan, open, &guild).await?;
+        if let RoundOutcome::Settled = outcome {
+            self.report.found = self.writer.found();
+        }
+        Ok(outcome)
     }
 
     async fn read_guild(&self, all: bool) -> Result<Guild> {
@@ -191,14 +230,21 @@ impl<'a> DeploymentRun<'a> {
 
     /// Executes the steps that are still to be tried. One that fails holds back only those that
     /// need it.
-    async fn execute(&mut self, plan: &Plan, open: Vec<&PlanStep>, guild: &Guild) -> Result<RoundOutcome> {
+    async fn execute(
+        &mut self,
+        plan: &Plan,
+        mut open: Vec<&PlanStep>,
+        guild: &Guild,
+    ) -> Result<RoundOutcome> {
+        self.postponed.begin_round(plan, &mut open);
         let mut unmade: BTreeSet<_> = plan.writes().filter_map(created_object).collect();
         let is_open = |step: &&PlanStep| plan.unmet_need(step, &failed_creates(&self.history)).is_none();
         // Positions come from a guild that was listed after every object was created.
         let grows = open.iter().filter(|step| is_open(step)).any(|step| creates_positioned_object(step));
         let (mut executed, mut applied, mut outdated) = (false, false, None);
-        for step in open {
-            if grows && step.action == Action::Order {
+        self.report_rest(None, &open).await?;
+        for (nth, step) in open.iter().copied().enumerate() {
+            if grows && step.action == Action::Order || self.postponed.holds(plan, step) {
                 continue;
             }
             if let Some(needs) = self.find_obstacle(plan, step, &unmade) {
@@ -206,12 +252,16 @@ impl<'a> DeploymentRun<'a> {
                 continue;
             }
             executed = true;
-            match self.apply_step(plan, step, guild, outdated.is_some()).await? {
+            let rest = open.get(nth + 1..).unwrap_or_default();
+            let can_postpone = self.postponed.can_postpone(step, rest);
+            let context = StepContext { plan, guild, is_outdated: outdated.is_some(), can_postpone };
+            match self.apply_step(step, context).await? {
                 StepOutcome::Applied => {
                     applied = true;
                     unmade.retain(|made| created_object(step).as_ref() != Some(made));
+                    self.report_rest(Some(step), rest).await?;
                 }
-                StepOutcome::Failed => {}
+                StepOutcome::Failed | StepOutcome::Postponed => {}
                 StepOutcome::Outdated(because) => outdated = Some(because),
             }
         }

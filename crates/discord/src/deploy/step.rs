@@ -13,6 +13,7 @@ use super::journal_writer::{AppliedStep, StepRecord};
 use super::progress::ProgressEvent;
 use super::queue::{OperationOutcome, json_body};
 use super::run::DeploymentRun;
+use super::token::token_refusal;
 use crate::guild::Guild;
 use crate::journal::GuildJournalEntry;
 use crate::plan::{self, Action, GuildRoute, Plan, PlanStep, PlannedCall, StepTarget};
@@ -26,6 +27,19 @@ pub(super) enum StepOutcome {
     Failed,
     /// The guild has changed since the plan was made, or may have.
     Outdated(String),
+    /// It would have waited for long, and was put off.
+    Postponed,
+}
+
+/// What a run knows when it applies a step of a plan.
+#[derive(Clone, Copy)]
+pub(super) struct StepContext<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) guild: &'p Guild,
+    /// Whether the guild is known to differ from the plan.
+    pub(super) is_outdated: bool,
+    /// Whether the step may be put off.
+    pub(super) can_postpone: bool,
 }
 
 /// A step whose operation has ended.
@@ -38,13 +52,11 @@ struct SubmittedStep<'s> {
 }
 
 impl DeploymentRun<'_> {
-    /// Applies a step of a plan; `is_outdated` says whether the guild is known to differ from it.
+    /// Applies a step of a plan.
     pub(super) async fn apply_step(
         &mut self,
-        plan: &Plan,
         step: &PlanStep,
-        guild: &Guild,
-        is_outdated: bool,
+        StepContext { plan, guild, is_outdated, can_postpone }: StepContext<'_>,
     ) -> Result<StepOutcome> {
         let Some(call) = &step.call else { return Ok(StepOutcome::Applied) };
         if !self.guard.is_held() {
@@ -55,12 +67,16 @@ impl DeploymentRun<'_> {
         let begun = Instant::now();
         let Some(request) = self.request(step, call, guild)? else {
             self.history.record_applied(&step.target, &[]);
-            self.writer.write([(nth, step, StepRecord::Applied(AppliedStep::default()))]).await?;
+            self.writer.write([(nth, step, StepRecord::Unneeded)]).await?;
             return Ok(StepOutcome::Applied);
         };
         let asked = call.request(guild, &self.journal)?.and_then(|request| request.body);
         let key = step.operation_key(self.wanted.guild, &self.writer.round_id());
-        let (operation, ended) = self.queue().submit_and_wait(step.operation(), request, Some(key)).await?;
+        let (queue, kind) = (self.queue(), step.operation());
+        let (operation, ended) = match can_postpone {
+            true => queue.submit_or_postpone(kind, request, Some(key)).await?,
+            false => queue.submit_and_wait(kind, request, Some(key)).await?,
+        };
         match ended {
             OperationOutcome::Done(answer) => {
                 let submitted = SubmittedStep { nth, step, operation: &operation };
@@ -77,6 +93,11 @@ impl DeploymentRun<'_> {
                 self.record_fault(submitted, fault, is_outdated).await
             }
             OperationOutcome::Canceled => Err(Error::Canceled(step.target.to_string())),
+            OperationOutcome::Postponed(limit) => {
+                self.postponed.record(step, limit);
+                self.listener.on_event(&ProgressEvent::Postponed(step));
+                Ok(StepOutcome::Postponed)
+            }
         }
     }
 
@@ -124,8 +145,11 @@ impl DeploymentRun<'_> {
             self.uncertain_since = Some(Instant::now());
         }
         // Every other call would wait for the token, and fail too.
-        if fault.class == FaultClass::Forbidden && fault.message.contains(" was answered 401") {
-            return Err(Error::Step { target: step.target.clone(), fault });
+        if let Some(refusal) = token_refusal(&fault) {
+            return Err(refusal);
+        }
+        if self.room.wants(&fault) {
+            return Ok(StepOutcome::Outdated(format!("{}: there is no room for it yet", step.target)));
         }
         if self.history.record_fault(step, &fault, is_outdated) {
             return Ok(StepOutcome::Outdated(format!("{}: {}", step.target, fault.message)));

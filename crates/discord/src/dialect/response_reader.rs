@@ -15,7 +15,7 @@ use super::rate_limit_headers::{RateLimitHeaders, Scope, TooManyRequests, retry_
 use super::route::Route;
 
 /// How long nothing is sent with a token that Discord does not know.
-const UNKNOWN_TOKEN: Duration = Duration::from_secs(15 * 60);
+pub(crate) const UNKNOWN_TOKEN: Duration = Duration::from_secs(15 * 60);
 /// How long nothing is sent when the address is refused and the response does not say for how long.
 const REFUSED_ADDRESS: Duration = Duration::from_secs(3_600);
 /// How long to wait for data that is not ready, when the response does not say.

@@ -17,6 +17,8 @@ pub enum Conflict {
         key: ObjectKey,
         /// Their ids.
         ids: Vec<Id>,
+        /// Their names, in the same order; messages have none.
+        names: Vec<String>,
     },
     /// The object is a channel whose type cannot be converted to the wanted one.
     TypeMismatch {
@@ -46,6 +48,19 @@ pub enum Conflict {
         steps: usize,
         /// The first of them.
         first: StepTarget,
+    },
+    /// Overwrites take a permission from the bot that its roles have.
+    LockedOut {
+        /// The permission.
+        permission: Permissions,
+        /// Whether the object with the overwrites is a category or a channel.
+        kind: ObjectKind,
+        /// Its key.
+        key: ObjectKey,
+        /// The first step that needs it.
+        first: StepTarget,
+        /// Whether the overwrites are those of the template, or those in the guild now.
+        by_template: bool,
     },
     /// A role is not below the bot's own, so the bot cannot change it.
     RoleAboveBot {
@@ -77,8 +92,10 @@ impl Conflict {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DuplicateKey { kind, key, ids } => {
-                let ids: Vec<_> = ids.iter().map(Id::to_string).collect();
+            Self::DuplicateKey { kind, key, ids, names } => {
+                let name = |nth| names.get(nth).map_or_else(String::new, |name| format!(" {name:?}"));
+                let ids: Vec<_> =
+                    ids.iter().enumerate().map(|(nth, id)| format!("{id}{}", name(nth))).collect();
                 let ids = ids.join(" and ");
                 write!(
                     f,
@@ -99,6 +116,14 @@ impl fmt::Display for Conflict {
                 };
                 write!(f, "the bot lacks {permission}, {needed}. Grant it to the bot's role.")
             }
+            Self::LockedOut { permission, kind, key, first, by_template: true } => write!(
+                f,
+                "the template's overwrites take {permission} from the bot in the {kind} {key}, which the {first} needs. Its roles have it, so granting it changes nothing: make the bot an administrator, or do not deny it there."
+            ),
+            Self::LockedOut { permission, kind, key, first, by_template: false } => write!(
+                f,
+                "the overwrites of the {kind} {key} take {permission} from the bot, which the {first} needs. Its roles have it, so granting it changes nothing: make the bot an administrator, or remove that overwrite in Discord."
+            ),
             Self::RoleAboveBot { key, id } => write!(
                 f,
                 "the role {key} ({id}) is not below the bot's own role, so the bot cannot change it. Move the bot's role up."

@@ -93,34 +93,40 @@ impl Plan {
             role_creates_left: ROLE_CREATES_MAX
                 .saturating_sub(limits.role_creates_used.saturating_add(creates)),
             renames_held,
-            time_ms: self.duration_ms(limits),
+            time_ms: duration_ms(self.calls(), limits),
         }
     }
 
-    fn duration_ms(&self, limits: &KnownLimits) -> u64 {
-        let mut global = Window::new(limits.global, 0);
-        let role_creates = Rate { calls: ROLE_CREATES_MAX, per_ms: ROLE_CREATES_PER * 1_000 };
-        let mut role_creates = Window::new(role_creates, limits.role_creates_used);
-        let mut routes: BTreeMap<_, Window> = BTreeMap::new();
-        let mut now = 0;
+    /// Yields its calls in the order of execution.
+    fn calls(&self) -> impl Iterator<Item = &PlannedCall> {
         let orders = self.writes().filter(|step| step.action == Action::Order);
-        for call in self.scheduled_steps().into_iter().chain(orders).filter_map(|step| step.call.as_ref()) {
-            let mut at = now;
-            if let Some(rate) = limits.routes.get(&route(call)) {
-                let own = (route(call), call.route.channel());
-                at = routes.entry(own).or_insert_with(|| Window::new(*rate, 0)).take(at);
-            }
-            if call.route == GuildRoute::RoleCreate {
-                at = role_creates.take(at);
-            }
-            if let Some(id) = renamed_channel(call) {
-                let rate = Rate { calls: RENAMES_MAX, per_ms: RENAMES_PER * 1_000 };
-                at = Window::new(rate, limits.renames_used.get(&id).copied().unwrap_or(0)).take(at);
-            }
-            now = global.take(at) + limits.latency_ms;
-        }
-        now
+        self.scheduled_steps().into_iter().chain(orders).filter_map(|step| step.call.as_ref())
     }
+}
+
+/// Returns how long calls take one after the other, from the first call to the last response.
+pub fn duration_ms<'a>(calls: impl Iterator<Item = &'a PlannedCall>, limits: &KnownLimits) -> u64 {
+    let mut global = Window::new(limits.global, 0);
+    let role_creates = Rate { calls: ROLE_CREATES_MAX, per_ms: ROLE_CREATES_PER * 1_000 };
+    let mut role_creates = Window::new(role_creates, limits.role_creates_used);
+    let mut routes: BTreeMap<_, Window> = BTreeMap::new();
+    let mut now = 0;
+    for call in calls {
+        let mut at = now;
+        if let Some(rate) = limits.routes.get(&route(call)) {
+            let own = (route(call), call.route.channel());
+            at = routes.entry(own).or_insert_with(|| Window::new(*rate, 0)).take(at);
+        }
+        if call.route == GuildRoute::RoleCreate {
+            at = role_creates.take(at);
+        }
+        if let Some(id) = renamed_channel(call) {
+            let rate = Rate { calls: RENAMES_MAX, per_ms: RENAMES_PER * 1_000 };
+            at = Window::new(rate, limits.renames_used.get(&id).copied().unwrap_or(0)).take(at);
+        }
+        now = global.take(at) + limits.latency_ms;
+    }
+    now
 }
 
 fn route(call: &PlannedCall) -> (&'static str, &'static str) {

@@ -1,6 +1,8 @@
 //! Fields of an object, actual and desired. A create sends all of them, an update those that
 //! differ.
 
+use std::borrow::Cow;
+
 use super::call::{CallBody, GuildRoute, PlannedCall};
 use super::step::{Action, Drift, PlanStep, StepTarget};
 use super::wire::UnresolvedJson;
@@ -11,10 +13,10 @@ use crate::{Id, ObjectKey, ObjectKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
     /// The field, by its name in a template where it has one.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// The actual value; none for a new object.
     pub from: Option<String>,
-    /// The desired value.
+    /// The desired value; empty for an object that is removed.
     pub to: String,
 }
 
@@ -39,7 +41,7 @@ impl Field {
     }
 
     fn change(&self) -> FieldChange {
-        FieldChange { field: self.label, from: self.from.clone(), to: self.to.clone() }
+        FieldChange { field: self.label.into(), from: self.from.clone(), to: self.to.clone() }
     }
 }
 

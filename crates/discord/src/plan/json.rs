@@ -3,14 +3,19 @@
 use serde_json::{Value, json};
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
-use super::step::PlanStep;
-use super::{Conflict, Estimate, Plan};
+use super::step::{Action, PlanStep};
+use super::{Conflict, Estimate, Namesake, Plan};
 
 impl Plan {
     /// Returns a digest of the plan: another one means that something else would be done.
     #[must_use]
     pub fn digest(&self) -> String {
-        hex(&Fingerprint::of("discord plan").part(self.to_json().to_string().as_bytes()).finish()[..16])
+        let mut plan = self.to_json();
+        if let Some(fields) = plan.as_object_mut() {
+            // They are about what stays as it is.
+            fields.retain(|name, _| !matches!(name.as_str(), "namesakes" | "remarks"));
+        }
+        hex(&Fingerprint::of("discord plan").part(plan.to_string().as_bytes()).finish()[..16])
     }
 
     /// Converts the plan to JSON. Ids that are not known yet are written as `<role mods>`.
@@ -23,23 +28,21 @@ impl Plan {
             "guild": self.guild,
             "writes": self.writes().count(),
             "steps": self.steps.iter().map(step_json).collect::<Vec<_>>(),
-            "conflicts": self.conflicts.iter().map(conflict_json).collect::<Vec<_>>(),
+            "conflicts": self.conflicts.iter().map(Conflict::to_json).collect::<Vec<_>>(),
             "leftovers": leftovers.collect::<Vec<_>>(),
+            "namesakes": self.namesakes.iter().map(namesake_json).collect::<Vec<_>>(),
+            "remarks": self.remarks,
             "warning": self.warning(),
         })
     }
 }
 
 fn step_json(step: &PlanStep) -> Value {
-    let changes = step
-        .changes
-        .iter()
-        .map(|change| json!({"field": change.field, "from": change.from, "to": change.to}));
-    let (kind, key) = match &step.target {
-        super::StepTarget::Object(kind, key) => (kind.to_string(), key.to_string()),
-        super::StepTarget::RoleOrder => ("order".to_owned(), "roles".to_owned()),
-        super::StepTarget::ChannelOrder => ("order".to_owned(), "channels".to_owned()),
-    };
+    let changes = step.changes.iter().map(|change| {
+        let to = (step.action != Action::Remove).then_some(&change.to);
+        json!({"field": change.field, "from": change.from, "to": to})
+    });
+    let (kind, key) = step.target.words();
     let call = step.call.as_ref().map(|call| {
         let route = &call.route;
         json!({"method": route.method().as_str(), "route": route.template(), "body": call.to_display_json()})
@@ -58,26 +61,40 @@ fn step_json(step: &PlanStep) -> Value {
     })
 }
 
-fn conflict_json(conflict: &Conflict) -> Value {
-    let message = conflict.to_string();
-    match conflict {
-        Conflict::DuplicateKey { kind, key, ids } => {
-            json!({"what": "several", "kind": kind, "key": key, "ids": ids, "message": message})
-        }
-        Conflict::TypeMismatch { key, id, .. } => {
-            json!({"what": "other_type", "kind": "channel", "key": key, "ids": [id], "message": message})
-        }
-        Conflict::NoRoom { what, would_be, most } => {
-            json!({"what": "no_room", "of": what, "would_be": would_be, "most": most, "message": message})
-        }
-        Conflict::MissingPermission { permission, steps, .. } => {
-            json!({"what": "missing_permission", "permission": permission.to_string(), "steps": steps, "message": message})
-        }
-        Conflict::RoleAboveBot { key, id } => {
-            json!({"what": "role_above_bot", "kind": "role", "key": key, "ids": [id], "message": message})
-        }
-        Conflict::NoCommunity { channels } => {
-            json!({"what": "no_community", "channels": channels, "message": message})
+fn namesake_json(other: &Namesake) -> Value {
+    json!({
+        "kind": other.kind, "key": other.key, "id": other.id, "name": other.name, "managed_id": other.managed_id,
+    })
+}
+
+impl Conflict {
+    /// Converts the conflict to JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let message = self.to_string();
+        match self {
+            Self::DuplicateKey { kind, key, ids, names } => {
+                json!({"what": "several", "kind": kind, "key": key, "ids": ids, "names": names, "message": message})
+            }
+            Self::TypeMismatch { key, id, .. } => {
+                json!({"what": "other_type", "kind": "channel", "key": key, "ids": [id], "message": message})
+            }
+            Self::NoRoom { what, would_be, most } => {
+                json!({"what": "no_room", "of": what, "would_be": would_be, "most": most, "message": message})
+            }
+            Self::MissingPermission { permission, steps, .. } => {
+                json!({"what": "missing_permission", "permission": permission.to_string(), "steps": steps, "message": message})
+            }
+            Self::LockedOut { permission, kind, key, .. } => {
+                let permission = permission.to_string();
+                json!({"what": "locked_out", "permission": permission, "kind": kind, "key": key, "message": message})
+            }
+            Self::RoleAboveBot { key, id } => {
+                json!({"what": "role_above_bot", "kind": "role", "key": key, "ids": [id], "message": message})
+            }
+            Self::NoCommunity { channels } => {
+                json!({"what": "no_community", "channels": channels, "message": message})
+            }
         }
     }
 }

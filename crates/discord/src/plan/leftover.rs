@@ -2,8 +2,7 @@
 //! request. A channel counts only if the journal knows it: its name alone does not prove that it is
 //! ours.
 
-use super::call::{CallBody, GuildRoute, PlannedCall};
-use super::step::{Action, PlanStep, StepTarget};
+use super::step::PlanStep;
 use crate::guild::{CATEGORY, Guild};
 use crate::journal::GuildJournal;
 use crate::name;
@@ -48,26 +47,6 @@ pub(super) fn find(
     all.extend(search.roles());
     all.retain(|left| !wanted(left));
     all
-}
-
-/// Returns the steps that remove them.
-pub(super) fn steps(leftovers: &[Leftover]) -> Vec<PlanStep> {
-    let route = |left: &Leftover| match (left.kind, left.channel) {
-        (ObjectKind::Role, _) => Some(GuildRoute::RoleRemove(left.id)),
-        (ObjectKind::Category | ObjectKind::Channel, _) => Some(GuildRoute::ChannelRemove(left.id)),
-        (ObjectKind::Message, channel) => channel.map(|channel| GuildRoute::MessageRemove(channel, left.id)),
-    };
-    let step = |left: &Leftover| PlanStep {
-        target: StepTarget::Object(left.kind, left.key.clone()),
-        action: Action::Remove,
-        id: Some(left.id),
-        adopted: false,
-        fingerprint: super::fingerprint::order("discord removal", [left.id.to_string().as_str()].into_iter()),
-        drift: None,
-        changes: Vec::new(),
-        call: route(left).map(|route| PlannedCall { route, body: CallBody::None }),
-    };
-    leftovers.iter().map(step).collect()
 }
 
 struct Search<'a> {

@@ -1,10 +1,12 @@
 //! Matches live objects to keys. The journal's id takes precedence; an object that the journal does
 //! not know is adopted by the prefix and key in its name; with clean names by its invisible marker,
-//! or else by its exact name. Two objects for one key are a conflict, never a guess.
+//! or else by its exact name. Two objects for one key, of which the journal knows neither, are a
+//! conflict, never a guess.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::conflict::Conflict;
+use super::namesake::Namesake;
 use super::wire::ObjectRef;
 use crate::guild::{self, CATEGORY, Guild};
 use crate::journal::GuildJournal;
@@ -14,7 +16,10 @@ use crate::{Id, ObjectKey, ObjectKind};
 
 /// The matched objects, by kind and key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matches(BTreeMap<(ObjectKind, ObjectKey), Id>);
+pub struct Matches {
+    by_key: BTreeMap<(ObjectKind, ObjectKey), Id>,
+    namesakes: Vec<Namesake>,
+}
 
 impl Matches {
     /// Looks up every role, category and channel of a template.
@@ -38,7 +43,13 @@ impl Matches {
     /// Returns the live object of a key.
     #[must_use]
     pub fn id(&self, kind: ObjectKind, key: &ObjectKey) -> Option<Id> {
-        self.0.get(&(kind, key.clone())).copied()
+        self.by_key.get(&(kind, key.clone())).copied()
+    }
+
+    /// Returns the objects that have the key of another one that the journal knows.
+    #[must_use]
+    pub fn namesakes(&self) -> &[Namesake] {
+        &self.namesakes
     }
 
     /// Returns the live object of a key, or a reference to the one that will be created.
@@ -50,7 +61,7 @@ impl Matches {
     /// Returns whether an object is matched to a key.
     #[must_use]
     pub fn has(&self, kind: ObjectKind, id: Id) -> bool {
-        self.0.iter().any(|((known, _), found)| *known == kind && *found == id)
+        self.by_key.iter().any(|((known, _), found)| *known == kind && *found == id)
     }
 }
 
@@ -83,14 +94,28 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn record_match(&mut self, kind: ObjectKind, key: &ObjectKey, candidates: BTreeSet<Id>) {
-        match candidates.len() {
-            0 => {}
-            1 => self.found.0.extend(candidates.into_iter().map(|id| ((kind, key.clone()), id))),
-            _ => {
-                let ids = candidates.into_iter().collect();
-                self.conflicts.push(Conflict::DuplicateKey { kind, key: key.clone(), ids });
-            }
+        let only = candidates.first().copied().filter(|_| candidates.len() == 1);
+        let known = self.journal_id(kind, key).filter(|id| candidates.contains(id));
+        if let Some(managed_id) = known.or(only) {
+            self.found.by_key.insert((kind, key.clone()), managed_id);
+            let others = candidates.into_iter().filter(|id| *id != managed_id);
+            let namesakes: Vec<_> = others
+                .map(|id| Namesake { kind, key: key.clone(), id, name: self.name_of(kind, id), managed_id })
+                .collect();
+            self.found.namesakes.extend(namesakes);
+        } else if !candidates.is_empty() {
+            let names = candidates.iter().map(|id| self.name_of(kind, *id)).collect();
+            let ids = candidates.into_iter().collect();
+            self.conflicts.push(Conflict::DuplicateKey { kind, key: key.clone(), ids, names });
         }
+    }
+
+    fn name_of(&self, kind: ObjectKind, id: Id) -> String {
+        let name = match kind {
+            ObjectKind::Role => self.guild.role(id).map(|role| role.name.as_str()),
+            _ => self.guild.channel(id).map(|channel| channel.name.as_str()),
+        };
+        name::visible_text(name.unwrap_or_default())
     }
 
     /// Returns whether an object may be adopted for this key by its name: not when the journal

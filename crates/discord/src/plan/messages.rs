@@ -64,11 +64,8 @@ pub(super) fn steps(
         let own = read.map_or_else(Vec::new, |own| candidates(template, message, own, entry));
         if own.len() > 1 {
             let ids = own.iter().map(|own| own.id).collect();
-            conflicts.push(Conflict::DuplicateKey {
-                kind: ObjectKind::Message,
-                key: message.key.clone(),
-                ids,
-            });
+            let (kind, key) = (ObjectKind::Message, message.key.clone());
+            conflicts.push(Conflict::DuplicateKey { kind, key, ids, names: Vec::new() });
             continue;
         }
         let state = match (read, own.first(), entry, place) {
@@ -139,8 +136,11 @@ fn step(
         _ => None,
     };
     let quoted = |text: &str| format!("{text:?}");
-    let changes =
-        route.iter().map(|_| FieldChange { field: "content", from: from.map(quoted), to: quoted(&content) });
+    let changes = route.iter().map(|_| FieldChange {
+        field: "content".into(),
+        from: from.map(quoted),
+        to: quoted(&content),
+    });
     // A message that is put in place mentions no one.
     let fields = vec![
         ("content", UnresolvedJson::Plain(json!(content))),

@@ -1,9 +1,13 @@
 //! Positions. A template defines the order of its own objects; where others are between them is not
 //! its concern, so managed objects only swap positions among themselves, all in one call.
 
+use std::borrow::Cow;
+
 use super::call::{CallBody, GuildRoute, PlannedCall};
+use super::field::FieldChange;
 use super::fingerprint;
 use super::matching::Matches;
+use super::order_change::order_change;
 use super::step::{Action, PlanStep, StepTarget};
 use super::wire::ObjectRef;
 use crate::guild::Guild;
@@ -17,8 +21,11 @@ pub(super) fn roles(template: &Template, guild: &Guild, matches: &Matches) -> Op
     let keys = template.roles.iter().map(|role| role.key.as_str());
     let fingerprint = fingerprint::order("discord order of roles", keys);
     let right = known_ids(&handles).is_some_and(|ids| role_moves(guild, &ids).is_empty());
+    let wanted = template.roles.iter().map(|role| (&role.key, matches.id(ObjectKind::Role, &role.key)));
+    let live: Vec<_> = guild.roles_in_order().iter().map(|role| role.id).collect();
+    let changes = order_change("roles".into(), wanted, &live).into_iter().collect();
     let call = PlannedCall { route: GuildRoute::RolesMove, body: CallBody::Roles(handles) };
-    (!right).then(|| step(StepTarget::RoleOrder, fingerprint, call))
+    (!right).then(|| step(StepTarget::RoleOrder, fingerprint, changes, call))
 }
 
 /// Returns a step for the order of categories and channels, likewise.
@@ -26,10 +33,18 @@ pub(super) fn channels(template: &Template, guild: &Guild, matches: &Matches) ->
     let categories =
         template.categories.iter().map(|category| matches.handle(ObjectKind::Category, &category.key));
     let mut lists = vec![categories.collect::<Vec<_>>()];
+    let live: Vec<_> = guild.channels_in_order().iter().map(|channel| channel.id).collect();
+    let wanted = template.categories.iter();
+    let wanted = wanted.map(|own| (&own.key, matches.id(ObjectKind::Category, &own.key)));
+    let mut changes: Vec<_> = order_change("categories".into(), wanted, &live).into_iter().collect();
     let places = template.categories.iter().map(|category| Some(&category.key)).chain([None]);
     for (place, heard) in places.flat_map(|place| [(place, false), (place, true)]) {
         let inside = template.channels.iter().filter(|channel| is_listed_in(channel, place, heard));
-        lists.push(inside.map(|channel| matches.handle(ObjectKind::Channel, &channel.key)).collect());
+        let inside: Vec<_> = inside.collect();
+        let wanted = inside.iter().map(|own| (&own.key, matches.id(ObjectKind::Channel, &own.key)));
+        changes.extend(order_change(list_name(place, heard), wanted, &live));
+        let handles = inside.iter().map(|channel| matches.handle(ObjectKind::Channel, &channel.key));
+        lists.push(handles.collect());
     }
     let right =
         |list: &Vec<ObjectRef>| known_ids(list).is_some_and(|ids| channel_moves(guild, &ids).is_empty());
@@ -39,7 +54,16 @@ pub(super) fn channels(template: &Template, guild: &Guild, matches: &Matches) ->
     let keys = categories.chain(template.channels.iter().map(|channel| channel.key.as_str()));
     let fingerprint = fingerprint::order("discord order of channels", keys);
     let call = PlannedCall { route: GuildRoute::ChannelsMove, body: CallBody::Channels(lists) };
-    (!right).then(|| step(StepTarget::ChannelOrder, fingerprint, call))
+    (!right).then(|| step(StepTarget::ChannelOrder, fingerprint, changes, call))
+}
+
+/// Returns the name of a list of channels, for people.
+fn list_name(category: Option<&ObjectKey>, heard: bool) -> Cow<'static, str> {
+    let what = if heard { "voice channels" } else { "channels" };
+    match category {
+        Some(key) => format!("{what} in {key}").into(),
+        None => format!("{what} outside categories").into(),
+    }
 }
 
 /// Returns whether a channel is in this list. Inside a category, voice channels are listed below
@@ -60,7 +84,7 @@ fn known_ids(handles: &[ObjectRef]) -> Option<Vec<Id>> {
     handles.iter().map(id).collect()
 }
 
-fn step(target: StepTarget, fingerprint: String, call: PlannedCall) -> PlanStep {
+fn step(target: StepTarget, fingerprint: String, changes: Vec<FieldChange>, call: PlannedCall) -> PlanStep {
     PlanStep {
         target,
         action: Action::Order,
@@ -68,7 +92,7 @@ fn step(target: StepTarget, fingerprint: String, call: PlannedCall) -> PlanStep 
         adopted: false,
         fingerprint,
         drift: None,
-        changes: Vec::new(),
+        changes,
         call: Some(call),
     }
 }

@@ -38,6 +38,25 @@ pub enum StepTarget {
 }
 
 impl StepTarget {
+    /// Returns the kind and the key in words: those of an object, or `order` and what is ordered.
+    #[must_use]
+    pub fn words(&self) -> (String, String) {
+        match self {
+            Self::Object(kind, key) => (kind.to_string(), key.to_string()),
+            Self::RoleOrder => ("order".to_owned(), "roles".to_owned()),
+            Self::ChannelOrder => ("order".to_owned(), "channels".to_owned()),
+        }
+    }
+
+    /// Returns the target after what is done to it. An order says that itself.
+    #[must_use]
+    pub fn with_action(&self, action: Action) -> String {
+        match self {
+            Self::Object(..) => format!("{} {self}", action.as_str()),
+            Self::RoleOrder | Self::ChannelOrder => self.to_string(),
+        }
+    }
+
     /// Returns the kind of object; none for an order.
     #[must_use]
     pub fn kind(&self) -> Option<ObjectKind> {

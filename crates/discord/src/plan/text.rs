@@ -75,9 +75,12 @@ impl Plan {
         }
         for left in self.leftovers.iter().filter(|left| !self.is_pruned(left.id)) {
             let (kind, key, id) = (left.kind, &left.key, left.id);
-            let text = format!("{kind} {key} ({id}) is not in the template; it stays unless you prune");
+            let name = if left.name.is_empty() { String::new() } else { format!(" {:?}", left.name) };
+            let text = format!("{kind} {key}{name} ({id}) is not in the template; it stays unless you prune");
             lines.push(line(LineMark::Keep, 0, text));
         }
+        lines.extend(self.namesakes.iter().map(|other| line(LineMark::Keep, 0, other.to_string())));
+        lines.extend(self.remarks.iter().map(|remark| line(LineMark::Note, 0, remark.as_str())));
         lines.push(line(LineMark::Note, 0, self.warning()));
         if self.writes().next().is_some() {
             // Again at the end: the first line of a long plan has scrolled away.
@@ -95,7 +98,7 @@ impl Plan {
             (has(Action::Create), LineMark::Add, "create"),
             (has(Action::Update) || has(Action::Order), LineMark::Change, "change in place"),
             (has(Action::Remove), LineMark::Remove, "remove"),
-            (keeps || adopts, LineMark::Keep, "leave as it is"),
+            (keeps || adopts || !self.namesakes.is_empty(), LineMark::Keep, "leave as it is"),
             (!self.conflicts.is_empty(), LineMark::Conflict, "conflict"),
         ];
         let marks: Vec<_> = marks
@@ -158,6 +161,7 @@ fn step_lines(step: &PlanStep) -> Vec<PlanLine> {
     };
     let field = |change: &super::FieldChange| {
         let text = match &change.from {
+            Some(from) if step.action == Action::Remove => format!("{}: {from}", change.field),
             Some(from) => format!("{}: {from} → {}", change.field, change.to),
             None => format!("{}: {}", change.field, change.to),
         };
@@ -174,11 +178,20 @@ impl fmt::Display for Plan {
     }
 }
 
+/// Formats a time in the unit that people would use.
+fn format_time(ms: u64) -> String {
+    match ms {
+        0..120_000 => format!("{:.1} s", ms as f64 / 1_000.0),
+        120_000..7_200_000 => format!("{} min", ms.div_ceil(60_000)),
+        _ => format!("{} h", ms.div_ceil(3_600_000)),
+    }
+}
+
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.time_ms as f64 / 1_000.0;
         let calls = counted(self.calls, "call");
-        writeln!(f, "{calls}, at least {seconds:.1} s at the limits known so far.")?;
+        let time = format_time(self.time_ms);
+        writeln!(f, "{calls}, at least {time} at the limits known so far.")?;
         for ((verb, route), count) in &self.by_route {
             writeln!(f, "  {count:>4} {verb} {route}")?;
         }
@@ -191,8 +204,8 @@ impl fmt::Display for Estimate {
         if !self.renames_held.is_empty() {
             let count = self.renames_held.len();
             let channels = counted(count, "channel");
-            let (were, have) = (agreeing(count, "was", "were"), agreeing(count, "has", "have"));
-            writeln!(f, "{channels} {were} renamed twice in ten minutes already and {have} to wait.")?;
+            let have = agreeing(count, "has", "have");
+            writeln!(f, "{channels} had two changes of name or topic in ten minutes and {have} to wait.")?;
         }
         Ok(())
     }

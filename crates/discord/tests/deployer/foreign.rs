@@ -61,6 +61,8 @@ impl Clock for TestClock {
 pub(crate) struct ForeignServer {
     world: Mutex<DiscordSimState>,
     dialect: DiscordDialect,
+    /// What it answers to every call, if not what the simulator does.
+    canned: Mutex<Option<(u16, &'static str)>>,
     pub(crate) clock: TestClock,
 }
 
@@ -69,7 +71,8 @@ impl ForeignServer {
         let settings = DiscordSettings::default();
         let clock = TestClock::new();
         let dialect = DiscordDialect::new("discord", BASE, settings);
-        Arc::new(Self { world: Mutex::new(DiscordSimState::new(options)), dialect, clock })
+        let world = Mutex::new(DiscordSimState::new(options));
+        Arc::new(Self { world, dialect, canned: Mutex::new(None), clock })
     }
 
     pub(crate) fn with(quirks: DiscordQuirks) -> Arc<Self> {
@@ -78,6 +81,11 @@ impl ForeignServer {
 
     pub(crate) fn world(&self) -> MutexGuard<'_, DiscordSimState> {
         self.world.lock().unwrap()
+    }
+
+    /// Answers every call with this status and body.
+    pub(crate) fn answer_always(&self, status: u16, body: &'static str) {
+        *self.canned.lock().unwrap() = Some((status, body));
     }
 
     /// Runs a process, with a runtime of its own: when `run` returns, everything else that it has
@@ -110,6 +118,13 @@ impl ForeignServer {
         request = request.uri(format!("/api/v10{}", sent.path)).header("authorization", "Bot hunter2");
         request = sent.headers.iter().fold(request, |request, (name, value)| request.header(name, value));
         let request = request.body(sent.body.into_bytes()).unwrap();
+        let canned = *self.canned.lock().unwrap();
+        if let Some((status, body)) = canned {
+            let (status, at) = (http::StatusCode::from_u16(status).unwrap(), call.now.after(left.elapsed()));
+            let content = Content::Whole(body.into());
+            return UpstreamResponse { status, headers: http::HeaderMap::new(), content, at }
+                .outcome(&asked, reader);
+        }
         let fate = self.world().handle(&DiscordRequest::of(&request), self.clock.now());
         tokio::time::sleep(ms(20)).await;
         let DiscordSimOutcome::Answer(answer) = fate else {

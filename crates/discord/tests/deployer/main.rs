@@ -9,6 +9,8 @@ mod foreign;
 mod hand;
 mod plain;
 mod random;
+mod refused;
+mod scarce;
 mod strange;
 mod together;
 mod world;

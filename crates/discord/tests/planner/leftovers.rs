@@ -29,6 +29,14 @@ fn ops_19_only_prune_removes() {
         ObjectKind::Role,
     ];
     assert_eq!(kinds, gone.map(|kind| (Action::Remove, kind)));
+    let told = pruned.to_string();
+    for lost in [
+        "    - messages: all are lost with the channel",
+        "    - name: \"〚SSO〛 Guest 〔guest〕\"",
+        "    - type: text",
+    ] {
+        assert!(told.contains(lost), "{lost}: {told}");
+    }
     world.apply(&pruned);
     assert_eq!(world.guild.roles.len(), roles - 1);
     let again = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });

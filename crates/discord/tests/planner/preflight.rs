@@ -1,14 +1,18 @@
 //! What the bot may do in the guild, checked before the first write.
 
-use tidegate_discord::guild::BotStanding;
+use tidegate_discord::guild::{BotStanding, Overwrite};
 use tidegate_discord::permission::Permissions;
-use tidegate_discord::plan::{Conflict, check_standing};
+use tidegate_discord::plan::{Conflict, check_standing, find_lockouts};
+use tidegate_discord::template::{OverwriteSource, OverwriteSpec, OverwriteTarget};
+use tidegate_discord::{Id, ObjectKind};
 
 use crate::adoption::deployed;
 
 fn bot(names: &[&str]) -> BotStanding {
     let permissions = names.iter().filter_map(|name| Permissions::named(name));
     BotStanding {
+        id: Id(7),
+        roles: vec![Id(8)],
         permissions: permissions.fold(Permissions(0), Permissions::union),
         top_position: 1_000,
         is_owner: false,
@@ -61,4 +65,58 @@ fn ops_19_positions_and_features_are_checked() {
     );
     let untold = BotStanding { has_community: None, ..plain };
     assert!(check_standing(&template, &plan, &world.guild, &untold).is_empty());
+}
+
+/// OPS-10, OPS-19: where an overwrite takes a permission that the bot's roles have, no one is told
+/// to grant it; edits are checked with the overwrites that the guild has now, and a plan says when
+/// it will lock the bot out.
+#[test]
+fn ops_19_overwrites_that_lock_the_bot_out_are_named() {
+    let (mut world, mut template) = deployed();
+    let bot = bot(&[
+        "MANAGE_ROLES",
+        "MANAGE_CHANNELS",
+        "VIEW_CHANNEL",
+        "SEND_MESSAGES",
+        "MANAGE_MESSAGES",
+        "READ_MESSAGE_HISTORY",
+    ]);
+    let view = Permissions::named("VIEW_CHANNEL").unwrap();
+    let desk = crate::adoption::id(&world, ObjectKind::Channel, "desk");
+    let hidden = |id, of_member, allow, deny| Overwrite { id, of_member, allow, deny };
+    let nothing = Permissions(0);
+    let live = world.guild.channels.iter_mut().find(|channel| channel.id == desk).unwrap();
+    live.overwrites = vec![hidden(Id(1), false, nothing, view)];
+    live.slow_mode = 9;
+    let plan = world.plan(&template);
+    let found = check_standing(&template, &plan, &world.guild, &bot);
+    let is_locked = |found: &[Conflict], by: bool| {
+        found.iter().any(|one| {
+            matches!(one, Conflict::LockedOut { permission, key, by_template, .. }
+                if *permission == view && key.as_str() == "desk" && *by_template == by)
+        })
+    };
+    assert!(is_locked(&found, false), "{found:?}");
+    assert!(found.iter().all(|one| !one.to_string().contains("Grant it")), "{found:?}");
+    for own in [hidden(Id(8), false, view, nothing), hidden(Id(7), true, view, nothing)] {
+        let live = world.guild.channels.iter_mut().find(|channel| channel.id == desk).unwrap();
+        live.overwrites.truncate(1);
+        live.overwrites.push(own);
+        let found = check_standing(&template, &world.plan(&template), &world.guild, &bot);
+        assert!(!is_locked(&found, false), "an overwrite for the bot lets it in: {found:?}");
+    }
+    let channel = template.channels.iter_mut().find(|channel| channel.key.as_str() == "desk").unwrap();
+    let everyone = OverwriteSpec { target: OverwriteTarget::Everyone, allow: nothing, deny: view };
+    channel.access = OverwriteSource::Own(vec![everyone]);
+    template.messages[0].channel = channel.key.clone();
+    world.guild.channels.clear();
+    world.guild.messages.clear();
+    let plan = world.plan(&template);
+    let found = check_standing(&template, &plan, &world.guild, &bot);
+    assert!(is_locked(&found, true), "{found:?}");
+    let told = find_lockouts(&template, &plan, &world.guild, &bot).unwrap();
+    assert!(told.contains("channel desk"), "{told}");
+    let administrator = BotStanding { permissions: Permissions(8), ..bot };
+    assert_eq!(find_lockouts(&template, &plan, &world.guild, &administrator), None);
+    assert_eq!(check_standing(&template, &plan, &world.guild, &administrator), []);
 }

@@ -100,21 +100,15 @@ fn template_problems_response(problems: &template::TemplateProblems) -> Response
 
 /// The response when a deployment did not start or a plan was not made.
 fn deploy_error_response(error: deploy::Error) -> Response {
-    let message = error.to_string();
+    let (code, message) = (error.code(), error.to_string());
     match error {
         deploy::Error::Busy { deployment, .. } => response_with_context(
-            Error::new(ErrorCode::NotNow, message),
+            Error::new(code, message),
             ErrorContext { deployment, ..ErrorContext::default() },
         ),
         deploy::Error::Engine(error) => ApiError(error.into()).into_response(),
         deploy::Error::Store(error) => ApiError(error.into()).into_response(),
-        deploy::Error::LeaseLost | deploy::Error::Lease(_) => {
-            ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response()
-        }
-        deploy::Error::NotListed(_) => ApiError(Error::new(ErrorCode::NotInTime, message)).into_response(),
-        deploy::Error::Invalid(_) => ApiError(Error::new(ErrorCode::Invalid, message)).into_response(),
-        // Discord's error, or no response.
-        _ => ApiError(Error::new(ErrorCode::NoAnswer, message)).into_response(),
+        _ => ApiError(Error::new(code, message)).into_response(),
     }
 }
 

@@ -227,7 +227,8 @@ async fn ops_9_an_operator_changes_what_was_assumed_or_learned() {
     .await;
 }
 
-/// OPS-19: a dry run returns the plan and its cost, and changes nothing.
+/// OPS-19: a dry run returns the plan and its cost, and changes nothing; another plan than the one
+/// that was agreed to is no deployment.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_a_dry_run_changes_nothing() {
     within(async {
@@ -239,6 +240,9 @@ async fn ops_19_a_dry_run_changes_nothing() {
         assert!(planned.json["plan"]["writes"].as_u64().unwrap() >= WRITES, "{planned:?}");
         assert!(planned.json["estimate"]["calls"].as_u64().unwrap() >= WRITES, "{planned:?}");
         assert!(planned.json["lines"].as_array().unwrap().len() as u64 > WRITES, "{planned:?}");
+        body["dry_run"] = json!(false);
+        body["plan_digest"] = json!("00000000000000000000000000000000");
+        world.post(&body).await.refused(409, "TG0013", None);
         assert_eq!(world.sim.stats().all.writes, 0);
         assert_eq!(world.get("/v1/deployments").await.json["deployments"], json!([]));
     })

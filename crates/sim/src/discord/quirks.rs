@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::channel::{CATEGORY, Channel};
 use super::guild::{Actor, Guild};
 use super::overwrite::Overwrite;
-use super::refusal::{DiscordRefusal, status_body};
+use super::refusal::{DiscordErrorCode, DiscordRefusal, status_body};
 use super::route::{DiscordEndpoint, RouteTarget};
 use super::window::WindowDecision;
 
 /// The reason that a failing edit gives.
 pub const BROKEN: &str = "Cannot read properties of undefined (reading 'id')";
+/// Types of channels that only a guild with the community features has: announcement, stage, forum.
+const COMMUNITY_TYPES: [u64; 3] = [5, 13, 15];
 
 /// The quirks of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +86,11 @@ impl DiscordQuirks {
                 if wanted.is_some_and(|kind| self.refused_types.contains(&kind)) =>
             {
                 refuse(400, because(format!("Channel type {} is not supported", wanted.unwrap_or(CATEGORY))))
+            }
+            DiscordEndpoint::ChannelCreate | DiscordEndpoint::ChannelEdit
+                if self.no_community && wanted.is_some_and(|kind| COMMUNITY_TYPES.contains(&kind)) =>
+            {
+                Err(DiscordErrorCode::WrongType.into())
             }
             _ => Ok(()),
         }

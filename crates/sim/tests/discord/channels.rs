@@ -196,3 +196,15 @@ async fn channels_are_put_in_order() {
     assert_eq!(a["permission_overwrites"].as_array().map(Vec::len), Some(1));
     assert_eq!(at(b).await["position"], 0);
 }
+
+/// A guild without the community features has no announcement, stage and forum channels.
+#[tokio::test]
+async fn channels_of_a_community_need_one() {
+    let mut options = open();
+    options.quirks.set("no_community").unwrap();
+    let rig = Rig::start(options).await;
+    for (kind, status) in [(0, 201), (2, 201), (4, 201), (5, 400), (13, 400), (15, 400)] {
+        let told = rig.post(&channels(), json!({"name": "a", "type": kind})).await;
+        assert_eq!(told.status, status, "{kind}: {}", told.text);
+    }
+}

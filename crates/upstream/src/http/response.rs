@@ -17,6 +17,7 @@ use super::target::BaseUrl;
 use crate::port::Outcome;
 use crate::request::Method;
 use crate::retry_after;
+use crate::secret::Secret;
 
 /// What is left of a rate limit, and when it is reset, as GitHub and others send it.
 const LIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -84,6 +85,15 @@ impl UpstreamResponse {
         };
         self.headers.remove(CONTENT_ENCODING);
         self.headers.remove(CONTENT_LENGTH);
+        self
+    }
+
+    /// Masks a credential in the body: a server may repeat what it was sent.
+    #[must_use]
+    pub(super) fn masked(mut self, secret: &Secret) -> Self {
+        if let Content::Whole(body) = self.content {
+            self.content = Content::Whole(secret.mask(body));
+        }
         self
     }
 

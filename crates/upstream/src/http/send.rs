@@ -27,6 +27,7 @@ use super::stream::StreamedBody;
 use super::target::BaseUrl;
 use crate::port::{Call, FieldRefusal, Outcome};
 use crate::request::{HttpRequest, Method, header};
+use crate::secret::Secret;
 
 /// Sends to one upstream.
 pub struct Sender {
@@ -35,6 +36,7 @@ pub struct Sender {
     connections: Connections,
     host: HeaderValue,
     token: Option<(HeaderName, HeaderValue)>,
+    secret: Option<Secret>,
     stored_headers: Vec<String>,
     timeout: Duration,
     response_max_bytes: usize,
@@ -79,6 +81,7 @@ impl Sender {
             connections: Connections::new(connector, origin),
             host,
             token: config.token.as_ref().and_then(|token| config.token_header.with(token)),
+            secret: config.token.clone(),
             stored_headers: config.stored_headers.clone(),
             timeout: config.timeout,
             response_max_bytes: config.response_max_bytes,
@@ -149,7 +152,11 @@ impl Sender {
         let most = self.response_max_bytes;
         let mut incoming = self.send_for_head(request, None, call).await?;
         let gathered = incoming.gather(most).await;
-        Ok(incoming.into_response(gathered, most).decoded(most).await)
+        let response = incoming.into_response(gathered, most).decoded(most).await;
+        Ok(match &self.secret {
+            Some(secret) => response.masked(secret),
+            None => response,
+        })
     }
 
     /// The maximum size of a response body that is kept, in bytes.

@@ -60,6 +60,22 @@ async fn ops_22_no_outcome_tells_what_was_carried() {
     assert!(!format!("{outcome:?}").contains(TOKEN), "{outcome:?}");
 }
 
+/// OPS-22: a server that repeats the token does not get it printed or stored.
+#[tokio::test]
+async fn ops_22_a_token_that_is_echoed_is_masked() {
+    let echo = "bad header Bearer a-token-of-some-length";
+    for status in ["400 Bad", "200 OK", "503 Oops"] {
+        let json = format!(r#"{{"message":"{echo}"}}"#);
+        let peer = Peer::saying(answer(status, "content-type: application/json\r\n", &json)).await;
+        let config =
+            UpstreamConfig::new("echo", peer.url()).with_token(Secret::new("a-token-of-some-length"));
+        let outcome = carry(&HttpUpstreams::new(vec![config]).unwrap(), REQUEST).await;
+        let kept = crate::text(&outcome);
+        assert!(kept.contains(r#"{"message":"bad header Bearer ***"}"#), "{kept}");
+        assert!(!crate::message(&outcome.verdict).contains("a-token-of"), "{outcome:?}");
+    }
+}
+
 /// A caller cannot set the header that carries the token.
 #[tokio::test]
 async fn the_token_cannot_be_overridden() {

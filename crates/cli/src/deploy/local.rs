@@ -130,7 +130,8 @@ struct Approval<'a> {
 }
 
 impl Approval<'_> {
-    /// Shows the plan, asks, and applies exactly this plan; with `yes` it shows the plan on the way.
+    /// Shows the plan, asks, and applies exactly this plan; with `yes` it shows the plan on the
+    /// way.
     async fn approve_and_apply(
         &self,
         mut wanted: DeployRequest,

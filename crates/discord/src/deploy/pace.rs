@@ -1,5 +1,5 @@
-//! How long the rest of a run takes. Discord does not say how long the windows of its limits are, so
-//! a run learns that from their ends, while it uses them.
+//! How long the rest of a run takes. Discord does not say how long the windows of its limits are,
+//! so a run learns that from their ends, while it uses them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Steps that would wait for long for a limit of their own: they go last, so that no other step waits
-//! with them.
+//! Steps that would wait for long for a limit of their own: they go last, so that no other step
+//! waits with them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What the bot may do in a channel: its permissions in the guild, and what overwrites give to it or
-//! take from it there.
+//! What the bot may do in a channel: its permissions in the guild, and what overwrites give to it
+//! or take from it there.
 
 use super::Plan;
 use super::step::StepTarget;

@@ -1,5 +1,5 @@
-//! An object that carries the key of a managed one by accident or on purpose, such as a channel that
-//! a moderator named alike.
+//! An object that carries the key of a managed one by accident or on purpose, such as a channel
+//! that a moderator named alike.
 
 use std::fmt;
 

@@ -172,3 +172,6 @@ pub const BODY_SHOWN_MAX: usize = 8 * 1024;
 pub const RESULT_FILE_LEN_MAX: usize = 64 * 1024 * 1024;
 /// Longest key of a stored file, in bytes.
 pub const STORAGE_KEY_LEN_MAX: usize = 512;
+
+/// The number up to which a store counts idempotency records that it would have to scan.
+pub const RECORDS_COUNTED_MAX: u32 = 100_000;

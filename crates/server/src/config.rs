@@ -44,7 +44,7 @@ use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::{RemoteKindConfig, Secret};
 use toml::de::DeTable;
 
-pub use auth::{AuthConfig, find_tokens_file};
+pub use auth::{AuthSettings, find_tokens_file};
 pub use dialect::{DiscordConfig, ShopifyConfig};
 pub use generations::{GenerationsConfig, NotifyConfig, ResultStorageConfig};
 pub use hydration::HydrationConfig;
@@ -114,7 +114,7 @@ pub struct Config {
     /// The tokens of callers; if empty, only this machine may call.
     pub tokens: Vec<ApiToken>,
     /// The settings of authentication.
-    pub auth: AuthConfig,
+    pub auth: AuthSettings,
     /// The settings of a node in a cluster.
     pub cluster: ClusterConfig,
     /// The idempotency keys of the server's own POST routes.
@@ -286,8 +286,7 @@ fn read_file(path: &Path) -> Result<String, ConfigProblems> {
 
 fn exposure_message(listen: SocketAddr) -> String {
     format!(
-        "{listen} can be reached from other machines, and there is no [[token]] and no tokens_file in [auth]. Add one, \
-         or listen on 127.0.0.1."
+        "{listen} can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1."
     )
 }
 

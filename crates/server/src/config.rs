@@ -251,15 +251,7 @@ fn parse<T>(
         env(variable)
     };
     let mut reading = ParseContext { env: &asking, problems: Vec::new() };
-    let mut root = Section {
-        key_path: String::new(),
-        at: source.location(0),
-        table: Some(table.get_ref()),
-        source,
-        defaults: Some((default_table.get_ref(), defaults)),
-        env: Some(&asking),
-        asked: Vec::new(),
-    };
+    let mut root = Section::of_root((table.get_ref(), source), (default_table.get_ref(), defaults), &asking);
     let config = read(&mut root, &mut reading);
     root.finish(&mut reading.problems);
     let mut problems = reading.problems;

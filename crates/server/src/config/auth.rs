@@ -40,15 +40,7 @@ pub fn find_tokens_file(file: Option<&Path>) -> Result<Option<TokenFile>, Config
     let defaults = SourceText { name: "defaults", text: DEFAULTS };
     let (table, default_table) = (parse_toml(source)?, parse_toml(defaults)?);
     let env = |name: &str| std::env::var(name).ok();
-    let mut root = Section {
-        key_path: String::new(),
-        at: source.location(0),
-        table: Some(table.get_ref()),
-        source,
-        defaults: Some((default_table.get_ref(), defaults)),
-        env: Some(&env),
-        asked: Vec::new(),
-    };
+    let mut root = Section::of_root((table.get_ref(), source), (default_table.get_ref(), defaults), &env);
     let mut problems = Vec::new();
     let mut section = root.section("auth", &mut problems);
     let found = read_tokens_file(&mut section, &mut problems);

@@ -176,3 +176,6 @@ pub const RESULT_FILE_LEN_MAX: usize = 64 * 1024 * 1024;
 pub const STORAGE_KEY_LEN_MAX: usize = 512;
 /// Most commands of operators that a node remembers.
 pub const AUDIT_ENTRIES_MAX: usize = 1_000;
+
+/// The number up to which a store counts idempotency records that it would have to scan.
+pub const RECORDS_COUNTED_MAX: u32 = 100_000;

@@ -44,7 +44,7 @@ use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::{RemoteKindConfig, Secret};
 use toml::de::DeTable;
 
-pub use auth::{AuthConfig, find_tokens_file};
+pub use auth::{AuthSettings, find_tokens_file};
 pub use dialect::{DiscordConfig, ShopifyConfig};
 pub use generations::{GenerationsConfig, NotifyConfig, ResultStorageConfig};
 pub use hydration::HydrationConfig;
@@ -114,7 +114,7 @@ pub struct Config {
     /// The tokens of callers; if empty, only this machine may call.
     pub tokens: Vec<ApiToken>,
     /// The settings of authentication.
-    pub auth: AuthConfig,
+    pub auth: AuthSettings,
     /// The settings of a node in a cluster.
     pub cluster: ClusterConfig,
     /// The idempotency keys of the server's own POST routes.
@@ -251,15 +251,7 @@ fn parse<T>(
         env(variable)
     };
     let mut reading = ParseContext { env: &asking, problems: Vec::new() };
-    let mut root = Section {
-        key_path: String::new(),
-        at: source.location(0),
-        table: Some(table.get_ref()),
-        source,
-        defaults: Some((default_table.get_ref(), defaults)),
-        env: Some(&asking),
-        asked: Vec::new(),
-    };
+    let mut root = Section::of_root((table.get_ref(), source), (default_table.get_ref(), defaults), &asking);
     let config = read(&mut root, &mut reading);
     root.finish(&mut reading.problems);
     let mut problems = reading.problems;
@@ -286,8 +278,7 @@ fn read_file(path: &Path) -> Result<String, ConfigProblems> {
 
 fn exposure_message(listen: SocketAddr) -> String {
     format!(
-        "{listen} can be reached from other machines, and there is no [[token]] and no tokens_file in [auth]. Add one, \
-         or listen on 127.0.0.1."
+        "{listen} can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1."
     )
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use sqlx::postgres::PgRow;
+use tidegate_core::bounds::RECORDS_COUNTED_MAX;
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::{RECORDS_COUNTED_MAX, SECRET_LEN, StoreStats};
+use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
 use tidegate_store::{Error, Outbox, Result, StoreErrorKind, StoreFuture, Upkeep};
 
 use crate::errors::unreadable;

@@ -14,12 +14,10 @@ pub struct StoreStats {
     /// Appends kept since the last snapshot.
     pub appends: u64,
     /// Idempotency records kept, among them those that expired and are not swept yet. A store may
-    /// stop counting at [`RECORDS_COUNTED_MAX`].
+    /// stop counting at
+    /// [`RECORDS_COUNTED_MAX`](tidegate_core::bounds::RECORDS_COUNTED_MAX).
     pub records: u64,
 }
-
-/// The number up to which a store counts records that it would have to scan.
-pub const RECORDS_COUNTED_MAX: u32 = 100_000;
 
 /// The length of the secret that a store keeps for its nodes, in bytes.
 pub const SECRET_LEN: usize = 16;

@@ -99,7 +99,7 @@ fn a_bad_configuration_is_told_line_by_line() {
     assert!(!told.contains("hunter2"));
     assert_snapshot!(told, @r"
     tidegate.toml:2:10: server.listen: 0.0.0.0:7400 can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1.
-    tidegate.toml:3:1: server.port: There is no such key; known keys: connections_max, drain_s, listen, node, public_url, read_timeout_s, workers.
+    tidegate.toml:3:1: server.port: There is no such key; known keys: connections_max, drain_s, listen, node, public_url, read_timeout_s, tls_cert, tls_key, workers.
     tidegate.toml:4:1: upstream[0]: The key base_url is missing.
     tidegate.toml:6:1: upstream[0].token: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
     error[TG0020]: 4 problems in tidegate.toml.

@@ -8,19 +8,19 @@ use super::{ConfigProblems, DEFAULTS, TokenFile, parse_toml, read_file};
 
 /// The settings of authentication.
 #[derive(Clone, Debug)]
-pub struct AuthConfig {
+pub struct AuthSettings {
     /// The file of the tokens that `tidegate token` manages, if there is one.
     pub tokens_file: Option<TokenFile>,
     /// How many wrong tokens one address may send in a minute; 0 for any number.
     pub failures_per_minute: u32,
 }
 
-pub(super) fn read(root: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> Option<AuthConfig> {
+pub(super) fn read(root: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> Option<AuthSettings> {
     let mut section = root.section("auth", problems);
     let tokens_file = read_tokens_file(&mut section, problems);
     let failures_per_minute = section.integer("failures_per_minute", 0..=100_000, problems);
     section.finish(problems);
-    Some(AuthConfig { tokens_file, failures_per_minute: u32::try_from(failures_per_minute?).ok()? })
+    Some(AuthSettings { tokens_file, failures_per_minute: u32::try_from(failures_per_minute?).ok()? })
 }
 
 fn read_tokens_file(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> Option<TokenFile> {
@@ -40,15 +40,7 @@ pub fn find_tokens_file(file: Option<&Path>) -> Result<Option<TokenFile>, Config
     let defaults = SourceText { name: "defaults", text: DEFAULTS };
     let (table, default_table) = (parse_toml(source)?, parse_toml(defaults)?);
     let env = |name: &str| std::env::var(name).ok();
-    let mut root = Section {
-        key_path: String::new(),
-        at: source.location(0),
-        table: Some(table.get_ref()),
-        source,
-        defaults: Some((default_table.get_ref(), defaults)),
-        env: Some(&env),
-        asked: Vec::new(),
-    };
+    let mut root = Section::of_root((table.get_ref(), source), (default_table.get_ref(), defaults), &env);
     let mut problems = Vec::new();
     let mut section = root.section("auth", &mut problems);
     let found = read_tokens_file(&mut section, &mut problems);

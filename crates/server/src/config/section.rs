@@ -27,6 +27,23 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
+    /// The whole file over its defaults.
+    pub(super) fn of_root(
+        (table, source): (&'a DeTable<'a>, SourceText<'a>),
+        defaults: (&'a DeTable<'a>, SourceText<'a>),
+        env: Environment<'a>,
+    ) -> Self {
+        Section {
+            key_path: String::new(),
+            at: source.location(0),
+            table: Some(table),
+            source,
+            defaults: Some(defaults),
+            env: Some(env),
+            asked: Vec::new(),
+        }
+    }
+
     fn key_path_of(&self, key: &str) -> String {
         if self.key_path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key_path) }
     }

@@ -104,7 +104,7 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; known keys: bus, cluster, generations, hydration, idempotency, kind, model, on_failure, pacing, provider, server, source, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: auth, bus, cluster, generations, hydration, idempotency, kind, model, on_failure, pacing, provider, server, source, store, token, upstream.
     ");
 }
 
@@ -346,9 +346,9 @@ scopes = []
     tidegate.toml:9:13: upstream[1].token_env: The variable NOT_SET is not set.
     tidegate.toml:10:1: token[0]: A token needs either hash or value_env.
     tidegate.toml:12:1: token[0].value: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
-    tidegate.toml:13:10: token[0].scopes: There is no scope "fly"; there are read, write, operate.
+    tidegate.toml:13:10: token[0].scopes: There is no scope "fly"; there are read, write, work, operate.
     tidegate.toml:16:8: token[1].hash: It must be sha256: and 64 hexadecimal digits.
-    tidegate.toml:17:10: token[1].scopes: A token without scopes may do nothing; there are read, write, operate.
+    tidegate.toml:17:10: token[1].scopes: A token without scopes may do nothing; there are read, write, work, operate.
     "#);
 }
 

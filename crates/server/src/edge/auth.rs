@@ -1,6 +1,7 @@
 //! Authentication and authorization. Tokens are compared by their hashes in constant time; if none
 //! is configured, only this machine is served. A browser may send the token in the cookie of its
-//! login, or as a password, and a client of the paced proxy in the header of the upstream's own credential.
+//! login or as a password, and a client of the paced proxy in the header of the upstream's own
+//! credential.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -56,7 +56,7 @@ impl AuthFailures {
     }
 }
 
-/// Forgets the addresses that have all their tries again, or else the one that is next to have them.
+/// Forgets the addresses that have all their tries again, or else the one that has them next.
 fn make_room(settled_at: &mut HashMap<IpAddr, Instant>, now: Instant) {
     settled_at.retain(|_, at| *at > now);
     if settled_at.len() >= ADDRESSES_MAX

@@ -77,7 +77,7 @@ async fn calls_are_counted_by_upstream() {
         assert!(figures.value(&attempts("done")) >= 2.0);
         assert_eq!(figures.value(&responses("2xx")), figures.value(&attempts("done")));
         let calls = figures.value("tidegate_upstream_seconds_count{upstream=\"echo\"}");
-        assert_eq!(calls, world.sim.stats().calls as f64);
+        assert_eq!(calls, figures.value(&attempts("done")) + throttled);
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! Every route that the OpenAPI description lists asks for the scope that it names, and for no other.
+//! Every route in the OpenAPI description asks for the scope that it names, and for no other.
 
 use std::time::Duration;
 

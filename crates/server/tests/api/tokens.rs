@@ -132,13 +132,11 @@ async fn a_tenant_is_kept_to_its_own() {
             world.request(method, path).bearer_auth(format!("the-token-of-caller-{name}"))
         };
         let event = |tenant: &str| {
-            json!({
-                "event": "entity/updated", "schema_version": 1, "tenant": tenant, "correlation_id": "c-1",
-                "payload": {
-                    "entity_type": "product", "entity_id": "p1", "version": 1, "source_module": "test",
-                    "fields": { "title": tenant }, "hydration_mode": "full",
-                },
-            })
+            let payload = json!({
+                "entity_type": "product", "entity_id": "p1", "source_module": "test", "version": 1,
+                "data": { "title": tenant },
+            });
+            json!({ "event": "entity/updated", "tenant": tenant, "payload": payload })
         };
         let publish = |name: &str, tenant: &str| {
             answer(call(name, Method::POST, "/v1/entities/events").body(event(tenant).to_string()))

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
+use tidegate_core::bounds::RECORDS_COUNTED_MAX;
 use tidegate_core::shared::record::{self, HolderToken, OnLapse, Record, RecordStage};
 use tidegate_store::RecordPage;
-use tidegate_store::upkeep::RECORDS_COUNTED_MAX;
 
 use super::row_checksum::RowChecksum;
 use super::rows::{bytes, damaged, micros, time};

@@ -1,5 +1,5 @@
-//! The banner of a server that has started: lines for people, or with a JSON log one line of JSON. It
-//! is printed whatever the level of the log is.
+//! The banner of a server that has started: lines for people, or, with a JSON log, one line of
+//! JSON. It is printed whatever the level of the log is.
 
 use serde_json::{Map, Value, json};
 use tidegate_store::{Clock, WallClock};

@@ -85,7 +85,7 @@ pub(crate) fn requirements(
     let executor = executors.get(kind).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
         let known = known.join(", ");
-        Error::new(ErrorKind::UnknownKind, format!("No kind is called {kind:?}; there are {known}."))
+        Error::new(ErrorKind::UnknownKind, format!("No kind is called {kind:?}; known kinds: {known}."))
             .field("kind")
     })?;
     executor.check(payload, cost).map_err(|refusal| {

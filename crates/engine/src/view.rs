@@ -63,7 +63,8 @@ pub struct OperationView {
     pub(crate) payload: StoredPayload,
 }
 
-/// What a submission asked for in addition to its request: whoever decides about the operation sees it.
+/// What a submission asked for in addition to its request: whoever decides about the operation
+/// sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubmissionRules {

@@ -81,8 +81,8 @@ impl Owner {
         Vec::new()
     }
 
-    /// The change that a fact is for listeners. `attempts` has how many attempts the operations made
-    /// that end in this batch: the model knows them no more.
+    /// The change that a fact is for listeners. `attempts` has how many attempts the operations
+    /// made that end in this batch: the model knows them no more.
     fn change(&self, fact: &Fact, attempts: &HashMap<Seq, u16>) -> Option<Change> {
         let operation = |seq: Seq, state: Option<State>| {
             let active = self.model.active(seq);

@@ -88,8 +88,8 @@ async fn all_that_is_wrong_with_a_request_is_told_at_once() {
     .await;
 }
 
-/// A body that is no JSON is refused for what is wrong with it, a missing field as missing, and every
-/// header that may not be stored is named.
+/// A body that is no JSON is refused for what is wrong with it, a missing field as missing, and
+/// every header that may not be stored is named.
 #[tokio::test]
 async fn what_is_wrong_with_a_body_is_named() {
     within(async {

@@ -214,26 +214,26 @@ impl Engine {
         let (seq, end) = (id.seq(), Instant::now() + most);
         let mut view = self.get(id).await?;
         while !is_over(view.state) && Instant::now() < end {
-            let (told, woken) = oneshot::channel();
+            let (waker, woken) = oneshot::channel();
             self.update_owner(move |owner| {
                 if owner.model.active(seq).is_some_and(|active| !is_over(active.state)) {
                     let waiters = owner.waiters.entry(seq).or_default();
                     waiters.retain(|waiter| !waiter.is_closed());
-                    waiters.push(told);
+                    waiters.push(waker);
                 }
             })
             .await?;
             // Woken, dropped or timed out: look again in every case.
-            let told = tokio::time::timeout_at(end, woken).await;
+            let notified = tokio::time::timeout_at(end, woken).await;
             view = match self.get(id).await {
                 // The operation has ended, and so has the engine since: the durable result can be
                 // read without it.
-                Err(error) if error.kind == ErrorKind::Stopping && matches!(told, Ok(Ok(()))) => {
+                Err(error) if error.kind == ErrorKind::Stopping && matches!(notified, Ok(Ok(()))) => {
                     self.merge(self.stored(seq).await?, None)
                 }
                 found => found?,
             };
-            if !matches!(told, Ok(Ok(()))) {
+            if !matches!(notified, Ok(Ok(()))) {
                 break;
             }
         }

@@ -43,23 +43,23 @@ impl NodeRuntime {
     pub(crate) async fn start(
         config: &Config,
         addr: SocketAddr,
-        house: Arc<ServerState>,
+        server: Arc<ServerState>,
         dialects: Dialects,
     ) -> Result<Self> {
-        let handover = house.pacing.handover.clone();
+        let handover = server.pacing.handover.clone();
         let shared =
-            executors::SharedParts { store: Some(&house.store), generations: house.generations.as_ref() };
+            executors::SharedParts { store: Some(&server.store), generations: server.generations.as_ref() };
         let inputs = executors::from_config(config, dialects, handover, shared)?;
-        let secret = shared_secret(&*house.store).await?;
-        house.confirmation_key.get_or_init(|| ConfirmationKey::new(&secret));
-        let key = house.completion_key.get_or_init(|| CompletionKey::new(&secret)).clone();
+        let secret = shared_secret(&*server.store).await?;
+        server.confirmation_key.get_or_init(|| ConfirmationKey::new(&secret));
+        let key = server.completion_key.get_or_init(|| CompletionKey::new(&secret)).clone();
         let options = engine_options(config).with_completion_key(key);
-        if !house.store.is_shared() {
-            return Self::start_single(house, options, inputs).await;
+        if !server.store.is_shared() {
+            return Self::start_single(server, options, inputs).await;
         }
         let EngineInputs { executors, limits, remote_kinds } = inputs;
         let address = advertised_address(config, addr)?;
-        let partitions = house.store.ensure_partitions(config.cluster.partitions).await?;
+        let partitions = server.store.ensure_partitions(config.cluster.partitions).await?;
         if partitions != config.cluster.partitions {
             let asked_for = config.cluster.partitions;
             tracing::warn!(
@@ -70,7 +70,7 @@ impl NodeRuntime {
         }
         let node = format!("{}@{address}", config.node);
         let plan = PartitionSetup {
-            server: Arc::clone(&house),
+            server: Arc::clone(&server),
             options: options.with_node(node.clone()),
             executors,
             remote_kinds,
@@ -78,57 +78,53 @@ impl NodeRuntime {
             spread: config.spread.clone(),
             partitions,
         };
-        let rooms = Arc::new(LocalPartitions::new(plan));
-        if house.store.outbox().is_some() {
-            tokio::spawn(routing::wake_drainers(Arc::clone(&rooms)));
+        let local = Arc::new(LocalPartitions::new(plan));
+        if server.store.outbox().is_some() {
+            tokio::spawn(routing::wake_drainers(Arc::clone(&local)));
         }
         let secret = match &config.cluster.token {
             Some(secret) => NodeSecret::configured(secret.reveal())?,
-            None => NodeSecret::from_store(Arc::clone(&house.store)).await?,
+            None => NodeSecret::from_store(Arc::clone(&server.store)).await?,
         };
-        let courier = PeerClient::new(Arc::new(secret));
-        let hello = Arc::new(
+        let peers = PeerClient::new(Arc::new(secret));
+        let handshake = Arc::new(
             NodeHandshake::new(&node, &config.upstreams, &config.spread)
-                .with_limited_kinds(&house.remote_kinds.limited),
+                .with_limited_kinds(&server.remote_kinds.limited),
         );
-        let settings =
-            Settings { partitions, placement_hash: hello.placement_hash(), ..Settings::new(node, address) };
-        let greeter = HandshakeClient::new(courier.clone(), Arc::clone(&hello));
-        let landlord = LocalPartitionHost {
-            partitions: Arc::clone(&rooms),
-            handshakes: greeter,
+        let settings = Settings {
+            partitions,
+            placement_hash: handshake.placement_hash(),
+            ..Settings::new(node, address)
+        };
+        let handshakes = HandshakeClient::new(peers.clone(), Arc::clone(&handshake));
+        let host = LocalPartitionHost {
+            partitions: Arc::clone(&local),
+            handshakes,
             published: outbox_upstreams(config),
         };
-        let cluster = Cluster::join(Arc::clone(&house.store), settings, Arc::new(landlord)).await?;
+        let cluster = Cluster::join(Arc::clone(&server.store), settings, Arc::new(host)).await?;
         let spread = config.spread.clone();
-        let front = Arc::new(RoutingState {
-            cluster,
-            partitions: rooms,
-            peers: courier,
-            server: house,
-            handshake: hello,
-            spread,
-        });
-        if !front.server.remote_kinds.is_empty() {
-            tokio::spawn(routing::work::pull_from_peers(Arc::clone(&front)));
-            tokio::spawn(routing::work::return_undelivered(Arc::clone(&front)));
+        let routing = Arc::new(RoutingState { cluster, partitions: local, peers, server, handshake, spread });
+        if !routing.server.remote_kinds.is_empty() {
+            tokio::spawn(routing::work::pull_from_peers(Arc::clone(&routing)));
+            tokio::spawn(routing::work::return_undelivered(Arc::clone(&routing)));
         }
-        Ok(Self::Clustered(front))
+        Ok(Self::Clustered(routing))
     }
 
     /// Starts the engine of a store that is this process's own.
-    async fn start_single(house: Arc<ServerState>, options: Options, inputs: EngineInputs) -> Result<Self> {
-        let engine = Engine::builder(Arc::clone(&house.store))
+    async fn start_single(server: Arc<ServerState>, options: Options, inputs: EngineInputs) -> Result<Self> {
+        let engine = Engine::builder(Arc::clone(&server.store))
             .options(options)
             .executors(inputs.executors)
             .remote_kinds(inputs.remote_kinds)
             .limits(inputs.limits)
-            .archive(house.archiving.clone())
+            .archive(server.archiving.clone())
             .open()
             .await?;
-        work::attach(&house.work, &engine);
-        work::return_undelivered(&house.work, &engine, house.stopping.clone());
-        let app = Arc::new(PartitionState::new(engine, house, true));
+        work::attach(&server.work, &engine);
+        work::return_undelivered(&server.work, &engine, server.stopping.clone());
+        let app = Arc::new(PartitionState::new(engine, server, true));
         ActivityHistory::sample(&app);
         if !app.server.discord_upstreams.is_empty() {
             let bots = app.server.discord_upstreams.clone();
@@ -140,15 +136,15 @@ impl NodeRuntime {
     /// Waits until this node has joined, or logs why it has not. Other nodes must be able to reach
     /// it for that.
     pub(crate) async fn wait_until_joined(&self) {
-        if let Self::Clustered(front) = self {
-            front.cluster.wait_until_decided(JOIN_TIMEOUT).await;
+        if let Self::Clustered(routing) = self {
+            routing.cluster.wait_until_decided(JOIN_TIMEOUT).await;
         }
     }
 
     pub(crate) fn router(&self) -> GuardedRouter {
         match self {
             Self::SingleNode(app) => api::router(app),
-            Self::Clustered(front) => routing::router(front),
+            Self::Clustered(routing) => routing::router(routing),
         }
     }
 
@@ -156,14 +152,14 @@ impl NodeRuntime {
     pub(crate) fn paced_caller(&self) -> PacedCaller {
         match self {
             Self::SingleNode(app) => PacedCaller::SingleNode(api::partition_router(Arc::clone(app))),
-            Self::Clustered(front) => PacedCaller::Clustered(Arc::clone(front)),
+            Self::Clustered(routing) => PacedCaller::Clustered(Arc::clone(routing)),
         }
     }
 
     pub(crate) async fn counts(&self) -> Result<Counts> {
         match self {
             Self::SingleNode(app) => Ok(app.engine.counts().await?),
-            Self::Clustered(front) => front.partitions.counts().await,
+            Self::Clustered(routing) => routing.partitions.counts().await,
         }
     }
 
@@ -181,7 +177,7 @@ impl NodeRuntime {
                 app.deployments.stop().await;
                 app.engine.drain().await;
             }
-            Self::Clustered(front) => front.cluster.leave().await,
+            Self::Clustered(routing) => routing.cluster.leave().await,
         }
     }
 }

@@ -148,8 +148,8 @@ pub(crate) fn router(routing: &Arc<RoutingState>) -> GuardedRouter {
 }
 
 /// Routes a call that this node makes for itself through the paced proxy.
-pub(crate) async fn call_upstream(front: Arc<RoutingState>, request: Request) -> Response {
-    route_call(front, routes::proxy_spec(), RoutingRule::Proxy, request).await
+pub(crate) async fn call_upstream(routing: Arc<RoutingState>, request: Request) -> Response {
+    route_call(routing, routes::proxy_spec(), RoutingRule::Proxy, request).await
 }
 
 async fn route_call(

@@ -53,7 +53,7 @@ pub struct Server {
     /// A description of its archive, if it has one.
     pub archive: Option<String>,
     work: NodeRuntime,
-    house: Arc<ServerState>,
+    state: Arc<ServerState>,
     gate: KeyStore,
     /// The drain time of calls in flight at shutdown.
     drain: Duration,
@@ -87,7 +87,7 @@ impl Server {
         let tasks = TaskTracker::new();
         let gate = key_store::open(config.idempotency.sealing.as_ref(), Arc::clone(&store))?;
         let dialects = dialects::from_config(&config);
-        let house = Arc::new(ServerState {
+        let state = Arc::new(ServerState {
             idempotency: idempotency::layers(&config, &gate)?,
             key_store: gate.clone(),
             pacing: PacedProxy::new(config.pacing, &dialects),
@@ -111,8 +111,8 @@ impl Server {
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });
-        let work = NodeRuntime::start(&config, addr, Arc::clone(&house), dialects).await?;
-        house.entities.answer_from_upstreams(&config.sources, &work.paced_caller()).await?;
+        let work = NodeRuntime::start(&config, addr, Arc::clone(&state), dialects).await?;
+        state.entities.answer_from_upstreams(&config.sources, &work.paced_caller()).await?;
         let door = AcceptOptions {
             router: work.router(),
             slots: Slots::new_with_reserve(config.connections_max),
@@ -133,7 +133,7 @@ impl Server {
         let (store, archive) = described;
         let drain = config.drain;
         let scheme = if config.tls.is_some() { "https" } else { "http" };
-        Ok(Self { addr, scheme, store, archive, work, house, gate, drain, stopping, closing, tasks, aborts })
+        Ok(Self { addr, scheme, store, archive, work, state, gate, drain, stopping, closing, tasks, aborts })
     }
 
     /// Resolves with the reason when the store failed and nothing can be served any more.
@@ -160,14 +160,14 @@ impl Server {
     pub async fn shutdown(self) {
         let end_by = Instant::now() + self.drain + SHUTDOWN_TIMEOUT;
         self.stopping.cancel();
-        self.house.pacing.wait_for_stop_handled().await;
+        self.state.pacing.wait_for_stop_handled().await;
         if tokio::time::timeout_at(end_by - CLOSE, self.work.drain()).await.is_err() {
             tracing::error!(
                 "the store did not accept the last writes in time: calls in flight have an unknown \
                  outcome, and this node's partitions are released when their leases expire"
             );
         }
-        self.house.entities.close().await;
+        self.state.entities.close().await;
         self.closing.cancel();
         self.tasks.close();
         // Neither a client that does not read its response nor a store that accepts no write may

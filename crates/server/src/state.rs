@@ -84,12 +84,12 @@ pub(crate) struct PartitionState {
 
 impl PartitionState {
     /// `has_generations` says whether the generations are in this partition.
-    pub(crate) fn new(engine: Engine, house: Arc<ServerState>, has_generations: bool) -> Self {
-        let deploying = DeploymentRunner::new(engine.clone(), Arc::clone(&house.store));
-        let service = house.generations.as_ref().filter(|_| has_generations);
-        let generations = service.map(|service| service.accompany(&engine, &house.store, &house.clock));
+    pub(crate) fn new(engine: Engine, server: Arc<ServerState>, has_generations: bool) -> Self {
+        let deploying = DeploymentRunner::new(engine.clone(), Arc::clone(&server.store));
+        let service = server.generations.as_ref().filter(|_| has_generations);
+        let generations = service.map(|service| service.accompany(&engine, &server.store, &server.clock));
         let (history, ranking) = (ActivityHistory::default(), GroupRanking::default());
-        Self { engine, server: house, deployments: deploying, generations, history, ranking }
+        Self { engine, server, deployments: deploying, generations, history, ranking }
     }
 }
 

@@ -122,10 +122,10 @@ pub struct TooManyRequests<'a> {
 /// assert_eq!(from_429(&TooManyRequests::default(), Time::ZERO), None);
 /// ```
 #[must_use]
-pub fn from_429(told: &TooManyRequests<'_>, now: Time) -> Option<u64> {
-    let now = told.date.and_then(retry_after::parse_http_date).unwrap_or(now);
-    let header = told.retry_after.and_then(|header| from_retry_after(header, now));
-    header.max(from_body(told.body))
+pub fn from_429(response: &TooManyRequests<'_>, now: Time) -> Option<u64> {
+    let now = response.date.and_then(retry_after::parse_http_date).unwrap_or(now);
+    let header = response.retry_after.and_then(|header| from_retry_after(header, now));
+    header.max(from_body(response.body))
 }
 
 /// The part of a 429's body that says when to retry.

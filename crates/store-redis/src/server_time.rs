@@ -59,8 +59,8 @@ impl ServerTime {
         let answered = self.steady.now();
         let answer = answer.map_err(|failed| unusable(link.name(), failed))?;
         let (seconds, micros): (u64, u64) = reply::parsed(answer)?;
-        let told = seconds.saturating_mul(1_000_000).saturating_add(micros);
-        let known = updated_offset(self.offset(), asked, answered, Time::from_micros(told));
+        let server_at = seconds.saturating_mul(1_000_000).saturating_add(micros);
+        let known = updated_offset(self.offset(), asked, answered, Time::from_micros(server_at));
         *self.offset.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(self.apply_offset(known))
     }
@@ -82,9 +82,9 @@ impl ServerTime {
 /// The known offset stays while it is consistent with that, so that a slow round trip does no harm.
 /// Otherwise the server is assumed to have read its clock at the very end, because a time that is a
 /// little behind expires no lease early.
-fn updated_offset(known: Option<ClockOffset>, asked: Time, answered: Time, told: Time) -> ClockOffset {
-    let least = ahead_of(told, answered);
-    let most = ahead_of(told, asked);
+fn updated_offset(known: Option<ClockOffset>, asked: Time, answered: Time, server_at: Time) -> ClockOffset {
+    let least = ahead_of(server_at, answered);
+    let most = ahead_of(server_at, asked);
     let ahead = known.map(|known| known.ahead).filter(|ahead| (least..=most).contains(ahead));
     ClockOffset { ahead: ahead.unwrap_or(least), at: answered }
 }

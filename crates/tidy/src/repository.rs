@@ -78,7 +78,7 @@ pub(crate) fn sources() -> Vec<File> {
 pub(crate) fn assert_no_findings(mut findings: Vec<Finding>) {
     findings.sort();
     let told: Vec<_> = findings.iter().map(ToString::to_string).collect();
-    assert!(told.is_empty(), "{} against the house rules:\n{}", told.len(), told.join("\n"));
+    assert!(told.is_empty(), "{} against the rules:\n{}", told.len(), told.join("\n"));
 }
 
 fn walk(folder: &Path, found: &mut Vec<File>) {

@@ -58,24 +58,24 @@ impl ApiError {
 
     /// Describes the refusal, to follow a colon.
     pub(super) fn describe(&self, route: &Route) -> String {
-        let mut told = if self.message.is_empty() {
+        let mut text = if self.message.is_empty() {
             "no reason was given".to_owned()
         } else {
             strip_quoted(&self.message)
         };
         if self.code > 0 {
-            told.push_str(&format!(" (code {})", self.code));
+            text.push_str(&format!(" (code {})", self.code));
         }
         let mut problems = Vec::new();
         flatten(&self.errors, "", 0, &mut problems);
         if !problems.is_empty() {
-            told.push_str(": ");
-            told.push_str(&problems.join("; "));
+            text.push_str(": ");
+            text.push_str(&problems.join("; "));
         }
         if let Some(permission) = self.missing_permission(route) {
-            told.push_str(&format!("; it needs {permission}"));
+            text.push_str(&format!("; it needs {permission}"));
         }
-        told
+        text
     }
 
     /// Returns the permission the bot lacks, as far as the route shows.
@@ -149,22 +149,22 @@ fn flatten(errors: &Value, at: &str, depth: usize, problems: &mut Vec<String>) {
 
 /// Removes a sentence's full stop and what it quotes: that may come from the caller.
 fn strip_quoted(words: &str) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     for (nth, part) in words.split('"').enumerate() {
         if nth > 0 {
-            told.push('"');
+            text.push('"');
         }
-        told.push_str(if nth % 2 == 1 { "…" } else { part });
+        text.push_str(if nth % 2 == 1 { "…" } else { part });
     }
-    let told = told.trim().trim_end_matches('.');
-    told.chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
+    let text = text.trim().trim_end_matches('.');
+    text.chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(method: Method, path: &str, body: &str) -> (Option<FaultClass>, String) {
+    fn described(method: Method, path: &str, body: &str) -> (Option<FaultClass>, String) {
         let refused = ApiError::read(body.as_bytes());
         (refused.class(), refused.describe(&Route::of(method, path)))
     }
@@ -200,7 +200,7 @@ mod tests {
             ("<html>", None, "no reason was given"),
         ];
         for (body, class, sentence) in table {
-            let (found, words) = told(Method::Patch, "/guilds/1/roles/2", body);
+            let (found, words) = described(Method::Patch, "/guilds/1/roles/2", body);
             assert_eq!((found, words.as_str()), (class, sentence), "{body}");
         }
         let missing = r#"{"code":50013,"message":"Missing Permissions"}"#;
@@ -211,7 +211,7 @@ mod tests {
             (Method::Delete, "/channels/1/messages/2", "Manage Messages"),
             (Method::Put, "/guilds/1/members/2/roles/3", "Manage Roles"),
         ] {
-            let words = told(method, path, missing).1;
+            let words = described(method, path, missing).1;
             assert!(words.contains(needs), "{path}: {words}");
         }
     }
@@ -226,7 +226,7 @@ mod tests {
         let many: Vec<_> = (0..99).map(|n| format!(r#""f{n}":{{"_errors":[{{"message":"y"}}]}}"#)).collect();
         for errors in [deep, format!("{{{}}}", many.join(","))] {
             let body = format!(r#"{{"code":50035,"message":"{}","errors":{errors}}}"#, "m".repeat(9_000));
-            assert!(told(Method::Post, "/guilds/1/roles", &body).1.len() < 400);
+            assert!(described(Method::Post, "/guilds/1/roles", &body).1.len() < 400);
         }
     }
 }

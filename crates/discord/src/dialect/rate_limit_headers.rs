@@ -131,9 +131,9 @@ mod tests {
             ("x-ratelimit-reset-after", "1.5"),
             ("x-ratelimit-bucket", "abcd1234"),
         ]);
-        let told = RateLimitHeaders::from_headers(&all, at);
-        assert_eq!((told.limit, told.remaining), (Some(5 * MICRO), Some(0)));
-        assert_eq!((told.reset_at, told.bucket), (Some(Time::from_millis(6_500)), Some("abcd1234")));
+        let parsed = RateLimitHeaders::from_headers(&all, at);
+        assert_eq!((parsed.limit, parsed.remaining), (Some(5 * MICRO), Some(0)));
+        assert_eq!((parsed.reset_at, parsed.bucket), (Some(Time::from_millis(6_500)), Some("abcd1234")));
         let nonsense = headers(&[
             ("x-ratelimit-limit", "-1"),
             ("x-ratelimit-remaining", "99999999999999999999"),
@@ -147,8 +147,9 @@ mod tests {
     #[test]
     fn lim_12_a_429_says_whose_limit_it_was_and_how_long() {
         let of = |lines: &[_], body: &str| {
-            let told = TooManyRequests::from_response(&headers(lines), body.as_bytes(), Time::from_millis(9));
-            (told.scope, told.after.map(|after| after.as_millis()))
+            let parsed =
+                TooManyRequests::from_response(&headers(lines), body.as_bytes(), Time::from_millis(9));
+            (parsed.scope, parsed.after.map(|after| after.as_millis()))
         };
         let body = r#"{"message":"x","retry_after":64.57,"global":false}"#;
         let user = ("x-ratelimit-scope", "user");
@@ -171,8 +172,8 @@ mod tests {
         fn lim_2_nonsense_is_no_wait(header in "[ -~]{0,40}", body in "\\PC{0,80}", number in any::<f64>()) {
             let lines = headers(&[("retry-after", &header), ("x-ratelimit-reset-after", &header)]);
             for body in [body, format!("{{\"retry_after\":{number}}}")] {
-                let told = TooManyRequests::from_response(&lines, body.as_bytes(), Time::from_millis(9));
-                prop_assert!(told.after.is_none_or(|after| after <= RETRY_AFTER_MAX));
+                let parsed = TooManyRequests::from_response(&lines, body.as_bytes(), Time::from_millis(9));
+                prop_assert!(parsed.after.is_none_or(|after| after <= RETRY_AFTER_MAX));
             }
             let _ = RateLimitHeaders::from_headers(&lines, Time::from_millis(9));
         }

@@ -53,19 +53,19 @@ impl ResponseInterpreter for ResponseReader<'_> {
             Content::Whole(body) => body,
             Content::TooLarge { .. } | Content::Cut(_) | Content::Relayed => b"",
         };
-        let told = RateLimitHeaders::from_headers(&answer.headers, answer.at);
+        let rate = RateLimitHeaders::from_headers(&answer.headers, answer.at);
         let Interpretation { verdict, mut hints, is_invalid } = match answer.status.as_u16() {
-            429 => self.interpret_429(answer, asked, body, &told),
-            202 => self.interpret_usual(not_ready_verdict(asked, body).unwrap_or(verdict), answer, &told),
+            429 => self.interpret_429(answer, asked, body, &rate),
+            202 => self.interpret_usual(not_ready_verdict(asked, body).unwrap_or(verdict), answer, &rate),
             401 | 403 => Interpretation {
                 is_invalid: true,
-                ..self.interpret_refusal(answer, asked, body, &told, verdict)
+                ..self.interpret_refusal(answer, asked, body, &rate, verdict)
             },
-            400..=499 => self.interpret_refusal(answer, asked, body, &told, verdict),
-            500..=599 => self.interpret_failure(answer, asked, body, &told, verdict),
-            _ => self.interpret_usual(verdict, answer, &told),
+            400..=499 => self.interpret_refusal(answer, asked, body, &rate, verdict),
+            500..=599 => self.interpret_failure(answer, asked, body, &rate, verdict),
+            _ => self.interpret_usual(verdict, answer, &rate),
         };
-        if let Some(hash) = told.bucket {
+        if let Some(hash) = rate.bucket {
             self.dialect.buckets.put(self.route.key(), hash);
         }
         if !is_invalid {
@@ -82,11 +82,11 @@ impl ResponseReader<'_> {
         &self,
         verdict: Verdict,
         answer: &UpstreamResponse,
-        told: &RateLimitHeaders<'_>,
+        rate: &RateLimitHeaders<'_>,
     ) -> Interpretation {
-        let mut hints = self.header_hints(told);
-        let is_untold = told.limit.is_none() && self.dialect.buckets.get(&self.route.key()).is_none();
-        if is_untold && answer.status.is_success() {
+        let mut hints = self.header_hints(rate);
+        let is_unlimited = rate.limit.is_none() && self.dialect.buckets.get(&self.route.key()).is_none();
+        if is_unlimited && answer.status.is_success() {
             hints.push(Hint {
                 limit: Arc::clone(&self.limit),
                 remaining: Some((UNLIMITED_PER_S - 1) * MICRO),
@@ -99,16 +99,16 @@ impl ResponseReader<'_> {
     }
 
     /// Returns the hints of the headers for the route, and for those that share its hash.
-    fn header_hints(&self, told: &RateLimitHeaders<'_>) -> Vec<Hint> {
-        let Some(capacity) = told.limit else { return Vec::new() };
+    fn header_hints(&self, rate: &RateLimitHeaders<'_>) -> Vec<Hint> {
+        let Some(capacity) = rate.limit else { return Vec::new() };
         let hint = |limit| Hint {
             limit,
-            remaining: told.remaining,
+            remaining: rate.remaining,
             capacity: Some(capacity),
-            reset_at: told.reset_at,
+            reset_at: rate.reset_at,
             ..Hint::default()
         };
-        let bucket = told.bucket.map(|hash| self.dialect.bucket_limit(hash, &self.route.major));
+        let bucket = rate.bucket.map(|hash| self.dialect.bucket_limit(hash, &self.route.major));
         [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten().map(hint).collect()
     }
 
@@ -118,16 +118,16 @@ impl ResponseReader<'_> {
         answer: &UpstreamResponse,
         asked: &RequestSummary<'_>,
         body: &[u8],
-        told: &RateLimitHeaders<'_>,
+        rate: &RateLimitHeaders<'_>,
         verdict: Verdict,
     ) -> Interpretation {
         let Verdict::Rejected(by_status) = verdict else {
-            return self.interpret_usual(verdict, answer, told);
+            return self.interpret_usual(verdict, answer, rate);
         };
         let refused = ApiError::read(body);
         let mut sentence =
             format!("{asked} was answered {}: {}", answer.status, refused.describe(&self.route));
-        let mut hints = self.header_hints(told);
+        let mut hints = self.header_hints(rate);
         hints.extend(self.refund_hidden());
         // A token in the path is another one: a webhook that is gone says nothing about the bot.
         if answer.status.as_u16() == 401 && !self.route.has_token {
@@ -146,7 +146,7 @@ impl ResponseReader<'_> {
         answer: &UpstreamResponse,
         asked: &RequestSummary<'_>,
         body: &[u8],
-        told: &RateLimitHeaders<'_>,
+        rate: &RateLimitHeaders<'_>,
         mut verdict: Verdict,
     ) -> Interpretation {
         let failure = ApiError::read(body);
@@ -157,7 +157,7 @@ impl ResponseReader<'_> {
             let message = format!("{asked} was answered {}: {reason}.", answer.status);
             *fault = fault.clone().with_message(message);
         }
-        let mut hints = self.header_hints(told);
+        let mut hints = self.header_hints(rate);
         hints.extend(self.refund_hidden());
         Interpretation { verdict, hints, is_invalid: false }
     }
@@ -168,23 +168,23 @@ impl ResponseReader<'_> {
         answer: &UpstreamResponse,
         asked: &RequestSummary<'_>,
         body: &[u8],
-        told: &RateLimitHeaders<'_>,
+        rate: &RateLimitHeaders<'_>,
     ) -> Interpretation {
         let TooManyRequests { scope, mut after } =
             TooManyRequests::from_response(&answer.headers, body, answer.at);
-        let until = after.map(|after| answer.at.after(after)).or(told.reset_at);
+        let until = after.map(|after| answer.at.after(after)).or(rate.reset_at);
         // If the reported limit has something left, the limit that was hit is another one.
-        let is_hidden = told.remaining.is_some_and(|left| left > 0);
+        let is_hidden = rate.remaining.is_some_and(|left| left > 0);
         let (limit, hints, whose) = match (scope, &self.hidden) {
             (Scope::User, Some(hidden)) if is_hidden => {
                 (hidden, self.refund_hidden(), "a limit that Discord does not announce")
             }
             // Whatever its headers say of it: the routes that share it wait too.
             (Scope::User, _) => {
-                let bucket = told.bucket.map(|hash| self.dialect.bucket_limit(hash, &self.route.major));
+                let bucket = rate.bucket.map(|hash| self.dialect.bucket_limit(hash, &self.route.major));
                 let limits = [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten();
                 let mut hints: Vec<_> =
-                    limits.map(|limit| exhausted_hint(limit, until, told.limit)).collect();
+                    limits.map(|limit| exhausted_hint(limit, until, rate.limit)).collect();
                 hints.extend(self.refund_hidden());
                 (&self.limit, hints, "the limit of its route")
             }

@@ -125,11 +125,11 @@ impl Owner {
             ) {
                 return Err(last.into());
             }
-            let told =
+            let refusal =
                 Error::new(ErrorKind::StoreUnavailable, format!("the store cannot be written now: {last}"));
-            self.refuse_commands(&told, tokio::time::sleep(PAUSE)).await?;
+            self.refuse_commands(&refusal, tokio::time::sleep(PAUSE)).await?;
             let store = Arc::clone(&self.store);
-            if let Err(error) = self.refuse_commands(&told, async move { store.health().await }).await? {
+            if let Err(error) = self.refuse_commands(&refusal, async move { store.health().await }).await? {
                 if error.kind() == StoreErrorKind::Unsure {
                     return Err(error.into());
                 }
@@ -138,7 +138,7 @@ impl Owner {
             }
             let asked = Instant::now();
             let again = reacquire_partition(Arc::clone(&self.store), self.options.clone());
-            let owned = match self.refuse_commands(&told, again).await? {
+            let owned = match self.refuse_commands(&refusal, again).await? {
                 Ok(owned) => owned,
                 Err(error) => {
                     last = error;
@@ -149,7 +149,7 @@ impl Owner {
             let (store, partition) = (Arc::clone(&self.store), self.options.partition);
             let (executors, kinds) = (Arc::clone(&self.carrier.executors), Arc::clone(&self.remote_kinds));
             let replayed = async move { replay(&store, partition, &executors, &kinds).await };
-            match self.refuse_commands(&told, replayed).await? {
+            match self.refuse_commands(&refusal, replayed).await? {
                 Ok(ReplayedPartition { model, facts_read, last }) => {
                     self.ownership.send_replace(owned);
                     self.owned_until = asked + self.options.partition_lease;
@@ -172,25 +172,25 @@ impl Owner {
     }
 
     /// Refuses commands with the reason until `until` resolves; keeps reports.
-    async fn refuse_commands<T>(&mut self, told: &Error, until: impl Future<Output = T>) -> Result<T> {
+    async fn refuse_commands<T>(&mut self, refusal: &Error, until: impl Future<Output = T>) -> Result<T> {
         let mut until = std::pin::pin!(until);
         let give_up = self.calls.give_up.clone();
         loop {
             tokio::select! {
                 happened = &mut until => return Ok(happened),
-                () = give_up.cancelled() => return Err(told.clone()),
+                () = give_up.cancelled() => return Err(refusal.clone()),
                 Some(event) = self.calls.events.recv() => self.note_unsettled(event),
                 command = self.commands.recv() => match command {
                     Some(Command::Accept(prepared, reply)) => {
-                        let answers = prepared.iter().map(|_| Err(told.clone())).collect();
-                        refuse(super::Reply::Accept(reply, answers), told);
+                        let answers = prepared.iter().map(|_| Err(refusal.clone())).collect();
+                        refuse(super::Reply::Accept(reply, answers), refusal);
                     }
                     Some(Command::Query(look)) => look(self)(Ok(())),
                     // Dropping it notifies the caller.
                     Some(Command::Update(_)) => {}
                     Some(Command::Drain(drain)) => self.draining = Some(drain),
                     // Every handle is gone: no one can wait for more.
-                    None => return Err(told.clone()),
+                    None => return Err(refusal.clone()),
                 },
             }
         }

@@ -68,7 +68,7 @@ impl BucketOut {
     }
 }
 
-pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+pub(super) async fn list(State(server): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     #[derive(Serialize)]
     struct BucketsOut {
         buckets: Vec<BucketOut>,
@@ -77,27 +77,27 @@ pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query
     let limit = query.limit();
     let after = query.read("cursor", |text| cursor::read_text(text, LIST));
     query.finish()?;
-    let NamedPage { items, next } = house.store.list_buckets(after, limit).await.map_err(Error::from)?;
+    let NamedPage { items, next } = server.store.list_buckets(after, limit).await.map_err(Error::from)?;
     let next_cursor = next.map(|next| cursor::write_text(&next, LIST));
     Ok(Json(BucketsOut { buckets: items.into_iter().map(BucketOut::new).collect(), next_cursor })
         .into_response())
 }
 
 pub(super) async fn show(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(name): Path<String>,
     query: Query,
 ) -> HandlerResult {
     query.finish()?;
     check_name(&name)?;
-    let level = house.store.observe_bucket(&name).await.map_err(Error::from)?;
+    let level = server.store.observe_bucket(&name).await.map_err(Error::from)?;
     let level = level.ok_or_else(|| no_such_bucket(&name))?;
     Ok(Json(BucketOut::new((name, level))).into_response())
 }
 
 /// Deletes a bucket: its next use creates it again, full.
 pub(super) async fn delete(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
 ) -> HandlerResult {
@@ -107,7 +107,7 @@ pub(super) async fn delete(
         deleted: bool,
     }
     check_name(&name)?;
-    if !house.store.forget_bucket(&name).await.map_err(Error::from)? {
+    if !server.store.forget_bucket(&name).await.map_err(Error::from)? {
         return Err(no_such_bucket(&name).into());
     }
     tracing::info!(bucket = name, by = &*caller, "bucket deleted");
@@ -120,29 +120,29 @@ fn no_such_bucket(name: &str) -> Error {
 
 /// Handles a POST to a bucket.
 pub(super) async fn post(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(path): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    post_below(&house, "buckets", &path, body).await
+    post_below(&server, "buckets", &path, body).await
 }
 
 /// The same under the first path that reservations had.
 pub(super) async fn post_to_limit(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(path): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    post_below(&house, "limits", &path, body).await
+    post_below(&server, "limits", &path, body).await
 }
 
 /// A bucket's name may contain slashes, so the action after it is parsed here.
-async fn post_below(house: &ServerState, list: &str, path: &str, body: RequestBody) -> HandlerResult {
+async fn post_below(server: &ServerState, list: &str, path: &str, body: RequestBody) -> HandlerResult {
     if let Some(name) = path.strip_suffix("/reserve") {
-        return reserve(house, name, body).await;
+        return reserve(server, name, body).await;
     }
     if let Some(name) = path.strip_suffix("/settle") {
-        return settle::settle(house, name, body).await;
+        return settle::settle(server, name, body).await;
     }
     let allowed = HeaderValue::from_static(if list == "limits" { "GET,HEAD,PUT" } else { "GET,HEAD,DELETE" });
     let mut refused = wrong_method(&Method::POST);
@@ -150,18 +150,18 @@ async fn post_below(house: &ServerState, list: &str, path: &str, body: RequestBo
     Ok(refused)
 }
 
-async fn reserve(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
+async fn reserve(server: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
     let body = body.read().await?;
     let mut wanted = Vec::new();
     let wants = parse_reserve_requests(name, if body.is_empty() { b"{}" } else { &body })?;
     for (which, want) in wants.into_iter().enumerate() {
-        let complete = want.into_reserve(house).await;
+        let complete = want.into_reserve(server).await;
         wanted.push(complete.map_err(|error| match which.checked_sub(1) {
             Some(place) => at_place(place, error),
             None => error,
         })?);
     }
-    let reserved = house.store.reserve(wanted.clone()).await.map_err(map_store_error)?;
+    let reserved = server.store.reserve(wanted.clone()).await.map_err(map_store_error)?;
     let (allowed, delay_ms, remaining) = match reserved {
         ReserveOutcome::Granted { remaining } => (true, 0, remaining),
         ReserveOutcome::Wait { delay, remaining } => (false, millis_up(delay), remaining),
@@ -256,12 +256,12 @@ impl ReserveRequest {
     }
 
     /// Completes the reservation with the figures that were sent, or those that the bucket has.
-    async fn into_reserve(self, house: &ServerState) -> Result<ReservationRequest> {
+    async fn into_reserve(self, server: &ServerState) -> Result<ReservationRequest> {
         let Self { name, cost, figures } = self;
         let (capacity, refill_per_s) = match figures {
             Some(figures) => figures,
             None => {
-                let level = house.store.observe_bucket(&name).await?.ok_or_else(|| {
+                let level = server.store.observe_bucket(&name).await?.ok_or_else(|| {
                     let message = format!(
                         "There is no bucket {:?} yet: send capacity and refill_per_s.",
                         truncate_name(&name)

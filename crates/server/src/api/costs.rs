@@ -75,19 +75,19 @@ fn name_of(shape: &str) -> &str {
     shape.rsplit_once('#').map_or(shape, |(name, _)| name).trim_end()
 }
 
-pub(super) async fn show(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+pub(super) async fn show(State(server): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     let upstream: Option<Arc<str>> = query.take("upstream").map(Into::into);
     let since_s = query.integer("since_s", 1..=SINCE_S_MAX).unwrap_or(SINCE_S_DEFAULT);
     let limit = query.limit();
     let list = format!("costs {since_s} {}", upstream.as_deref().unwrap_or_default());
     let skipped = query.read("cursor", |text| parse_cursor(text, &list)).unwrap_or(0);
     query.finish()?;
-    let since = house.clock.now().before(Duration::from_secs(since_s));
+    let since = server.clock.now().before(Duration::from_secs(since_s));
     let end = skipped + limit;
     // One more than fits shows whether there are more.
     let most = end + 1;
     let question = CostQuery { upstream, since, most };
-    let found = tidegate::cost_report(&*house.store, house.archiving.as_ref(), question).await?;
+    let found = tidegate::cost_report(&*server.store, server.archiving.as_ref(), question).await?;
     let (kept, bill) = (found.is_some(), found.unwrap_or_default());
     let costs = bill.lines.iter().take(end).skip(skipped).map(CostOut::new).collect();
     let is_last = bill.lines.len() <= end || end >= SKIPPED_MAX;

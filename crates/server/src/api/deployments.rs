@@ -64,8 +64,8 @@ fn plan_json(planned: &PlanPreview) -> Value {
     json!({ "plan": plan.to_json(), "estimate": estimate.to_json(), "lines": lines, "notes": notes, "digest": plan.digest() })
 }
 
-fn check_upstream(house: &ServerState, wanted: &DeployRequest) -> Result<(), Error> {
-    if house.discord_upstreams.contains(&wanted.upstream) {
+fn check_upstream(server: &ServerState, wanted: &DeployRequest) -> Result<(), Error> {
+    if server.discord_upstreams.contains(&wanted.upstream) {
         return Ok(());
     }
     let name = truncate_name(&wanted.upstream);
@@ -112,14 +112,14 @@ fn deploy_error_response(error: deploy::Error) -> Response {
     }
 }
 
-pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+pub(super) async fn list(State(server): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     let guild = query.read("guild", |text| deployment_request::parse_discord_id("guild", text));
     let limit = query.limit();
     let scope = guild.map(group);
     let list = format!("deployments {}", scope.as_deref().unwrap_or_default());
     let after = query.read("cursor", |text| cursor::read_text(text, &list));
     query.finish()?;
-    let (found, is_last) = list_newest(&house, scope.as_deref(), after.as_deref(), limit).await?;
+    let (found, is_last) = list_newest(&server, scope.as_deref(), after.as_deref(), limit).await?;
     let next_cursor = found.last().filter(|_| !is_last).map(|last| cursor::write_text(&last.id, &list));
     let deployments: Vec<Value> = found.iter().map(|one| deployment_json(one, None)).collect();
     Ok(Json(json!({ "deployments": deployments, "next_cursor": next_cursor })).into_response())
@@ -128,7 +128,7 @@ pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query
 /// Lists deployments older than one of them, newest first, and returns whether there are no more.
 /// The journal is read from its end; a cursor that is deeper than that is refused.
 async fn list_newest(
-    house: &ServerState,
+    server: &ServerState,
     scope: Option<&str>,
     after: Option<&str>,
     limit: usize,
@@ -136,7 +136,7 @@ async fn list_newest(
     // One more than fits shows whether there are more.
     let mut most = limit + 1;
     loop {
-        let mut found = house.store.deployments(scope, most).await?;
+        let mut found = server.store.deployments(scope, most).await?;
         let is_whole = found.len() < most;
         let begin = match after {
             Some(after) => found.iter().position(|one| *one.id == *after).map(|place| place + 1),
@@ -155,14 +155,14 @@ async fn list_newest(
     }
 }
 
-pub(super) async fn show(State(house): State<Arc<ServerState>>, Path(id): Path<String>) -> HandlerResult {
-    let (one, steps) = find_with_steps(&house, &id).await?;
+pub(super) async fn show(State(server): State<Arc<ServerState>>, Path(id): Path<String>) -> HandlerResult {
+    let (one, steps) = find_with_steps(&server, &id).await?;
     Ok(Json(deployment_json(&one, Some(&steps))).into_response())
 }
 
-pub(super) async fn events(State(house): State<Arc<ServerState>>, Path(id): Path<String>) -> HandlerResult {
-    let one = find(&house, &id).await?;
-    let events = house.store.deployment_events(&one.id).await.map_err(Error::from)?;
+pub(super) async fn events(State(server): State<Arc<ServerState>>, Path(id): Path<String>) -> HandlerResult {
+    let one = find(&server, &id).await?;
+    let events = server.store.deployment_events(&one.id).await.map_err(Error::from)?;
     Ok(Json(events_json(&one.id, &events)).into_response())
 }
 
@@ -170,8 +170,8 @@ pub(super) async fn events(State(house): State<Arc<ServerState>>, Path(id): Path
 ///
 /// # Errors
 /// When there is no such deployment.
-pub(crate) async fn find(house: &ServerState, id: &str) -> Result<Deployment, Error> {
-    house.store.deployment(id).await?.ok_or_else(|| {
+pub(crate) async fn find(server: &ServerState, id: &str) -> Result<Deployment, Error> {
+    server.store.deployment(id).await?.ok_or_else(|| {
         let message = format!("There is no deployment {:?}.", truncate_name(id));
         Error::new(ErrorCode::NoDeployment, message).field("id")
     })
@@ -182,10 +182,10 @@ pub(crate) async fn find(house: &ServerState, id: &str) -> Result<Deployment, Er
 /// # Errors
 /// When there is no such deployment.
 pub(crate) async fn find_with_steps(
-    house: &ServerState,
+    server: &ServerState,
     id: &str,
 ) -> Result<(Deployment, Vec<DeploymentStep>), Error> {
-    let one = find(house, id).await?;
-    let steps = house.store.deployment_steps(&one.id).await?;
+    let one = find(server, id).await?;
+    let steps = server.store.deployment_steps(&one.id).await?;
     Ok((one, steps))
 }

@@ -43,7 +43,7 @@ enum OnMiss {
 }
 
 pub(super) async fn show(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path((entity_type, id)): Path<(String, String)>,
     caller: Option<Extension<CallerTenant>>,
     mut query: Query,
@@ -60,7 +60,7 @@ pub(super) async fn show(
     query.finish()?;
     let key = entity_key(&tenant, &entity_type, &id)?;
     let mut options = GetOptions { wait, max_age, ..GetOptions::of(mode) };
-    let hydrator = &house.entities.hydrator;
+    let hydrator = &server.entities.hydrator;
     let outcome = match on_miss {
         OnMiss::Defer => hydrator.get_or_defer(&key, &options, |_| async {}).await,
         OnMiss::FailFast => hydrator.get(&key, &options).await,
@@ -74,7 +74,7 @@ pub(super) async fn show(
 
 /// Removes this server's copy, its version included: the next reader asks.
 pub(super) async fn forget(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path((entity_type, id)): Path<(String, String)>,
     caller: Option<Extension<CallerTenant>>,
     mut query: Query,
@@ -82,7 +82,7 @@ pub(super) async fn forget(
     let tenant = read_tenant(&mut query, caller.as_ref())?;
     query.finish()?;
     let key = entity_key(&tenant, &entity_type, &id)?;
-    let removed = house.entities.hydrator.forget(&key).await.map_err(|error| {
+    let removed = server.entities.hydrator.forget(&key).await.map_err(|error| {
         Error::new(ErrorCode::StoreUnavailable, format!("The copy was not removed: {error}."))
             .with_source(error)
     })?;
@@ -187,7 +187,7 @@ pub(super) const fn reason_name(reason: MissReason) -> &'static str {
 
 /// Publishes `entity/updated` or `entity/not-found`.
 pub(super) async fn publish(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     caller: Option<Extension<CallerTenant>>,
     body: RequestBody,
 ) -> HandlerResult {
@@ -203,7 +203,7 @@ pub(super) async fn publish(
         return Err(Error::new(ErrorCode::Invalid, "Only answers are published here.").field("event").into());
     }
     tenant_of(Some(event.key().tenant().to_owned()), caller.as_ref())?;
-    let delivery = house.entities.publish(&event).await?;
+    let delivery = server.entities.publish(&event).await?;
     let body = Json(json!({ "received": delivery != Delivery::NoSubscriber }));
     Ok((StatusCode::ACCEPTED, body).into_response())
 }
@@ -230,7 +230,7 @@ fn source_out(entity_type: &str, origin: &SourceOrigin) -> Value {
 }
 
 pub(super) async fn register(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(entity_type): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
@@ -239,7 +239,7 @@ pub(super) async fn register(
     let url = problems.check(Field { name: "url", raw: url }.required_text());
     problems.finish()?;
     check_type(&entity_type)?;
-    house.entities.register(&entity_type, &url).await?;
+    server.entities.register(&entity_type, &url).await?;
     Ok(Json(source_out(&entity_type, &SourceOrigin::Url(url))).into_response())
 }
 
@@ -248,23 +248,23 @@ fn check_type(entity_type: &str) -> Result<()> {
 }
 
 pub(super) async fn unregister(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(entity_type): Path<String>,
 ) -> HandlerResult {
     check_type(&entity_type)?;
-    Ok(Json(json!({ "removed": house.entities.unregister(&entity_type)? })).into_response())
+    Ok(Json(json!({ "removed": server.entities.unregister(&entity_type)? })).into_response())
 }
 
 /// The sources; only those who may register one see the whole of its URL.
 pub(super) async fn sources(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Extension(caller): Extension<Caller>,
 ) -> HandlerResult {
-    let is_operator = has_scope(&house, &caller, TokenScope::Operate);
+    let is_operator = has_scope(&server, &caller, TokenScope::Operate);
     let out = |(entity_type, origin): &(String, SourceOrigin)| match is_operator {
         true => source_out(entity_type, origin),
         false => source_out(entity_type, &origin.redacted()),
     };
-    let sources: Vec<_> = house.entities.registered().iter().map(out).collect();
+    let sources: Vec<_> = server.entities.registered().iter().map(out).collect();
     Ok(Json(json!({ "sources": sources })).into_response())
 }

@@ -97,9 +97,9 @@ pub(crate) fn respond(
     from: Subscription,
     wanted: EventFilter,
     find: EngineLookup,
-    house: &ServerState,
+    server: &ServerState,
 ) -> Response {
-    let messages = messages(from, wanted, find, house.stopping.clone());
+    let messages = messages(from, wanted, find, server.stopping.clone());
     let stream = Sse::new(messages).keep_alive(KeepAlive::new().interval(COMMENT_EVERY).text(""));
     (UNBUFFERED, stream).into_response()
 }

@@ -53,14 +53,14 @@ struct WaiterOut {
 }
 
 pub(super) async fn list(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     caller: Option<Extension<CallerTenant>>,
     mut query: Query,
 ) -> HandlerResult {
     let limit = query.limit();
     let after = query.read("cursor", read_cursor);
     query.finish()?;
-    let mut flights = house.entities.hydrator.flights(after.as_ref(), limit + 1);
+    let mut flights = server.entities.hydrator.flights(after.as_ref(), limit + 1);
     let is_more = flights.len() > limit;
     flights.truncate(limit);
     let last = flights.last().filter(|_| is_more);

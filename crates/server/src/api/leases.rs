@@ -53,7 +53,7 @@ impl LeaseGrantOut {
 }
 
 pub(super) async fn acquire(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(name): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
@@ -63,7 +63,7 @@ pub(super) async fn acquire(
         if body.is_empty() { Fields::empty() } else { read(&body, &["ttl_ms"])? };
     let ttl = problems.check(parse_ttl(ttl));
     problems.finish()?;
-    let acquired = house.store.acquire_lease(&name, ttl).await.map_err(Error::from)?;
+    let acquired = server.store.acquire_lease(&name, ttl).await.map_err(Error::from)?;
     let out = match acquired {
         AcquireOutcome::Held(lease) => LeaseGrantOut::held(lease),
         AcquireOutcome::Busy { until } => LeaseGrantOut::not_held(Some(Timestamp(until))),
@@ -72,7 +72,7 @@ pub(super) async fn acquire(
 }
 
 pub(super) async fn renew(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(name): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
@@ -81,12 +81,12 @@ pub(super) async fn renew(
     let Fields { values: [token, ttl], mut problems } = read(&body, &["token", "ttl_ms"])?;
     let (fence, ttl) = (problems.check(parse_fence(token)), problems.check(parse_ttl(ttl)));
     problems.finish()?;
-    let renewed = house.store.renew_lease(&name, lease_with_fence(fence), ttl).await.map_err(Error::from)?;
+    let renewed = server.store.renew_lease(&name, lease_with_fence(fence), ttl).await.map_err(Error::from)?;
     Ok(Json(renewed.map_or_else(|| LeaseGrantOut::not_held(None), LeaseGrantOut::held)).into_response())
 }
 
 pub(super) async fn release(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(name): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
@@ -99,10 +99,10 @@ pub(super) async fn release(
     let Fields { values: [token], mut problems } = read(&body, &["token"])?;
     let fence = problems.check(parse_fence(token));
     problems.finish()?;
-    let released = house.store.release_lease(&name, lease_with_fence(fence)).await.map_err(Error::from)?;
+    let released = server.store.release_lease(&name, lease_with_fence(fence)).await.map_err(Error::from)?;
     if released {
         // Programs that wait for it with the library poll at once; without the hint, later.
-        let _ = house.store.notify(&lease_topic(&name), &fence.to_string()).await;
+        let _ = server.store.notify(&lease_topic(&name), &fence.to_string()).await;
     }
     Ok(Json(ReleasedLeaseOut { released }).into_response())
 }
@@ -145,20 +145,20 @@ impl LeaseOut {
 }
 
 pub(super) async fn show(
-    State(house): State<Arc<ServerState>>,
+    State(server): State<Arc<ServerState>>,
     Path(name): Path<String>,
     query: Query,
 ) -> HandlerResult {
     query.finish()?;
     check_name(&name)?;
-    let status = house.store.lease_status(&name).await.map_err(Error::from)?.ok_or_else(|| {
+    let status = server.store.lease_status(&name).await.map_err(Error::from)?.ok_or_else(|| {
         let message = format!("The lease {:?} was never held.", truncate_name(&name));
         Error::new(ErrorCode::NoLimit, message).field("name")
     })?;
     Ok(Json(LeaseOut::new((name, status))).into_response())
 }
 
-pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+pub(super) async fn list(State(server): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     #[derive(Serialize)]
     struct LeasesOut {
         leases: Vec<LeaseOut>,
@@ -167,7 +167,7 @@ pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query
     let limit = query.limit();
     let after = query.read("cursor", |text| cursor::read_text(text, LIST));
     query.finish()?;
-    let NamedPage { items, next } = house.store.list_leases(after, limit).await.map_err(Error::from)?;
+    let NamedPage { items, next } = server.store.list_leases(after, limit).await.map_err(Error::from)?;
     let next_cursor = next.map(|next| cursor::write_text(&next, LIST));
     Ok(Json(LeasesOut { leases: items.into_iter().map(LeaseOut::new).collect(), next_cursor })
         .into_response())

@@ -21,8 +21,8 @@ const TEXT: &str = include_str!("../openapi.json");
 pub(crate) static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(TEXT).unwrap_or_default());
 
-pub(super) async fn document(State(house): State<Arc<ServerState>>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], house.description.clone()).into_response()
+pub(super) async fn document(State(server): State<Arc<ServerState>>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], server.description.clone()).into_response()
 }
 
 /// Describes the API of a server with this configuration.

@@ -40,14 +40,14 @@ struct RefusedRowOut {
     problem: String,
 }
 
-pub(super) async fn show(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+pub(super) async fn show(State(server): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     let limit = query.limit();
     let below = query.integer("below", 1..=u64::MAX);
     let cursor =
         query.read("cursor", |text| cursor::read_text(text, LIST)?.parse().map_err(|_| cursor::bad_cursor()));
     query.finish()?;
     let below = cursor.or(below).map(OutboxId);
-    let outbox = house.store.outbox().ok_or_else(|| {
+    let outbox = server.store.outbox().ok_or_else(|| {
         Error::new(ErrorCode::NoRoute, "This store has no outbox: only one on PostgreSQL has.")
     })?;
     let seen = outbox.status(below, limit).await.map_err(Error::from)?;

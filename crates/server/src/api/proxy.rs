@@ -155,14 +155,14 @@ impl PendingResponse<'_> {
     /// Waits for the end of the operation, or for the timeout. `unaware` delays a shutdown until
     /// this request has handled it.
     async fn wait_for_response<T>(self, unaware: T) -> Response {
-        let house = &self.app.server;
-        let (id, wait) = (self.id, house.pacing.config.wait);
+        let server = &self.app.server;
+        let (id, wait) = (self.id, server.pacing.config.wait);
         let end = self.started + wait;
         let mut unaware = Some(unaware);
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let stops = async {
-                house.stopping.cancelled().await;
+                server.stopping.cancelled().await;
             };
             let found = tokio::select! {
                 found = self.app.engine.wait(id, left) => found,

@@ -171,13 +171,13 @@ mod tests {
         let failed = |code| Err(Error::new(code, "…"));
         let id = OperationId::new(Time::ZERO, 0, Seq(1));
         let good = || Ok(Receipt { id, state: State::Queued, deduplicated: false });
-        let told = |answers: Vec<Result<Receipt>>| whole_batch_error(&answers).map(|error| error.code);
+        let code_of = |answers: Vec<Result<Receipt>>| whole_batch_error(&answers).map(|error| error.code);
         let full = ErrorCode::StoreUnavailable;
-        assert_eq!(told(vec![failed(full), failed(full)]), Some(full));
-        assert_eq!(told(vec![failed(ErrorCode::Stopping)]), Some(ErrorCode::Stopping));
-        assert_eq!(told(vec![failed(full), good()]), None);
-        assert_eq!(told(vec![failed(full), failed(ErrorCode::Invalid)]), None);
-        assert_eq!(told(vec![failed(ErrorCode::Invalid), failed(ErrorCode::Invalid)]), None);
-        assert_eq!(told(Vec::new()), None);
+        assert_eq!(code_of(vec![failed(full), failed(full)]), Some(full));
+        assert_eq!(code_of(vec![failed(ErrorCode::Stopping)]), Some(ErrorCode::Stopping));
+        assert_eq!(code_of(vec![failed(full), good()]), None);
+        assert_eq!(code_of(vec![failed(full), failed(ErrorCode::Invalid)]), None);
+        assert_eq!(code_of(vec![failed(ErrorCode::Invalid), failed(ErrorCode::Invalid)]), None);
+        assert_eq!(code_of(Vec::new()), None);
     }
 }

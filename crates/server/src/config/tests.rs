@@ -125,14 +125,14 @@ fn ops_22_an_archive_stands_beside_a_redis() {
         assert_eq!(parse(&beside(store, archive)).unwrap().archive_url.as_deref(), Some(archive));
     }
     assert_eq!(parse(&beside("memory:", "")).unwrap().archive_url, None);
-    let told = [
+    let printed = [
         wrong(&beside("redis://x", "mysql://me:hunter2@db/main")),
         wrong(&beside("file:data", archive)),
         wrong(&beside("memory:", archive)),
         wrong(&beside("postgres://me:hunter2@db/main", archive)),
     ];
-    assert!(told.iter().all(|told| !told.contains("hunter2")));
-    assert_snapshot!(told.join("\n"), @r"
+    assert!(printed.iter().all(|printed| !printed.contains("hunter2")));
+    assert_snapshot!(printed.join("\n"), @r"
     tidegate.toml:3:11: store.archive: It must be postgres://….
     tidegate.toml:3:11: store.archive: An archive needs a store on Redis: url must be redis://….
     tidegate.toml:3:11: store.archive: An archive needs a store on Redis: url must be redis://….
@@ -339,9 +339,9 @@ name = "u"
 hash = "sha256:12"
 scopes = []
 "#;
-    let told = wrong(text);
-    assert!(!told.contains("hunter2"));
-    assert_snapshot!(told, @r#"
+    let printed = wrong(text);
+    assert!(!printed.contains("hunter2"));
+    assert_snapshot!(printed, @r#"
     tidegate.toml:5:1: upstream[0].token: Secrets are not allowed in the file. Put it into an environment variable and name that variable in a key that ends in _env.
     tidegate.toml:9:13: upstream[1].token_env: The variable NOT_SET is not set.
     tidegate.toml:10:1: token[0]: A token needs either hash or value_env.
@@ -463,13 +463,13 @@ fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
     assert_eq!(route.policy.answer_max, 2 << 20, "what it does not say is as for all");
     let text =
         "[idempotency]\nanswer_max = \"1GiB\"\n[[idempotency.route]]\nttl_s = 5\nseal_key_env = \"X\"\n";
-    let told = wrong(text);
+    let printed = wrong(text);
     for part in [
         "tidegate.toml:2:14: idempotency.answer_max: It cannot be used: `answer_max` must be between",
         "idempotency.route[0]: path is missing.",
         "tidegate.toml:5:1: idempotency.route[0].seal_key_env: There is no such key",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
 }
 
@@ -478,9 +478,9 @@ fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
 fn idm_12_what_is_wrong_about_keys_is_told() {
     let text = "[idempotency]\nttl_s = 0\nin_flight = \"queue\"\nkeep_client_errors = 1\nttl = 3\n\
                 seal_key_env = \"ECHO_TOKEN\"\n";
-    let told = wrong(text);
-    assert!(!told.contains("a-secret"), "{told}");
-    assert_snapshot!(told, @r"
+    let printed = wrong(text);
+    assert!(!printed.contains("a-secret"), "{printed}");
+    assert_snapshot!(printed, @r"
     tidegate.toml:2:9: idempotency.ttl_s: It must be 1 to 7776000, not 0.
     tidegate.toml:3:13: idempotency.in_flight: It must be one of reject, wait.
     tidegate.toml:4:22: idempotency.keep_client_errors: It must be true or false, not a number.

@@ -64,7 +64,7 @@ mod tests {
             let link = ["TIDEGATE_PORT", "TIDEGATE_SERVER_PORT"].contains(&name);
             Some(if link { "tcp://10.0.0.7:7400".to_owned() } else { "7400".to_owned() })
         };
-        let told =
+        let printed =
             |name: &str| !problems(&[name.to_owned()], &["TIDEGATE_STORE_URL".to_owned()], &env).is_empty();
         for name in [
             "HOME",
@@ -78,10 +78,10 @@ mod tests {
             "TIDEGATE_SERVER_PORT",
             "TIDEGATE_STORE_URL",
         ] {
-            assert!(!told(name), "{name}");
+            assert!(!printed(name), "{name}");
         }
         for name in ["TIDEGATE_STORE_ULR", "TIDEGATE_STORE_PORT", "TIDEGATE_", "TIDEGATE_store_url"] {
-            assert!(told(name), "{name}");
+            assert!(printed(name), "{name}");
         }
     }
 }

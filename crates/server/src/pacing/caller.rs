@@ -53,7 +53,7 @@ impl PacedCaller {
                 Ok(response) => response,
                 Err(never) => match never {},
             },
-            Self::Clustered(front) => routing::call_upstream(Arc::clone(front), request).await,
+            Self::Clustered(routing) => routing::call_upstream(Arc::clone(routing), request).await,
         })
     }
 }

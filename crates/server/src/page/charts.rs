@@ -52,11 +52,11 @@ fn chart(view: &View, series: &Series, label: &str, minutes: &[Value]) -> Markup
         false => count(value),
     };
     let figure = if series.is_age { values.last().copied().unwrap_or_default() } else { values.iter().sum() };
-    let told = format!("{label}: {}; {} {}", shown(figure), view.words.most, shown(most));
+    let description = format!("{label}: {}; {} {}", shown(figure), view.words.most, shown(most));
     html! {
         p { b { (shown(figure)) } " " (label) }
-        svg class={ "chart " (series.class) } viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(told) {
-            title { (told) }
+        svg class={ "chart " (series.class) } viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(description) {
+            title { (description) }
             line x1="0" x2=(WIDTH) y1=(HEIGHT) y2=(HEIGHT) {}
             @for (x, height) in bars(&values, most) {
                 rect x=(x) y=(HEIGHT - height) width=(STEP - 1) height=(height) {}

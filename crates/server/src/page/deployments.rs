@@ -31,13 +31,13 @@ pub(crate) struct DeploymentRow {
 }
 
 /// The latest deployments; none if no upstream can be deployed to.
-pub(crate) async fn list_recent(house: &ServerState) -> Result<Vec<DeploymentRow>> {
-    if house.discord_upstreams.is_empty() {
+pub(crate) async fn list_recent(server: &ServerState) -> Result<Vec<DeploymentRow>> {
+    if server.discord_upstreams.is_empty() {
         return Ok(Vec::new());
     }
     let mut rows = Vec::new();
-    for one in house.store.deployments(None, ROWS).await? {
-        let steps = house.store.deployment_steps(&one.id).await?;
+    for one in server.store.deployments(None, ROWS).await? {
+        let steps = server.store.deployment_steps(&one.id).await?;
         let of = |state| steps.iter().filter(|step| step.state == state).count();
         let (planned, applied, failed) =
             (of(StepState::Planned), of(StepState::Applied), of(StepState::Failed));
@@ -81,21 +81,21 @@ fn number(number: usize) -> String {
     count(number as u64)
 }
 
-pub(crate) async fn show(State(house): State<Arc<ServerState>>, Path(id): Path<String>) -> Response {
-    match find_with_events(&house, &id).await {
+pub(crate) async fn show(State(server): State<Arc<ServerState>>, Path(id): Path<String>) -> Response {
+    match find_with_events(&server, &id).await {
         Ok((one, steps, events)) => {
-            document(&one.id, false, &content(&one, &steps, &events, house.clock.now())).into_response()
+            document(&one.id, false, &content(&one, &steps, &events, server.clock.now())).into_response()
         }
         Err(error) => error_page(&error),
     }
 }
 
 async fn find_with_events(
-    house: &ServerState,
+    server: &ServerState,
     id: &str,
 ) -> Result<(Deployment, Vec<DeploymentStep>, StepEvents)> {
-    let (one, steps) = find_with_steps(house, id).await?;
-    let events = house.store.deployment_events(&one.id).await?;
+    let (one, steps) = find_with_steps(server, id).await?;
+    let events = server.store.deployment_events(&one.id).await?;
     Ok((one, steps, events))
 }
 

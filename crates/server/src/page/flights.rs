@@ -18,11 +18,11 @@ use crate::state::ServerState;
 /// How many flights are shown.
 const ROWS: usize = 200;
 
-pub(crate) async fn show(State(house): State<Arc<ServerState>>) -> Response {
-    let flights = house.entities.hydrator.flights(None, ROWS + 1);
-    let sources = house.entities.registered().into_iter();
+pub(crate) async fn show(State(server): State<Arc<ServerState>>) -> Response {
+    let flights = server.entities.hydrator.flights(None, ROWS + 1);
+    let sources = server.entities.registered().into_iter();
     let sources: Vec<_> = sources.map(|(entity_type, origin)| (entity_type, origin.redacted())).collect();
-    let content = content(&flights, &sources, house.clock.now());
+    let content = content(&flights, &sources, server.clock.now());
     let frame = Frame { title: "Flights", language: Language::English, regions: Some("") };
     framed(&frame, &content).into_response()
 }

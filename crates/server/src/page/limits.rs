@@ -110,8 +110,8 @@ fn level(view: &View, limit: &Value) -> Markup {
     let most = limit["capacity"].as_f64().or_else(|| limit["at_once"].as_f64());
     match (limit["level"].as_f64(), most) {
         (Some(level), Some(most)) => {
-            let told = format!("{} {} {}", figure(level.floor()), words.of, figure(most));
-            level_bar(level / most.max(f64::MIN_POSITIVE), &told)
+            let label = format!("{} {} {}", figure(level.floor()), words.of, figure(most));
+            level_bar(level / most.max(f64::MIN_POSITIVE), &label)
         }
         _ => {
             html! { span.quiet { @if limit["closed_until"].is_string() { (words.closed) } @else { (words.open) } } }

@@ -90,16 +90,16 @@ pub(super) fn count(number: u64) -> String {
 }
 
 /// What is left of a limit, as a bar and in words. A low level is normal and never red.
-pub(super) fn level_bar(share: f64, told: &str) -> Markup {
+pub(super) fn level_bar(share: f64, label: &str) -> Markup {
     const WIDTH: f64 = 120.0;
     let width = (share.clamp(0.0, 1.0) * WIDTH).round();
     let class = if share <= LOW { "bar low" } else { "bar" };
     html! {
-        svg class=(class) width=(WIDTH) height="8" viewBox={ "0 0 " (WIDTH) " 8" } role="img" aria-label=(told) {
+        svg class=(class) width=(WIDTH) height="8" viewBox={ "0 0 " (WIDTH) " 8" } role="img" aria-label=(label) {
             rect.track width=(WIDTH) height="8" rx="2" {}
             rect.fill width=(width) height="8" rx="2" {}
         }
-        " " span.words { (told) }
+        " " span.words { (label) }
     }
 }
 

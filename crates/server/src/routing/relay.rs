@@ -74,21 +74,21 @@ pub(super) async fn by_limit(routing: &RoutingState, call: RoutedCall) -> Respon
 }
 
 /// A request to the partition that has all generations.
-pub(super) async fn to_generations(front: &RoutingState, call: RoutedCall) -> Response {
-    let partition = generations::partition(front.cluster.partitions());
+pub(super) async fn to_generations(routing: &RoutingState, call: RoutedCall) -> Response {
+    let partition = generations::partition(routing.cluster.partitions());
     // A generation under a key is created once, however often it is asked for.
     let again = call.retry(|| call.key.is_some());
-    forward_to_partition(front, partition, &call, again).await
+    forward_to_partition(routing, partition, &call, again).await
 }
 
 /// A webhook: to the partition of the operation that its token names.
-pub(super) async fn by_webhook(front: &RoutingState, call: RoutedCall) -> Response {
-    let partitions = front.cluster.partitions();
+pub(super) async fn by_webhook(routing: &RoutingState, call: RoutedCall) -> Response {
+    let partitions = routing.cluster.partitions();
     let operation = placement::webhook_operation(&call.target);
     let partition = operation.map(OperationId::partition).filter(|partition| *partition < partitions);
     // A token that names no operation is refused where the generations are.
     let partition = partition.unwrap_or_else(|| generations::partition(partitions));
-    forward_to_partition(front, partition, &call, ForwardRetry::Allowed).await
+    forward_to_partition(routing, partition, &call, ForwardRetry::Allowed).await
 }
 
 /// Sends a request to the partition, wherever it is.

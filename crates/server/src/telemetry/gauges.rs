@@ -38,7 +38,7 @@ impl ReportedLimits {
 }
 
 /// Refreshes the gauges for every engine of this process. What cannot be read keeps its last value.
-pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
+pub(crate) async fn refresh(server: &ServerState, engines: &[Engine]) {
     let mut loads = Vec::with_capacity(engines.len());
     let mut all_read = true;
     for engine in engines {
@@ -47,27 +47,27 @@ pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
             Err(_) => all_read = false,
         }
     }
-    metrics::gauge!("tidegate_work_waiting").set(house.work.waiting_count() as f64);
+    metrics::gauge!("tidegate_work_waiting").set(server.work.waiting_count() as f64);
     if all_read {
-        report_load(house, &loads);
-        report_limits(house, loads);
+        report_load(server, &loads);
+        report_limits(server, loads);
     }
-    if house.archiving.is_some() {
-        report_backlog(house, engines);
+    if server.archiving.is_some() {
+        report_backlog(server, engines);
     }
-    if let Ok(stats) = house.store.stats().await {
+    if let Ok(stats) = server.store.stats().await {
         metrics::gauge!("tidegate_store_bytes").set(stats.bytes as f64);
         metrics::gauge!("tidegate_store_operations").set(stats.operations as f64);
         metrics::gauge!("tidegate_idempotency_keys").set(stats.records as f64);
     }
-    if let Some(outbox) = house.store.outbox()
+    if let Some(outbox) = server.store.outbox()
         && let Ok(seen) = outbox.status(None, 0).await
     {
         metrics::gauge!("tidegate_outbox_waiting").set(seen.waiting as f64);
     }
 }
 
-fn report_load(house: &ServerState, loads: &[PartitionLoad]) {
+fn report_load(server: &ServerState, loads: &[PartitionLoad]) {
     let mut counts = Counts::default();
     for load in loads {
         counts += load.counts;
@@ -89,25 +89,25 @@ fn report_load(house: &ServerState, loads: &[PartitionLoad]) {
     metrics::gauge!("tidegate_workers_busy").set(sum(|load| load.busy));
     metrics::gauge!("tidegate_limits_opened").set(sum(|load| load.opened_limits));
     let oldest = loads.iter().filter_map(|load| load.oldest_waiting).min();
-    metrics::gauge!("tidegate_oldest_waiting_seconds").set(age(house, oldest));
+    metrics::gauge!("tidegate_oldest_waiting_seconds").set(age(server, oldest));
 }
 
-fn age(house: &ServerState, since: Option<Time>) -> f64 {
-    since.map_or(0.0, |since| house.clock.now().since(since).as_secs_f64())
+fn age(server: &ServerState, since: Option<Time>) -> f64 {
+    since.map_or(0.0, |since| server.clock.now().since(since).as_secs_f64())
 }
 
 /// Reports the limits of the configuration, and the providers that they are the limits of. There
 /// are as many limits that calls opened as there are routes and channels, so those are only
 /// counted.
-fn report_limits(house: &ServerState, loads: Vec<PartitionLoad>) {
+fn report_limits(server: &ServerState, loads: Vec<PartitionLoad>) {
     let limits: Vec<LimitView> = loads.into_iter().flat_map(|load| load.limits).collect();
     limits.iter().for_each(report_limit);
     let names = limits.iter().map(|limit| Arc::clone(&limit.name)).collect();
-    for gone in house.reported_limits.replace(names) {
+    for gone in server.reported_limits.replace(names) {
         LIMIT_GAUGES.into_iter().for_each(|metric| report_limit_gauge(metric, &gone, 0.0));
     }
-    if let Some(service) = &house.generations {
-        let now = house.clock.now();
+    if let Some(service) = &server.generations {
+        let now = server.clock.now();
         let known = providers::from_limits(&service.dispatch, limits, &[]);
         for provider in &service.dispatch.config().providers {
             // Elsewhere in a cluster, another node reports it.
@@ -127,14 +127,14 @@ fn report_provider(name: &str, status: Option<&ProviderStatus>, now: Time) {
     gauge("tidegate_provider_waiting", status.map_or(0.0, |status| status.waiting() as f64));
 }
 
-fn report_backlog(house: &ServerState, engines: &[Engine]) {
+fn report_backlog(server: &ServerState, engines: &[Engine]) {
     let (mut waiting, mut oldest) = (0, None);
     for backlog in engines.iter().filter_map(Engine::backlog) {
         waiting += backlog.waiting;
         oldest = oldest.into_iter().chain(backlog.oldest).min();
     }
     metrics::gauge!("tidegate_archive_waiting").set(waiting as f64);
-    metrics::gauge!("tidegate_archive_oldest_seconds").set(age(house, oldest));
+    metrics::gauge!("tidegate_archive_oldest_seconds").set(age(server, oldest));
 }
 
 fn report_limit(limit: &LimitView) {

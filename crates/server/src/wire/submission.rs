@@ -360,9 +360,9 @@ mod tests {
                 "dedupe_key":""}"#,
         );
         let error = error.unwrap_err();
-        let mut told: Vec<_> =
+        let mut found: Vec<_> =
             std::iter::once(&error).chain(&error.also).filter_map(|one| one.field.as_deref()).collect();
-        told.sort_unstable();
+        found.sort_unstable();
         let wanted = [
             "cost.a",
             "cost.b",
@@ -376,7 +376,7 @@ mod tests {
             "request.verb",
             "upstream",
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(found, wanted);
     }
 
     /// What only the engine or the dialect would find is reported next to other problems, too.
@@ -390,9 +390,9 @@ mod tests {
             many.join(",")
         );
         let error = read_one(&json).unwrap_err();
-        let mut told: Vec<_> =
+        let mut found: Vec<_> =
             std::iter::once(&error).chain(&error.also).filter_map(|one| one.field.as_deref()).collect();
-        told.sort_unstable();
+        found.sort_unstable();
         let wanted = [
             "completion.timeout_s",
             "deadline_at",
@@ -402,7 +402,7 @@ mod tests {
             "request.body",
             "request.headers",
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(found, wanted);
     }
 
     #[test]
@@ -430,14 +430,14 @@ mod tests {
         for (body, code) in table {
             assert_eq!(parse_batch(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().code, code, "{body}");
         }
-        for (body, told) in [
+        for (body, found) in [
             (r#"{"operations":{"a":[1]}}"#, "The field \"operations\" must be a list, not an object."),
             (r#"{"operations":"x"}"#, "The field \"operations\" must be a list, not a string."),
             (r#"{"operations":null}"#, "The field \"operations\" must be a list, not null."),
             ("[{}]", "An object is expected, not a list."),
             ("7", "An object is expected, not a number."),
         ] {
-            assert_eq!(parse_batch(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().message, told);
+            assert_eq!(parse_batch(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().message, found);
         }
     }
 }

@@ -137,12 +137,12 @@ impl UpstreamResponse {
         }
         let is_key_in_use = status == 409 && class == VerdictClass::Retry;
         let why = if is_key_in_use { ": an earlier request with its key may be in progress" } else { "" };
-        let told = format!("{asked} was answered {}{why}", self.status);
+        let sentence = format!("{asked} was answered {}{why}", self.status);
         let message = match (FaultClass::of_status(status), cut, after) {
-            (Some(_), _, Some(wait)) => format!("{told}; it asks to wait {} ms.", wait.as_millis()),
-            (Some(_), _, None) => format!("{told}."),
-            (None, Some(reason), _) if self.status.is_success() => format!("{told}, but {reason}."),
-            (None, ..) => self.describe_redirect(&told, asked),
+            (Some(_), _, Some(wait)) => format!("{sentence}; it asks to wait {} ms.", wait.as_millis()),
+            (Some(_), _, None) => format!("{sentence}."),
+            (None, Some(reason), _) if self.status.is_success() => format!("{sentence}, but {reason}."),
+            (None, ..) => self.describe_redirect(&sentence, asked),
         };
         let fault_class = match (class, FaultClass::of_status(status)) {
             (VerdictClass::Throttled, _) => FaultClass::RateLimited,
@@ -170,10 +170,10 @@ impl UpstreamResponse {
     }
 
     /// Describes a response that is neither a success nor a failure.
-    fn describe_redirect(&self, told: &str, asked: &RequestSummary<'_>) -> String {
+    fn describe_redirect(&self, sentence: &str, asked: &RequestSummary<'_>) -> String {
         match self.text(&LOCATION).and_then(|location| asked.base.redirect_target(location)) {
-            Some(to) => format!("{told} and pointed to {to}; redirects are not followed."),
-            None => format!("{told}, which is no answer to a call."),
+            Some(to) => format!("{sentence} and pointed to {to}; redirects are not followed."),
+            None => format!("{sentence}, which is no answer to a call."),
         }
     }
 

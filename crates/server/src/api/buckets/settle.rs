@@ -32,7 +32,7 @@ struct SettleRequest {
 }
 
 /// Settles a reservation of the bucket.
-pub(super) async fn settle(house: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
+pub(super) async fn settle(server: &ServerState, name: &str, body: RequestBody) -> HandlerResult {
     #[derive(Serialize)]
     struct SettledBucketOut {
         tokens_remaining: TokenAmount,
@@ -41,9 +41,9 @@ pub(super) async fn settle(house: &ServerState, name: &str, body: RequestBody) -
     }
     let body = body.read().await?;
     let request = SettleRequest::parse(name, &body)?;
-    let level = house.store.settle_bucket(name, request.settlement).await.map_err(Error::from)?;
+    let level = server.store.settle_bucket(name, request.settlement).await.map_err(Error::from)?;
     let level = level.ok_or_else(|| no_such_bucket(name))?;
-    let level = request.teach(house, name, level).await?;
+    let level = request.teach(server, name, level).await?;
     Ok(Json(SettledBucketOut {
         tokens_remaining: TokenAmount(level.tokens),
         capacity: TokenAmount(level.capacity),
@@ -73,20 +73,20 @@ impl SettleRequest {
 
     /// Makes the bucket adopt the reported figures, and lowers it to the reported level. These are
     /// steps of their own: between them others may take, which errs on the safe side.
-    async fn teach(&self, house: &ServerState, name: &str, mut level: Level) -> Result<Level> {
+    async fn teach(&self, server: &ServerState, name: &str, mut level: Level) -> Result<Level> {
         let capacity = self.capacity.unwrap_or(level.capacity);
         let refill_per_s = self.refill_per_s.unwrap_or(level.refill_per_s);
         if (capacity, refill_per_s) != (level.capacity, level.refill_per_s) {
             // A bucket adopts the figures of the last request, even of one that takes nothing.
             let figures = ReservationRequest { name: name.to_owned(), cost: 0, capacity, refill_per_s };
-            let reserved = house.store.reserve(vec![figures]).await?;
+            let reserved = server.store.reserve(vec![figures]).await?;
             (level.capacity, level.refill_per_s) = (capacity, refill_per_s);
             if let ReserveOutcome::Granted { remaining } = reserved {
                 level.tokens = remaining.first().copied().unwrap_or(level.tokens);
             }
         }
         match self.remaining.and_then(|remaining| level.lowering_to(remaining)) {
-            Some(lower) => Ok(house.store.settle_bucket(name, lower).await?.unwrap_or(level)),
+            Some(lower) => Ok(server.store.settle_bucket(name, lower).await?.unwrap_or(level)),
             None => Ok(level),
         }
     }

@@ -62,7 +62,7 @@ fn idm_5_a_route_has_choices_of_its_own() {
 #[test]
 fn ops_22_mistakes_are_told_with_line_and_column() {
     let wrong = |more: &str| read(&format!("{LEAST}{more}")).unwrap_err();
-    for (more, told) in [
+    for (more, printed) in [
         ("scope_header = \"a\"\n", "p.toml:3:12: proxy.unscoped: There is a scope_header already"),
         ("ttl = 3600\n", "p.toml:4:7: proxy.ttl: It must be a text in quotes, not a number."),
         (
@@ -105,7 +105,7 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
         ("connect_timeout = \"1ms\"\n", "`connect_timeout` must be between 10 milliseconds and 5 minutes"),
     ] {
         let problems = wrong(more);
-        assert!(problems.iter().any(|problem| problem.contains(told)), "{more}: {problems:?}");
+        assert!(problems.iter().any(|problem| problem.contains(printed)), "{more}: {problems:?}");
     }
     let none = read("").unwrap_err();
     assert!(none.iter().any(|problem| problem.contains("The upstream is missing")), "{none:?}");
@@ -119,8 +119,8 @@ fn ops_22_a_key_to_seal_with_is_looked_at_and_not_told() {
     let config = read(&format!("{LEAST}seal_key_env = \"A_KEY\"\n")).unwrap();
     assert_eq!(config.sealing.as_ref().unwrap().variable, "A_KEY");
     assert!(!format!("{config:?}").contains("5e5e"), "a configuration that is printed has no key in it");
-    let told = read(&format!("{LEAST}seal_key_env = \"NO_KEY\"\n")).unwrap_err();
-    assert!(told.len() == 1 && !told[0].contains("swordfish"), "{told:?}");
+    let printed = read(&format!("{LEAST}seal_key_env = \"NO_KEY\"\n")).unwrap_err();
+    assert!(printed.len() == 1 && !printed[0].contains("swordfish"), "{printed:?}");
 }
 
 /// OPS-22, IDM-5: of two routes for one path, however it is spelled, the second is reported with
@@ -131,12 +131,12 @@ fn ops_22_a_path_has_one_route() {
         read(&format!("{LEAST}[[proxy.route]]\npath = \"{first}\"\n[[proxy.route]]\npath = \"{second}\"\n"))
     };
     for second in ["/a/", "/%61", "//a", "/b/../a"] {
-        let told =
+        let printed =
             "p.toml:7:8: proxy.route[1].path: There is a route for the same path already, written \"/a\".";
-        assert_eq!(two("/a", second).unwrap_err(), [told], "{second}");
+        assert_eq!(two("/a", second).unwrap_err(), [printed], "{second}");
     }
-    let told = "p.toml:7:8: proxy.route[1].path: There is a route for \"/a\" already.";
-    assert_eq!(two("/a", "/a").unwrap_err(), [told]);
+    let printed = "p.toml:7:8: proxy.route[1].path: There is a route for \"/a\" already.";
+    assert_eq!(two("/a", "/a").unwrap_err(), [printed]);
     for second in ["/", "/A", "/a/b", "/ab"] {
         assert_eq!(two("/a", second).unwrap().routes.len(), 2, "{second}");
     }

@@ -1,10 +1,12 @@
 //! What needs an operator: one card for each decision, with the call, what is known of it, and the
 //! buttons. Unknown outcomes come first, then groups that are stopped, then recent failures.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::Action;
 use super::actions::button;
@@ -13,6 +15,9 @@ use super::operation::{actions_for, call_line};
 use super::parts::{count, group as group_link, operation_link};
 use super::view::{View, items, number, text, time_in};
 use crate::error::{Error, Result};
+
+/// The groups with failures that are shown.
+const FAILURE_CARDS: usize = 9;
 
 /// What the API says about each.
 pub(super) struct NeedsData {
@@ -35,6 +40,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let stopped: Vec<&Value> =
         listed(&data.stopped, "groups").iter().filter(|group| group["held"]["unknown"] != true).collect();
     let failures = by_group(listed(&data.failed, "operations"));
+    let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
     let problems =
         [&data.unknown, &data.stopped, &data.failed].into_iter().filter_map(|part| part.as_ref().err());
     let is_quiet = unknown.is_empty() && stopped.is_empty() && failures.is_empty();
@@ -46,11 +52,12 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
             ul.needs {
                 @for operation in unknown { (unknown_card(view, operation)) }
                 @for group in stopped { (stopped_card(view, group)) }
-                @for (group, failures) in &failures { (failure_card(view, group, failures)) }
+                @for (group, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, group, failures)) }
             }
         }
         @if has_more(&data.unknown) { p { a href="/operations?state=unknown" { (words.show_all) } } }
         @if has_more(&data.stopped) { p { a href="/groups?state=stopped" { (words.show_all) } } }
+        @if hidden_failures > 0 { p { (words.groups) ": +" (count(hidden_failures as u64)) " · " a href="/operations?state=failed" { (words.show_all) } } }
     }
 }
 
@@ -67,12 +74,15 @@ fn has_more(part: &Result<Value>) -> bool {
     part.as_ref().is_ok_and(|page| page["next_cursor"].is_string())
 }
 
-/// Failures by group, each with the latest.
-fn by_group(failed: &[Value]) -> BTreeMap<&str, GroupFailures<'_>> {
+/// Failures by group, each with the latest; the groups with most of them first. Generations are not
+/// among them: each has a group of its own, and whoever asked for it is told why it failed.
+fn by_group(failed: &[Value]) -> Vec<(&str, GroupFailures<'_>)> {
     let mut groups: BTreeMap<&str, GroupFailures<'_>> = BTreeMap::new();
-    for one in failed {
+    for one in failed.iter().filter(|one| one["kind"] != GENERATION) {
         groups.entry(text(one, "group")).or_insert(GroupFailures { count: 0, last: one }).count += 1;
     }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, failures)| Reverse(failures.count));
     groups
 }
 
@@ -144,10 +154,12 @@ mod tests {
         let failed = [
             json!({ "id": "op_2", "group": "a" }),
             json!({ "id": "op_3", "group": "b" }),
-            json!({ "id": "op_1", "group": "a" }),
+            json!({ "id": "op_1", "group": "b" }),
+            json!({ "id": "op_0", "group": "generation:x", "kind": "generation" }),
         ];
         let groups = by_group(&failed);
-        assert_eq!(groups.keys().copied().collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!((groups["a"].count, text(groups["a"].last, "id")), (2, "op_2"), "the newest comes first");
+        let shown: Vec<_> =
+            groups.iter().map(|(group, all)| (*group, all.count, text(all.last, "id"))).collect();
+        assert_eq!(shown, [("b", 2, "op_3"), ("a", 1, "op_2")], "each with its newest");
     }
 }

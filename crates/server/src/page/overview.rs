@@ -25,6 +25,8 @@ use crate::wire::time::Timestamp;
 const ROWS: usize = 25;
 /// The cards of one kind of decision.
 const CARDS: usize = 25;
+/// The failures that are looked at.
+const FAILURES: usize = 100;
 /// The limits that are shown; their own page has the rest.
 const LIMITS_SHOWN: usize = 10;
 /// For how long a failure needs a look.
@@ -62,7 +64,7 @@ async fn read(api: &LocalApi, view: &View, uri: &Uri) -> OverviewData {
     let targets = [
         format!("/v1/operations?state=unknown&limit={CARDS}"),
         format!("/v1/groups?state=stopped&limit={CARDS}"),
-        format!("/v1/operations?state=failed&limit={CARDS}&created_after={lately}"),
+        format!("/v1/operations?state=failed&limit={FAILURES}&created_after={lately}"),
         format!("/v1/operations?limit={ROWS}{state}"),
     ];
     let [unknown, stopped, failed, operations] = &targets;

@@ -32,6 +32,8 @@ const CONCURRENCY: usize = 4;
 const GROUPS: usize = 8;
 /// What one group has waiting at the most.
 const AHEAD: usize = 4;
+/// The fewest operations of a group.
+const EACH_MIN: usize = 8;
 const SLOTS: u64 = 3;
 const LATENCY: Duration = Duration::from_millis(25);
 /// How long the load goes on before a kill, in milliseconds.
@@ -92,11 +94,13 @@ fn operation(group: &str, n: usize) -> Value {
     })
 }
 
-/// Submits operations with growing ids until it is told to stop, and waits for the end of all.
+/// Submits operations with growing ids until it is told to stop, and waits for the end of all. A slow
+/// machine has a load, too.
 async fn load(caller: Caller, name: String, stop: Arc<AtomicBool>) -> (String, Vec<String>) {
     let (mut ids, mut ended): (Vec<String>, usize) = (Vec::new(), 0);
     loop {
-        if !stop.load(Ordering::Relaxed) && ids.len() < ended + AHEAD {
+        let is_over = stop.load(Ordering::Relaxed) && ids.len() >= EACH_MIN;
+        if !is_over && ids.len() < ended + AHEAD {
             ids.push(caller.submit(&operation(&name, ids.len())).await.0);
         } else if ended < ids.len() {
             assert_eq!(caller.wait_until_ended(&ids[ended]).await, "succeeded", "{name}, {ended}");
@@ -199,7 +203,6 @@ async fn killed_under_load(store: &str, kills: usize, server_kills: usize) {
         repeated += arrived.len() - first.len();
     }
     println!("{kills} workers killed, {accepted} accepted and done, {repeated} repeated");
-    assert!(accepted > 40, "{accepted} operations are no load");
     assert!(repeated <= (kills + server_kills) * PROCESSES * CONCURRENCY, "{repeated} repeated");
     let limit: Value = serde_json::from_str(&caller.get("/v1/limits/capped/slots").await).unwrap();
     assert_eq!(limit["in_flight"], 0, "{limit}");

@@ -19,6 +19,8 @@ pub(super) struct Proxy {
     pub(super) address: String,
     /// Where it serves health and metrics.
     pub(super) admin: String,
+    /// What it says about unknown outcomes when it starts.
+    pub(super) on_unknown: String,
     /// What it says on stderr after its greeting, line by line.
     pub(super) log: mpsc::Receiver<String>,
 }
@@ -73,7 +75,13 @@ impl Proxy {
                 let _ = tell.send(line);
             }
         });
-        let mut proxy = Self { child, address: String::new(), admin: String::new(), log: told };
+        let mut proxy = Self {
+            child,
+            address: String::new(),
+            admin: String::new(),
+            on_unknown: String::new(),
+            log: told,
+        };
         while proxy.admin.is_empty() {
             let line = proxy.log.recv_timeout(START).expect("it starts");
             // With a JSON log the banner is a line of JSON.
@@ -82,6 +90,7 @@ impl Proxy {
             if let Some(address) = told {
                 proxy.address = address.to_owned();
                 proxy.admin = line["admin"].as_str().unwrap().trim_end_matches("/metrics").to_owned();
+                proxy.on_unknown = line["unknown"].as_str().unwrap().to_owned();
             }
         }
         proxy

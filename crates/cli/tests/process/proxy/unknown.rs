@@ -1,7 +1,5 @@
 //! Requests that may have been done: what the proxy says about them, and what an operator can do.
 
-use std::time::Duration;
-
 use hyper::Method;
 use serde_json::json;
 
@@ -9,18 +7,6 @@ use super::child::Proxy;
 use super::service::Service;
 use crate::caller::Caller;
 use crate::child::tidegate;
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What the greeting says about unknown outcomes.
-fn greeting(proxy: &Proxy) -> String {
-    loop {
-        let line = proxy.log.recv_timeout(PATIENCE).expect("it greets");
-        if let Some(said) = line.strip_prefix("  unknown    ") {
-            return said.to_owned();
-        }
-    }
-}
 
 /// IDM-18, IDM-22: after a gateway's 504 a held key is not sent again, and its client gets the
 /// answer that an operator recorded.
@@ -30,7 +16,7 @@ async fn idm_18_idm_22_an_operator_records_what_happened() {
     let dir = tempfile::tempdir().unwrap();
     let choices = "on_unknown = \"hold\"\nkey_alphabet = \"printable\"\n";
     let proxy = Proxy::start(dir.path(), &service, "memory:", choices);
-    assert!(greeting(&proxy).starts_with("hold: a repeat after an unknown outcome gets 409"));
+    assert!(proxy.on_unknown.starts_with("hold: a repeat after an unknown outcome gets 409"));
     let caller = Caller::of(&proxy.address);
     let post = async || {
         let headers = [("idempotency-key", "order:7")];
@@ -69,7 +55,7 @@ async fn idm_18_the_default_says_that_a_repeat_may_run_again() {
     let service = Service::failing_first(504).await;
     let dir = tempfile::tempdir().unwrap();
     let proxy = Proxy::start(dir.path(), &service, "memory:", "");
-    let said = greeting(&proxy);
+    let said = &proxy.on_unknown;
     assert!(
         said.contains("may run again") && said.contains("on_unknown = \"hold\" where money moves"),
         "{said}"

@@ -7,6 +7,8 @@ use super::problem::{ConfigProblem, SourceLocation};
 use super::section::Environment;
 
 const PREFIX: &str = "TIDEGATE_";
+const NAMED_LIKE: &str =
+    "Each key of a section of the configuration has one, such as TIDEGATE_STORE_URL for url in [store].";
 /// Variables that other parts read: the log, the commands that call a server, the tests.
 const OTHER_VARIABLES: [&str; 4] = ["TIDEGATE_LOG", "TIDEGATE_SEED", "TIDEGATE_SERVER", "TIDEGATE_TOKEN"];
 /// Variables by which scripts and container images name the program itself. No key is spelled like
@@ -29,7 +31,7 @@ pub(super) fn problems(set: &[String], asked: &[String], env: Environment<'_>) -
     let problem = |name: &String| {
         let message = match nearest(name, &known) {
             Some(meant) => format!("There is no such variable; did you mean {meant}?"),
-            None => format!("There is no such variable; there are {}.", known.join(", ")),
+            None => format!("There is no such variable. {NAMED_LIKE}"),
         };
         ConfigProblem { at: SourceLocation::outside_file(name), key_path: String::new(), message }
     };
@@ -48,8 +50,13 @@ fn is_service_link(name: &str, env: Environment<'_>) -> bool {
         || name.contains("_PORT_") && of_port
 }
 
-/// The most similar known name, if it is similar enough.
+/// The known name that only has a section more, or else the most similar one, if it is similar
+/// enough.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let of_a_section = known.iter().find(|known| known.ends_with(&name[PREFIX.len() - 1..]));
+    if let Some(meant) = of_a_section {
+        return Some(meant);
+    }
     let (changes, meant) = known.iter().map(|known| (levenshtein(name, known), *known)).min()?;
     (changes <= (meant.len() - PREFIX.len()).div_ceil(2)).then_some(meant)
 }

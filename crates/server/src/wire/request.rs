@@ -22,6 +22,11 @@ const METHODS: [(&str, ()); 7] =
 /// Adds the exact field to an error about a payload, if the dialect only knew that it is the
 /// request.
 pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
+    // The engine knows no malformed requests, only values that it does not take.
+    let as_missing = error.field.as_deref().map(missing);
+    if let Some(as_missing) = as_missing.filter(|as_missing| as_missing.message == error.message) {
+        return as_missing;
+    }
     match error.field.as_deref() {
         Some("request") if error.code == ErrorCode::Invalid => {
             let inside = read(payload, &ENVELOPE).ok().and_then(|envelope| envelope.values[1]);

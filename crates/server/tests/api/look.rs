@@ -185,7 +185,8 @@ async fn waiting_ends_at_an_unknown_outcome() {
             let submitted = world.post("/v1/operations?wait_ms=50000", submission("k")).await;
             assert_eq!((submitted.status, submitted.text("state")), (200, "unknown".into()));
             // An operator who must resolve it sees what it is.
-            assert_eq!(submitted.json["request"], json!({ "method": "POST", "path": "/x" }));
+            let request = json!({ "method": "POST", "path": "/x", "query": "n=1", "headers": {} });
+            assert_eq!(submitted.json["request"], request);
         }
         assert!(started.elapsed().as_secs() < 40, "it waited for the end of a time");
     })

@@ -90,6 +90,12 @@ pub trait Provider: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether a job of this model can be reported by webhook, if its submit names a URL.
+    fn has_webhook(&self, model: &str) -> bool {
+        let _ = model;
+        true
+    }
+
     /// Verifies a webhook and reads it.
     ///
     /// # Errors

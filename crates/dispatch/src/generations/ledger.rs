@@ -145,6 +145,7 @@ fn outcome(attempt: &StoredAttempt, memo: &AttemptMemo) -> AttemptOutcome {
     match attempt.state {
         AttemptState::Awaiting => AttemptOutcome::Awaiting,
         AttemptState::Succeeded => AttemptOutcome::Succeeded,
+        AttemptState::Failed if attempt.external_id.is_none() && is_in_doubt(memo) => AttemptOutcome::Unknown,
         AttemptState::Failed => AttemptOutcome::Failed,
         AttemptState::Retried if memo.cause.as_deref() == Some("throttled") => AttemptOutcome::Throttled,
         AttemptState::Retried => AttemptOutcome::NextProvider,
@@ -158,7 +159,12 @@ fn may_be_billed(attempt: &StoredAttempt, memo: &AttemptMemo) -> bool {
     match attempt.state {
         AttemptState::Awaiting | AttemptState::Succeeded | AttemptState::Unknown => true,
         AttemptState::Failed | AttemptState::Retried | AttemptState::Canceled => {
-            attempt.external_id.is_some() || memo.cause.as_deref() == Some("unknown")
+            attempt.external_id.is_some() || is_in_doubt(memo)
         }
     }
+}
+
+/// Whether no one knows if the submit created a job.
+fn is_in_doubt(memo: &AttemptMemo) -> bool {
+    memo.cause.as_deref() == Some("unknown")
 }

@@ -65,6 +65,60 @@ async fn dsp_18_an_unknown_submit_keeps_its_slot() {
     assert_eq!((ledger.len(), ledger[0].outcome), (1, AttemptOutcome::Unknown));
 }
 
+/// DSP-10, DSP-18: where neither a webhook nor a look-up can resolve an unknown submit, it is not
+/// waited for: the generation fails, its slot is free, and the ledger says that it may be billed.
+#[tokio::test]
+async fn dsp_10_dsp_18_what_nothing_can_resolve_is_not_waited_for() {
+    for (simulated, model, has_url) in
+        [(Simulated::Google, "gemini-3-image", true), (Simulated::Higgsfield, "acme/soul", false)]
+    {
+        let world = World::start(vec![cut(simulated)], |config| {
+            config.providers[0].max_concurrent = Some(1);
+            config.models[0].chain[0].model = model.into();
+            config.models[0].chain[0].cost = 39_000;
+            config.public_url = config.public_url.take().filter(|_| has_url);
+        })
+        .await;
+        let id = world.create("a cat").await;
+        let failed = world.end(id).await;
+        let error = failed.error.unwrap();
+        assert_eq!(failed.status, GenerationStatus::Failed);
+        assert!(error.contains("neither a webhook nor a look-up can tell; before that: "), "{error}");
+        let ledger = world.generations.ledger_of(id).await.unwrap();
+        let [entry] = &ledger[..] else { panic!("{ledger:?}") };
+        assert_eq!((entry.outcome, entry.cost), (AttemptOutcome::Unknown, Some(39_000)));
+        let slots = format!("provider:{}/slots", entry.provider);
+        assert_eq!(world.engine.limit(&slots).await.unwrap().in_flight, 0);
+    }
+}
+
+/// DSP-18: so it is after a restart that lost the submit, and with `failover` the next provider
+/// gets it.
+#[tokio::test]
+async fn dsp_18_a_submit_that_a_restart_lost_is_not_waited_for() {
+    for (policy, status) in [
+        (UnknownPolicy::Wait, GenerationStatus::Failed),
+        (UnknownPolicy::Failover, GenerationStatus::Completed),
+    ] {
+        let mut world = World::start(vec![slow(Simulated::Google), fast(Simulated::Fal)], |config| {
+            config.models[0].chain[0].model = "imagen-4".into();
+            config.models[0].chain[0].cost = 39_000;
+            config.models[0].on_unknown = policy;
+        })
+        .await;
+        let id = world.create("a cat").await;
+        world
+            .until(id, |one| {
+                one.status == GenerationStatus::Processing && world.sims[0].stats().all.calls == 1
+            })
+            .await;
+        world.restart().await;
+        assert_eq!(world.end(id).await.status, status);
+        let ledger = world.generations.ledger_of(id).await.unwrap();
+        assert_eq!((ledger[0].provider.as_str(), ledger[0].outcome), ("google", AttemptOutcome::Unknown));
+    }
+}
+
 /// DSP-18: with `failover` the next provider is used, and the ledger says that both may have billed
 /// it; with `fail` the generation fails, and is sent to no one else.
 #[tokio::test]

@@ -72,7 +72,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Reads such a list: which of its jobs this submit may have made.
     fn read_look_up(&self, job: &JobRequest<'_>, reply: &ProviderReply<'_>) -> LookUpOutcome {
         let _ = (job, reply);
-        LookUpOutcome::Page { jobs: Vec::new(), next: None }
+        LookUpOutcome::Page { jobs: Vec::new(), is_conclusive: false, next: None }
     }
 
     /// Builds the request for what verifies webhooks; `None` when that is configured.

@@ -15,12 +15,17 @@ const PAGES_MAX: usize = 5;
 /// How far the provider's clock may be from ours.
 const SKEW: Duration = Duration::from_secs(5);
 
+/// How long after its submit a job is in the list at the latest.
+const LISTED_WITHIN: Duration = Duration::from_secs(120);
+
 /// Why the job of a submit is not known.
 pub(super) enum MissingJob {
     /// A webhook or a later look-up may tell.
     Unresolved(ProviderFault),
     /// Nothing ever will: the provider has no list, and no webhook can come.
     Untraceable(ProviderFault),
+    /// The submit created none.
+    NotCreated(ProviderFault),
 }
 
 impl GenerationExecutor {
@@ -30,6 +35,7 @@ impl GenerationExecutor {
         granted: GrantedJob<'_>,
         call: Call<'_>,
         memo: &AttemptMemo,
+        since: Time,
     ) -> Result<ProviderJob, MissingJob> {
         let GrantedJob { payload, picked } = granted;
         let fault = |message: &str| {
@@ -49,19 +55,27 @@ impl GenerationExecutor {
         };
         let job = JobRequest { model: &picked.link.model, input: &payload.input, webhook: None, attempt: "" };
         let mut found: Vec<ProviderJob> = Vec::new();
+        let (mut is_whole, mut is_excluded) = (false, true);
         for _ in 0..PAGES_MAX {
             let asked = request.clone();
             let finished = self.0.client.send(asked, picked.provider.config.timeout, call.now).await;
             match picked.provider.adapter.read_look_up(&job, &finished.reply()) {
                 LookUpOutcome::Failed(fault) => return Err(MissingJob::Unresolved(fault)),
-                LookUpOutcome::Page { jobs, next } => {
+                LookUpOutcome::Page { jobs, is_conclusive, next } => {
                     found.extend(jobs.into_iter().map(|(job, _)| job));
+                    is_excluded &= is_conclusive;
+                    is_whole = next.is_none();
                     let Some(next) = next else { break };
                     request.url = next;
                 }
             }
         }
+        let is_late = call.now.since(memo.answered_at().unwrap_or(since)) > LISTED_WITHIN;
         match found.len() {
+            0 if is_late && is_whole && is_excluded => {
+                let message = "its submit created no job: the provider lists none";
+                Err(MissingJob::NotCreated(ProviderFault::new(FaultCause::NotSent, message)))
+            }
             0 => Err(unknown("the provider lists no such job")),
             1 => found.pop().ok_or_else(|| unknown("its job is not listed")),
             many => Err(unknown(&format!("the provider lists {many} such jobs"))),

@@ -48,7 +48,7 @@ impl GenerationExecutor {
             None if accepted.cancel_requested => {
                 return Outcome::unanswered(Verdict::Canceled { may_have_happened: true });
             }
-            None => match self.look_up(granted, call, &memo).await {
+            None => match self.look_up(granted, call, &memo, accepted.since).await {
                 Ok(job) => (job.clone(), memo.with_job(Some(job))),
                 Err(missing) => return self.without_job(granted, memo, &missing),
             },
@@ -71,13 +71,19 @@ impl GenerationExecutor {
     }
 
     /// A submit of which no job is known. One that nothing can resolve ends the generation: its
-    /// slot is not kept for news that cannot come.
+    /// slot is not kept for news that cannot come. After one that created no job the next
+    /// alternative is used.
     fn without_job(&self, granted: GrantedJob<'_>, memo: AttemptMemo, missing: &MissingJob) -> Outcome {
         match missing {
             MissingJob::Unresolved(fault) => self.not_found_out(granted, fault),
             MissingJob::Untraceable(fault) => {
                 let memo = memo.with_cost_of(granted.picked).with_doubt(fault);
                 let verdict = Verdict::Rejected(Fault::from(fault));
+                Outcome::unanswered(verdict).with_blame(Blame::NoOne).with_job(memo.to_note())
+            }
+            MissingJob::NotCreated(fault) => {
+                let memo = memo.with_fault(fault);
+                let verdict = Verdict::Retry { after: None, fault: Fault::from(fault) };
                 Outcome::unanswered(verdict).with_blame(Blame::NoOne).with_job(memo.to_note())
             }
         }

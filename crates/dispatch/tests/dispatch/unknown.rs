@@ -1,10 +1,14 @@
 //! Submits that were accepted and got no response: resolved by a look-up, by a webhook or by
 //! policy, and never repeated at the same provider.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_dispatch::{AttemptOutcome, GenerationStatus, UnknownPolicy};
+use bytes::Bytes;
+use serde_json::json;
+use tidegate_dispatch::{AdapterConfig, AttemptOutcome, GenerationStatus, UnknownPolicy};
 use tidegate_sim::providers::webhook::WebhookFaults;
+use tidegate_sim::server::{SimReply, SimServer, Simulator};
 use tidegate_sim::{Provider as Simulated, ProviderSimOptions};
 
 use crate::world::{World, fast, slow};
@@ -117,6 +121,62 @@ async fn dsp_18_a_submit_that_a_restart_lost_is_not_waited_for() {
         let ledger = world.generations.ledger_of(id).await.unwrap();
         assert_eq!((ledger[0].provider.as_str(), ledger[0].outcome), ("google", AttemptOutcome::Unknown));
     }
+}
+
+/// A Replicate whose connections are cut before it has read a submit, and that lists one job of
+/// another submit.
+struct DeafReplicate;
+
+impl Simulator for DeafReplicate {
+    async fn reply(&self, request: hyper::Request<Bytes>) -> SimReply {
+        if request.method() == http::Method::POST {
+            return SimReply::Cut;
+        }
+        let other = json!({ "id": "p-1", "model": "acme/flux", "status": "starting",
+            "input": { "prompt": "a dog" } });
+        let list = json!({ "results": [other], "next": null });
+        SimReply::Answer(hyper::Response::new(list.to_string().into()))
+    }
+}
+
+/// Lets time pass in steps, so that what is due meanwhile runs.
+async fn pass(time: Duration) {
+    const STEP: Duration = Duration::from_secs(1);
+    for _ in 0..time.as_secs() {
+        tokio::time::pause();
+        tokio::time::advance(STEP).await;
+        tokio::time::resume();
+        tokio::time::sleep(Duration::from_millis(4)).await;
+    }
+}
+
+/// DSP-10, DSP-18: a submit whose job is not in the provider's list after two minutes created none:
+/// the next provider gets the generation, the slot is free, and nothing is billed for it.
+#[tokio::test]
+async fn dsp_10_dsp_18_a_submit_that_is_not_listed_created_no_job() {
+    let deaf = SimServer::start("127.0.0.1:0".parse().unwrap(), Arc::new(DeafReplicate)).await.unwrap();
+    let world = World::start(vec![fast(Simulated::Replicate), fast(Simulated::Fal)], |config| {
+        let base_url = Some(format!("http://{}/v1", deaf.addr()));
+        config.providers[0].adapter = AdapterConfig::Replicate { base_url };
+        config.models[0].chain[0].cost = 3_000;
+        // Time passes faster here than calls return.
+        config.providers.iter_mut().for_each(|provider| provider.timeout = Duration::from_secs(600));
+    })
+    .await;
+    let id = world.create("a cat").await;
+    let is_looked_up = |error: &String| error.contains("the provider lists no such job");
+    world.until(id, |one| one.error.as_ref().is_some_and(is_looked_up)).await;
+    pass(Duration::from_secs(100)).await;
+    assert_eq!(world.get(id).await.provider.as_deref(), Some("replicate"), "it may be listed late");
+    pass(Duration::from_secs(50)).await;
+    let done = world.end(id).await;
+    assert_eq!((done.status, done.provider.as_deref()), (GenerationStatus::Completed, Some("fal")));
+    let ledger = world.generations.ledger_of(id).await.unwrap();
+    let found: Vec<_> =
+        ledger.iter().map(|entry| (entry.outcome, entry.cost, entry.may_be_billed_twice)).collect();
+    let expected = [(AttemptOutcome::NextProvider, None, false), (AttemptOutcome::Succeeded, None, false)];
+    assert_eq!(found, expected);
+    assert_eq!(world.engine.limit("provider:replicate/slots").await.unwrap().in_flight, 0);
 }
 
 /// DSP-18: with `failover` the next provider is used, and the ledger says that both may have billed

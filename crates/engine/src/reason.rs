@@ -62,13 +62,7 @@ fn describe(
     match &why.cause {
         Cause::Running { .. } => ("running", None, "It is running.".into()),
         Cause::Awaiting { since, poll_at, .. } => {
-            let poll = poll_at
-                .map_or_else(String::new, |at| format!(", polled next {}", describe_until(Some(at), now)));
-            let ago = describe_ago(*since, now);
-            let sentence = format!(
-                "Awaiting its completion, accepted {ago}{poll}; if none comes, its outcome is unknown {until}."
-            );
-            ("completion", None, sentence)
+            ("completion", None, awaiting_sentence(*since, *poll_at, why, now))
         }
         Cause::Worker => ("worker", None, "Waiting for a free worker.".into()),
         Cause::RemoteWorker { kind } => {
@@ -126,6 +120,17 @@ fn describe(
         Cause::Alternatives(each) => ("alternatives", None, alternatives_sentence(each, now)),
         Cause::Held(held) => ("person", None, held_sentence(held, now)),
     }
+}
+
+fn awaiting_sentence(since: Time, poll_at: Option<Time>, why: &WaitStatus, now: Time) -> String {
+    let (ago, until) = (describe_ago(since, now), describe_until(why.until, now));
+    let poll =
+        poll_at.map_or_else(String::new, |at| format!(", polled next {}", describe_until(Some(at), now)));
+    let so_far =
+        why.fault.as_ref().map_or_else(String::new, |fault| format!(" So far: {}.", short_message(fault)));
+    format!(
+        "Awaiting its completion, accepted {ago}{poll}; if none comes, its outcome is unknown {until}.{so_far}"
+    )
 }
 
 fn alternatives_sentence(alternatives: &[AlternativeStatus], now: Time) -> String {

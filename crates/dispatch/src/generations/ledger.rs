@@ -33,7 +33,7 @@ pub struct LedgerEntry {
     pub ended_at: Option<Time>,
     /// What became of it.
     pub outcome: AttemptOutcome,
-    /// Why it failed, in the provider's words.
+    /// Why it failed, in the provider's words, or what is known if the provider said nothing.
     pub reason: Option<String>,
     /// What it may have cost, as configured.
     pub cost: Option<u64>,
@@ -123,6 +123,12 @@ fn entries(view: &OperationView, attempts: &[StoredAttempt]) -> Vec<LedgerEntry>
     let is_billed: Vec<bool> =
         attempts.iter().zip(&memos).map(|(attempt, memo)| may_be_billed(attempt, memo)).collect();
     let billed = is_billed.iter().filter(|is_billed| **is_billed).count();
+    // What ended the generation ended its last attempt, of which the provider said nothing.
+    let last = attempts.last().map(|attempt| attempt.fence);
+    let end = view.fault.as_ref().map(|fault| &fault.message);
+    let reason = |attempt: &StoredAttempt| {
+        end.filter(|_| attempt.state == AttemptState::Unknown && last == Some(attempt.fence)).cloned()
+    };
     let entry = |((attempt, memo), is_billed): ((&StoredAttempt, AttemptMemo), bool)| LedgerEntry {
         generation: view.id,
         user: view.user.as_deref().map(str::to_owned),
@@ -135,7 +141,7 @@ fn entries(view: &OperationView, attempts: &[StoredAttempt]) -> Vec<LedgerEntry>
         cost: attempt.cost.filter(|_| is_billed),
         provider: memo.provider,
         key: memo.key,
-        reason: memo.reason,
+        reason: memo.reason.or_else(|| reason(attempt)),
         may_be_billed_twice: is_billed && billed > 1,
     };
     attempts.iter().zip(memos).zip(is_billed).map(entry).collect()

@@ -70,7 +70,8 @@ impl Model {
             let Some(status) = self.claim_status(seq, fence) else { break };
             let since = status.awaiting_since.unwrap_or(status.accepted_at);
             let alternative = self.picked_alternative(seq).cloned();
-            take.overdue.push(OverdueClaim { seq, fence, attempt: status.attempt, since, alternative });
+            let (attempt, terms) = (status.attempt, self.pick_terms(seq));
+            take.overdue.push(OverdueClaim { seq, fence, attempt, since, alternative, terms });
             let fault = |message: &str| Fault::new(FaultClass::Transient, message);
             let fault = match status.cancel_requested {
                 true => fault("a cancel was requested, and no one reported that its job has stopped"),

@@ -95,7 +95,21 @@ impl Generations {
         if &*view.kind != KIND {
             return Err(DispatchError::not_found(id));
         }
-        Ok(entries(&view, &self.engine.attempts(id).await?))
+        let attempts = self.all_attempts(&[id]).await?;
+        Ok(attempts.iter().flat_map(|attempts| entries(&view, attempts)).collect())
+    }
+
+    /// The attempts of generations, with those whose submit is in flight.
+    async fn all_attempts(&self, ids: &[OperationId]) -> Result<Vec<Vec<StoredAttempt>>, DispatchError> {
+        // Asked first: what has been settled since then has its row.
+        let claimed = self.engine.claimed_attempts(ids).await?;
+        let mut attempts = self.engine.attempts_of_each(ids).await?;
+        for (attempts, claimed) in attempts.iter_mut().zip(claimed) {
+            let is_new = |new: &StoredAttempt| attempts.iter().all(|known| known.fence != new.fence);
+            let new = claimed.filter(is_new);
+            attempts.extend(new);
+        }
+        Ok(attempts)
     }
 
     /// The attempts of `limit` generations, newest first, before the given one.
@@ -111,7 +125,7 @@ impl Generations {
         let filter = Filter::default().with_kind(KIND).with_before(before).with_limit(limit.clamp(1, most));
         let page = self.engine.list(filter).await?;
         let ids: Vec<_> = page.operations.iter().map(|view| view.id).collect();
-        let attempts = self.engine.attempts_of_each(&ids).await?;
+        let attempts = self.all_attempts(&ids).await?;
         let entries =
             page.operations.iter().zip(&attempts).flat_map(|(view, attempts)| entries(view, attempts));
         Ok(LedgerPage { entries: entries.collect(), next: page.next })

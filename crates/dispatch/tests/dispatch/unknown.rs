@@ -97,7 +97,7 @@ async fn dsp_10_dsp_18_what_nothing_can_resolve_is_not_waited_for() {
 }
 
 /// DSP-18: so it is after a restart that lost the submit, and with `failover` the next provider
-/// gets it.
+/// gets it. The ledger has the attempt while it is in flight, and keeps its time and cost.
 #[tokio::test]
 async fn dsp_18_a_submit_that_a_restart_lost_is_not_waited_for() {
     for (policy, status) in [
@@ -116,10 +116,14 @@ async fn dsp_18_a_submit_that_a_restart_lost_is_not_waited_for() {
                 one.status == GenerationStatus::Processing && world.sims[0].stats().all.calls == 1
             })
             .await;
+        let in_flight = world.generations.ledger_of(id).await.unwrap();
+        let [claimed] = &in_flight[..] else { panic!("{in_flight:?}") };
+        assert_eq!((claimed.outcome, claimed.cost), (AttemptOutcome::Awaiting, Some(39_000)));
         world.restart().await;
         assert_eq!(world.end(id).await.status, status);
         let ledger = world.generations.ledger_of(id).await.unwrap();
         assert_eq!((ledger[0].provider.as_str(), ledger[0].outcome), ("google", AttemptOutcome::Unknown));
+        assert_eq!((ledger[0].submitted_at, ledger[0].cost), (claimed.submitted_at, Some(39_000)));
     }
 }
 

@@ -38,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 pub use accept::{AcceptOutcome, DraftRefusal, RerunRefusal};
+pub use chain::PickTerms;
 pub use control::{CancelOutcome, ControlRefusal, Resolution};
 pub use limits::LimitRefusal;
 pub use listing::{ActivePage, ActiveQuery};

@@ -62,13 +62,7 @@ fn describe(
     match &why.cause {
         Cause::Running { .. } => ("running", None, "It is running.".into()),
         Cause::Awaiting { since, poll_at, .. } => {
-            let poll = poll_at
-                .map_or_else(String::new, |at| format!(", polled next {}", describe_until(Some(at), now)));
-            let ago = describe_ago(*since, now);
-            let sentence = format!(
-                "Awaiting its completion, accepted {ago}{poll}; if none comes, its outcome is unknown {until}."
-            );
-            ("completion", None, sentence)
+            ("completion", None, awaiting_sentence(*since, *poll_at, why, now))
         }
         Cause::Worker => ("worker", None, "Waiting for a free worker.".into()),
         Cause::RemoteWorker { kind } => {
@@ -128,6 +122,17 @@ fn describe(
     }
 }
 
+fn awaiting_sentence(since: Time, poll_at: Option<Time>, why: &WaitStatus, now: Time) -> String {
+    let (ago, until) = (describe_ago(since, now), describe_until(why.until, now));
+    let poll =
+        poll_at.map_or_else(String::new, |at| format!(", polled next {}", describe_until(Some(at), now)));
+    let so_far =
+        why.fault.as_ref().map_or_else(String::new, |fault| format!(" So far: {}.", short_message(fault)));
+    format!(
+        "Awaiting its completion, accepted {ago}{poll}; if none comes, its outcome is unknown {until}.{so_far}"
+    )
+}
+
 fn alternatives_sentence(alternatives: &[AlternativeStatus], now: Time) -> String {
     let each: Vec<String> =
         alternatives.iter().map(|alternative| describe_alternative(alternative, now)).collect();
@@ -150,7 +155,7 @@ fn describe_alternative(alternative: &AlternativeStatus, now: Time) -> String {
                 format!("{name}: {held} of {at_once} slots of {limit} are taken")
             }
             Cause::Breaker { name: limit, failures, cooling: true, .. } => {
-                format!("{name}: {limit} is cooling after {failures} failures in a row, {until}")
+                format!("{name}: {limit} is cooling {}, {until}", cooling_cause(*failures))
             }
             _ => format!("{name}: calls in flight go first"),
         },
@@ -165,12 +170,21 @@ fn missing_sentence(what: &str, name: &str) -> String {
 
 fn breaker_sentence(name: &str, failures: u32, cooling: Option<&str>, ahead: usize) -> String {
     let before = describe_ahead(ahead);
-    let times = if failures == 1 { "failure" } else { "failures" };
     match cooling {
         Some(until) => {
-            format!("Waiting because {name} is cooling after {failures} {times} in a row{before} — {until}.")
+            let cause = cooling_cause(failures);
+            format!("Waiting because {name} is cooling {cause}{before} — {until}.")
         }
         None => format!("Waiting because {name} has just recovered: the calls in flight go first{before}."),
+    }
+}
+
+/// What a breaker cools after. Without a failure it cools because its upstream asked for that.
+fn cooling_cause(failures: u32) -> String {
+    match failures {
+        0 => "because it was asked to".into(),
+        1 => "after a failure".into(),
+        more => format!("after {more} failures in a row"),
     }
 }
 
@@ -264,6 +278,18 @@ mod tests {
             [(0, "0 ms"), (999, "999 ms"), (8_240, "8.2 s"), (61_000, "1 min 1 s"), (7_500_000, "2 h 5 min")]
         {
             assert_eq!(format_span(millis), text);
+        }
+    }
+
+    /// DSP-24: what a breaker cools after reads well for any number of failures.
+    #[test]
+    fn dsp_24_what_a_breaker_cools_after_reads_well() {
+        let said = |failures| breaker_sentence("acme", failures, Some("in 9.0 s"), 0);
+        for (failures, cause) in
+            [(0, "because it was asked to"), (1, "after a failure"), (2, "after 2 failures in a row")]
+        {
+            let sentence = format!("Waiting because acme is cooling {cause} — in 9.0 s.");
+            assert_eq!(said(failures), sentence);
         }
     }
 }

@@ -188,6 +188,11 @@ impl Provider for Generic {
         self.call(method, &cancel.path.replace("{id}", &encode(&job.id)), key).map(Some)
     }
 
+    fn has_webhook(&self, _: &str) -> bool {
+        let submit = &self.config.submit;
+        submit.webhook_field.is_some() || submit.webhook_query.is_some()
+    }
+
     fn receive(&self, webhook: &Webhook<'_>, keys: &WebhookKeys) -> Result<ReceivedWebhook, WebhookError> {
         let delivery_id = match self.config.webhook {
             WebhookVerification::Token => {

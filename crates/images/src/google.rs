@@ -150,6 +150,10 @@ impl Provider for Google {
         Ok(None)
     }
 
+    fn has_webhook(&self, model: &str) -> bool {
+        matches!(GoogleMethod::of(model), Some((_, GoogleMethod::PredictLongRunning)))
+    }
+
     fn webhook_keys(&self, _: &Secret) -> Result<Option<ProviderRequest>, RequestError> {
         Ok(Some(ProviderRequest::new(Method::GET, self.jwks_url.clone())))
     }

@@ -72,7 +72,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Reads such a list: which of its jobs this submit may have made.
     fn read_look_up(&self, job: &JobRequest<'_>, reply: &ProviderReply<'_>) -> LookUpOutcome {
         let _ = (job, reply);
-        LookUpOutcome::Page { jobs: Vec::new(), next: None }
+        LookUpOutcome::Page { jobs: Vec::new(), is_conclusive: false, next: None }
     }
 
     /// Builds the request for what verifies webhooks; `None` when that is configured.
@@ -88,6 +88,12 @@ pub trait Provider: fmt::Debug + Send + Sync {
     fn read_webhook_keys(&self, body: &[u8]) -> Option<WebhookKeys> {
         let _ = body;
         None
+    }
+
+    /// Whether a job of this model can be reported by webhook, if its submit names a URL.
+    fn has_webhook(&self, model: &str) -> bool {
+        let _ = model;
+        true
     }
 
     /// Verifies a webhook and reads it.

@@ -19,7 +19,7 @@ use crate::response::{ProviderReply, ProviderResponse};
 use crate::status::{JobProgress, JobStatus, LookUpOutcome, PollStep, ProviderJob, SubmitOutcome};
 use crate::webhook::standard::{self, StandardSecret};
 use crate::webhook::{ReceivedWebhook, Webhook, WebhookError, WebhookKeys, WebhookReport};
-use prediction::{is_made_by, status};
+use prediction::{is_made_by, is_of_another, status};
 
 /// The documented address.
 pub const BASE_URL: &str = "https://api.replicate.com/v1";
@@ -155,13 +155,16 @@ impl Provider for Replicate {
         let Some(results) = page.get("results").and_then(Value::as_array) else {
             return LookUpOutcome::Failed(ProviderFault::unreadable(&response));
         };
-        let jobs = results
+        let jobs: Vec<_> = results
             .iter()
             .filter(|prediction| is_made_by(prediction, job))
             .filter_map(|prediction| Some((self.job(prediction, job.model)?, status(prediction)?)))
             .collect();
-        let next = page.get("next").and_then(Value::as_str).and_then(|url| below(&self.base, url));
-        LookUpOutcome::Page { jobs, next: next.map(str::to_owned) }
+        let others = results.iter().filter(|prediction| is_of_another(prediction, job)).count();
+        let address = page.get("next").and_then(Value::as_str);
+        let next = address.and_then(|url| below(&self.base, url)).map(str::to_owned);
+        let is_conclusive = jobs.len() + others == results.len() && address.is_some() == next.is_some();
+        LookUpOutcome::Page { jobs, is_conclusive, next }
     }
 
     fn webhook_keys(&self, key: &Secret) -> Result<Option<ProviderRequest>, RequestError> {

@@ -174,6 +174,9 @@ pub enum LookUpOutcome {
     Page {
         /// The jobs, with their states.
         jobs: Vec<(ProviderJob, JobStatus)>,
+        /// Whether the other jobs of the page are certainly of other submits, and the next page,
+        /// if there is one, can be read.
+        is_conclusive: bool,
         /// The next page.
         next: Option<String>,
     },

@@ -17,7 +17,7 @@ pub struct StoredAttempt {
     pub fence: Fence,
     /// The number of the attempt; the first is 1.
     pub number: u16,
-    /// When its job was accepted.
+    /// When its job was accepted; of one that used an alternative, when that was picked.
     pub at: Time,
     /// When it ended.
     pub ended_at: Option<Time>,

@@ -122,7 +122,7 @@ impl<'a> Call<'a> {
 /// A job that the upstream accepted, and what was kept of it.
 #[derive(Clone, Copy)]
 pub struct AcceptedJob<'a> {
-    /// When it was accepted.
+    /// When it was accepted; of one that uses an alternative, when that was picked.
     pub since: Time,
     /// The id by which the upstream knows it.
     pub external_id: Option<&'a str>,

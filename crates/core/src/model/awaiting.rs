@@ -70,18 +70,27 @@ impl Model {
             let Some(status) = self.claim_status(seq, fence) else { break };
             let since = status.awaiting_since.unwrap_or(status.accepted_at);
             let alternative = self.picked_alternative(seq).cloned();
-            take.overdue.push(OverdueClaim { seq, fence, attempt: status.attempt, since, alternative });
-            let message = match status.cancel_requested {
-                true => "a cancel was requested, and no one reported that its job has stopped",
-                false => "it was accepted, and its completion did not come in time",
+            let (attempt, terms) = (status.attempt, self.pick_terms(seq));
+            take.overdue.push(OverdueClaim { seq, fence, attempt, since, alternative, terms });
+            let fault = |message: &str| Fault::new(FaultClass::Transient, message);
+            let fault = match status.cancel_requested {
+                true => fault("a cancel was requested, and no one reported that its job has stopped"),
+                false => fault("it was accepted, and its completion did not come in time")
+                    .with_earlier(self.poll_fault(&self.groups[ix.at()])),
             };
-            let fault = Fault::new(FaultClass::Transient, message);
             let settle =
                 self.settle(now, ClaimReport::new(seq, fence, Verdict::Unknown(fault)), chance, facts);
             if let SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 take.ended.push(end);
             }
         }
+    }
+
+    /// Why the last poll of a group's claim found out nothing; `None` when it found out something.
+    pub(super) fn poll_fault(&self, group: &Group) -> Option<&Fault> {
+        let awaiting = group.run.as_ref()?.awaiting.as_ref()?;
+        let fault = self.head_of(group)?.fault.as_deref();
+        fault.filter(|_| awaiting.failed_polls > 0)
     }
 
     /// Hands out an awaiting claim again.

@@ -69,6 +69,15 @@ impl Chain {
     }
 }
 
+/// On what terms a claim has its alternative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PickTerms {
+    /// When it was picked: before its call was sent.
+    pub at: Time,
+    /// Its price, if it has one.
+    pub price: Option<u64>,
+}
+
 /// What an operation with alternatives has besides its entry.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
@@ -91,6 +100,15 @@ impl Model {
     #[must_use]
     pub fn picked_alternative(&self, seq: Seq) -> Option<&Arc<str>> {
         self.routes.get(&seq)?.picked.as_ref().map(|(name, _)| name)
+    }
+
+    /// When that alternative was picked, and its price.
+    #[must_use]
+    pub fn pick_terms(&self, seq: Seq) -> Option<PickTerms> {
+        let (route, chain) = self.route(seq)?;
+        let (name, at) = route.picked.as_ref()?;
+        let link = chain.key.links.iter().find(|link| link.name == *name);
+        Some(PickTerms { at: *at, price: link.map(|link| link.price).filter(|price| *price > 0) })
     }
 
     /// Gives an operation its alternatives.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Model;
-use super::chain::ChainIx;
+use super::chain::{ChainIx, PickTerms};
 use super::group::{GroupIx, GroupPlacement};
 use super::limit::LimitIx;
 use super::pool::{FreeSlots, LOCAL, PoolIx, WorkerSlots, first_of};
@@ -98,6 +98,8 @@ pub struct OverdueClaim {
     pub since: Time,
     /// The alternative that it used, if the operation has some.
     pub alternative: Option<Arc<str>>,
+    /// On what terms it had that.
+    pub terms: Option<PickTerms>,
 }
 
 impl Model {
@@ -176,7 +178,8 @@ impl Model {
             let alternative = self.alternative_of(head).filter(|_| !was_awaiting);
             let is_recorded = alternative.is_some();
             if is_recorded {
-                take.lost.push(OverdueClaim { seq, fence, attempt, since, alternative });
+                let terms = self.pick_terms(seq);
+                take.lost.push(OverdueClaim { seq, fence, attempt, since, alternative, terms });
             }
             let fault =
                 Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
@@ -185,7 +188,7 @@ impl Model {
             take.ended.extend(ended);
             if effect == SettleEffect::Held && !was_awaiting && !is_recorded {
                 // Whoever decides what happened sees the attempt that left it unknown.
-                take.lost.push(OverdueClaim { seq, fence, attempt, since, alternative: None });
+                take.lost.push(OverdueClaim { seq, fence, attempt, since, alternative: None, terms: None });
             }
         }
     }

@@ -129,7 +129,7 @@ pub struct WaitStatus {
     /// When the operation itself is expected to start. An estimate: what the known limits allow,
     /// after everything that goes first.
     pub starts_at: Option<Time>,
-    /// The last fault of the group's head.
+    /// The last fault of the group's head; of a job that is awaited, that of its last poll.
     pub fault: Option<Fault>,
 }
 
@@ -144,8 +144,12 @@ impl Model {
         let head = self.head_of(group)?;
         let before = std::iter::successors(entry.prev, |ix| self.entries[ix.at()].prev);
         let behind = (head.seq != seq).then(|| (head.seq, before.take(bounds::POSITION_COUNTED_MAX).count()));
-        let fault = head.fault.as_deref().cloned();
         let (cause, until) = self.cause(entry.group, now)?;
+        // What an earlier alternative left does not concern the job that is awaited.
+        let fault = match cause {
+            Cause::Awaiting { .. } => self.poll_fault(group).cloned(),
+            _ => head.fault.as_deref().cloned(),
+        };
         // Group listings ask for every head, so reuse what was computed already.
         let starts_at = match (behind, &cause) {
             (Some(_), _) => self.starts_at(ix, now),

@@ -49,9 +49,15 @@ impl AttemptMemo {
             key: picked.key.name.clone(),
             sent_at: sent_at.as_micros(),
             answered_at: answered_at.as_micros(),
-            cost: (picked.link.cost > 0).then_some(picked.link.cost),
             ..Self::default()
         }
+        .with_cost_of(picked)
+    }
+
+    /// Sets what it may cost.
+    pub(crate) fn with_cost_of(mut self, picked: PickedProvider<'_>) -> Self {
+        self.cost = (picked.link.cost > 0).then_some(picked.link.cost);
+        self
     }
 
     /// Reads a memo. Of an attempt without a note of its executor it is the name of the
@@ -95,6 +101,11 @@ impl AttemptMemo {
         self.cause = Some(fault.cause.as_str().to_owned());
         self.reason = Some(fault.message.clone());
         self
+    }
+
+    /// Says that a job may exist. What the submit itself left is kept.
+    pub(crate) fn with_doubt(self, fault: &ProviderFault) -> Self {
+        if self.cause.is_some() { self } else { self.with_fault(fault) }
     }
 
     /// What the engine keeps of the attempt.

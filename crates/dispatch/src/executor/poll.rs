@@ -9,6 +9,7 @@ use tidegate_core::{Blame, Fault, FaultClass, Verdict};
 use tidegate_images::{FaultCause, JobProgress, JobStatus, OutputFile, PollStep, ProviderFault, ProviderJob};
 use tidegate_upstream::{AcceptedJob, Call, Outcome};
 
+use super::look_up::MissingJob;
 use super::submit::completed;
 use super::verdict::failed_job;
 use super::{AttemptMemo, GenerationExecutor, GrantedJob};
@@ -47,9 +48,9 @@ impl GenerationExecutor {
             None if accepted.cancel_requested => {
                 return Outcome::unanswered(Verdict::Canceled { may_have_happened: true });
             }
-            None => match self.look_up(granted, call, &memo).await {
+            None => match self.look_up(granted, call, &memo, accepted.since).await {
                 Ok(job) => (job.clone(), memo.with_job(Some(job))),
-                Err(fault) => return self.not_found_out(granted, &fault),
+                Err(missing) => return self.without_job(granted, memo, &missing),
             },
         };
         let polled = PolledJob { granted, call, accepted, job: &job };
@@ -65,6 +66,25 @@ impl GenerationExecutor {
                 let outcome = self.not_found_out(granted, &fault);
                 // What a look-up found is kept, whatever the poll said.
                 if accepted.external_id.is_none() { outcome.with_job(memo.to_note()) } else { outcome }
+            }
+        }
+    }
+
+    /// A submit of which no job is known. One that nothing can resolve ends the generation: its
+    /// slot is not kept for news that cannot come. After one that created no job the next
+    /// alternative is used.
+    fn without_job(&self, granted: GrantedJob<'_>, memo: AttemptMemo, missing: &MissingJob) -> Outcome {
+        match missing {
+            MissingJob::Unresolved(fault) => self.not_found_out(granted, fault),
+            MissingJob::Untraceable(fault) => {
+                let memo = memo.with_cost_of(granted.picked).with_doubt(fault);
+                let verdict = Verdict::Rejected(Fault::from(fault));
+                Outcome::unanswered(verdict).with_blame(Blame::NoOne).with_job(memo.to_note())
+            }
+            MissingJob::NotCreated(fault) => {
+                let memo = memo.with_fault(fault);
+                let verdict = Verdict::Retry { after: None, fault: Fault::from(fault) };
+                Outcome::unanswered(verdict).with_blame(Blame::NoOne).with_job(memo.to_note())
             }
         }
     }

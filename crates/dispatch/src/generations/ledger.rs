@@ -33,7 +33,7 @@ pub struct LedgerEntry {
     pub ended_at: Option<Time>,
     /// What became of it.
     pub outcome: AttemptOutcome,
-    /// Why it failed, in the provider's words.
+    /// Why it failed, in the provider's words, or what is known if the provider said nothing.
     pub reason: Option<String>,
     /// What it may have cost, as configured.
     pub cost: Option<u64>,
@@ -95,7 +95,21 @@ impl Generations {
         if &*view.kind != KIND {
             return Err(DispatchError::not_found(id));
         }
-        Ok(entries(&view, &self.engine.attempts(id).await?))
+        let attempts = self.all_attempts(&[id]).await?;
+        Ok(attempts.iter().flat_map(|attempts| entries(&view, attempts)).collect())
+    }
+
+    /// The attempts of generations, with those whose submit is in flight.
+    async fn all_attempts(&self, ids: &[OperationId]) -> Result<Vec<Vec<StoredAttempt>>, DispatchError> {
+        // Asked first: what has been settled since then has its row.
+        let claimed = self.engine.claimed_attempts(ids).await?;
+        let mut attempts = self.engine.attempts_of_each(ids).await?;
+        for (attempts, claimed) in attempts.iter_mut().zip(claimed) {
+            let is_new = |new: &StoredAttempt| attempts.iter().all(|known| known.fence != new.fence);
+            let new = claimed.filter(is_new);
+            attempts.extend(new);
+        }
+        Ok(attempts)
     }
 
     /// The attempts of `limit` generations, newest first, before the given one.
@@ -111,7 +125,7 @@ impl Generations {
         let filter = Filter::default().with_kind(KIND).with_before(before).with_limit(limit.clamp(1, most));
         let page = self.engine.list(filter).await?;
         let ids: Vec<_> = page.operations.iter().map(|view| view.id).collect();
-        let attempts = self.engine.attempts_of_each(&ids).await?;
+        let attempts = self.all_attempts(&ids).await?;
         let entries =
             page.operations.iter().zip(&attempts).flat_map(|(view, attempts)| entries(view, attempts));
         Ok(LedgerPage { entries: entries.collect(), next: page.next })
@@ -123,6 +137,12 @@ fn entries(view: &OperationView, attempts: &[StoredAttempt]) -> Vec<LedgerEntry>
     let is_billed: Vec<bool> =
         attempts.iter().zip(&memos).map(|(attempt, memo)| may_be_billed(attempt, memo)).collect();
     let billed = is_billed.iter().filter(|is_billed| **is_billed).count();
+    // What ended the generation ended its last attempt, of which the provider said nothing.
+    let last = attempts.last().map(|attempt| attempt.fence);
+    let end = view.fault.as_ref().map(|fault| &fault.message);
+    let reason = |attempt: &StoredAttempt| {
+        end.filter(|_| attempt.state == AttemptState::Unknown && last == Some(attempt.fence)).cloned()
+    };
     let entry = |((attempt, memo), is_billed): ((&StoredAttempt, AttemptMemo), bool)| LedgerEntry {
         generation: view.id,
         user: view.user.as_deref().map(str::to_owned),
@@ -135,7 +155,7 @@ fn entries(view: &OperationView, attempts: &[StoredAttempt]) -> Vec<LedgerEntry>
         cost: attempt.cost.filter(|_| is_billed),
         provider: memo.provider,
         key: memo.key,
-        reason: memo.reason,
+        reason: memo.reason.or_else(|| reason(attempt)),
         may_be_billed_twice: is_billed && billed > 1,
     };
     attempts.iter().zip(memos).zip(is_billed).map(entry).collect()
@@ -145,6 +165,7 @@ fn outcome(attempt: &StoredAttempt, memo: &AttemptMemo) -> AttemptOutcome {
     match attempt.state {
         AttemptState::Awaiting => AttemptOutcome::Awaiting,
         AttemptState::Succeeded => AttemptOutcome::Succeeded,
+        AttemptState::Failed if attempt.external_id.is_none() && is_in_doubt(memo) => AttemptOutcome::Unknown,
         AttemptState::Failed => AttemptOutcome::Failed,
         AttemptState::Retried if memo.cause.as_deref() == Some("throttled") => AttemptOutcome::Throttled,
         AttemptState::Retried => AttemptOutcome::NextProvider,
@@ -158,7 +179,12 @@ fn may_be_billed(attempt: &StoredAttempt, memo: &AttemptMemo) -> bool {
     match attempt.state {
         AttemptState::Awaiting | AttemptState::Succeeded | AttemptState::Unknown => true,
         AttemptState::Failed | AttemptState::Retried | AttemptState::Canceled => {
-            attempt.external_id.is_some() || memo.cause.as_deref() == Some("unknown")
+            attempt.external_id.is_some() || is_in_doubt(memo)
         }
     }
+}
+
+/// Whether no one knows if the submit created a job.
+fn is_in_doubt(memo: &AttemptMemo) -> bool {
+    memo.cause.as_deref() == Some("unknown")
 }

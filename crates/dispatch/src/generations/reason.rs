@@ -82,7 +82,10 @@ impl Generations {
         let of = |alternative: &AlternativeStatus| provider_reason(alternative, current.as_deref());
         let status = generation.status;
         // Operations end in other states than generations.
-        let ended = status.is_ended().then(|| format!("It has ended: {}.", status.as_str()));
+        let ended = status.is_ended().then(|| match &generation.error {
+            Some(error) => format!("It has ended: {}. {}.", status.as_str(), error.trim_end_matches('.')),
+            None => format!("It has ended: {}.", status.as_str()),
+        });
         Ok(GenerationReason {
             status,
             because: ended.unwrap_or(reason.because),

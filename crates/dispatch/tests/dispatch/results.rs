@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
+use tempfile::TempDir;
 use tidegate_dispatch::storage::{FolderStorage, StorageError, StorageFuture, StoredFile};
-use tidegate_dispatch::{ChainLinkConfig, GenerationStatus, NewGeneration, ResultStorage};
+use tidegate_dispatch::{
+    AttemptOutcome, ChainLinkConfig, DispatchConfig, GenerationStatus, NewGeneration, ResultStorage,
+};
 use tidegate_sim::Provider as Simulated;
 
 use crate::world::{World, fast};
@@ -32,17 +35,40 @@ impl ResultStorage for FlakyStorage {
     }
 }
 
-async fn flaky(simulated: Simulated, failures: u32, model: &'static str) -> World {
+fn flaky_storage(failures: u32) -> (TempDir, Arc<dyn ResultStorage>) {
     let folder = tempfile::tempdir().unwrap();
     let storage = FlakyStorage {
         folder: FolderStorage::open(folder.path()).unwrap(),
         failures: AtomicU32::new(failures),
     };
-    let adjust = |config: &mut tidegate_dispatch::DispatchConfig| {
+    (folder, Arc::new(storage))
+}
+
+async fn flaky(simulated: Simulated, failures: u32, model: &'static str) -> World {
+    let adjust = |config: &mut DispatchConfig| {
         let name = config.providers[0].name.clone();
         config.models[0].chain = vec![ChainLinkConfig::new(name, model)];
     };
-    World::with_storage(vec![fast(simulated)], adjust, (folder, Arc::new(storage))).await
+    World::with_storage(vec![fast(simulated)], adjust, flaky_storage(failures)).await
+}
+
+/// DSP-20, DSP-24: what keeps a finished job from being completed is in `why` while it lasts, and
+/// in the error and the ledger when the deadline ends it.
+#[tokio::test]
+async fn dsp_20_dsp_24_what_kept_a_result_from_being_stored_is_told() {
+    let adjust = |config: &mut DispatchConfig| config.providers[0].deadline = Duration::from_millis(1_500);
+    let world = World::with_storage(vec![fast(Simulated::Fal)], adjust, flaky_storage(u32::MAX)).await;
+    let id = world.create("a cat").await;
+    world.until(id, |one| one.error.is_some()).await;
+    let why = world.generations.why(id).await.unwrap();
+    assert!(why.because.contains("So far: its files are not stored yet: "), "{}", why.because);
+    let failed = world.end(id).await;
+    let error = failed.error.unwrap();
+    assert_eq!(failed.status, GenerationStatus::Failed);
+    assert!(error.contains("did not come in time; before that: its files are not stored yet: "), "{error}");
+    assert_eq!(world.generations.why(id).await.unwrap().because, format!("It has ended: failed. {error}."));
+    let ledger = world.generations.ledger_of(id).await.unwrap();
+    assert_eq!((ledger[0].outcome, ledger[0].reason.as_ref()), (AttemptOutcome::Unknown, Some(&error)));
 }
 
 /// DSP-20: while its file cannot be stored a generation is not completed; the copy is tried again,

@@ -1,10 +1,14 @@
 //! Submits that were accepted and got no response: resolved by a look-up, by a webhook or by
 //! policy, and never repeated at the same provider.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_dispatch::{AttemptOutcome, GenerationStatus, UnknownPolicy};
+use bytes::Bytes;
+use serde_json::json;
+use tidegate_dispatch::{AdapterConfig, AttemptOutcome, GenerationStatus, UnknownPolicy};
 use tidegate_sim::providers::webhook::WebhookFaults;
+use tidegate_sim::server::{SimReply, SimServer, Simulator};
 use tidegate_sim::{Provider as Simulated, ProviderSimOptions};
 
 use crate::world::{World, fast, slow};
@@ -63,6 +67,120 @@ async fn dsp_18_an_unknown_submit_keeps_its_slot() {
     world.until(second, |one| one.status != GenerationStatus::Queued).await;
     let ledger = world.generations.ledger_of(first).await.unwrap();
     assert_eq!((ledger.len(), ledger[0].outcome), (1, AttemptOutcome::Unknown));
+}
+
+/// DSP-10, DSP-18: where neither a webhook nor a look-up can resolve an unknown submit, it is not
+/// waited for: the generation fails, its slot is free, and the ledger says that it may be billed.
+#[tokio::test]
+async fn dsp_10_dsp_18_what_nothing_can_resolve_is_not_waited_for() {
+    for (simulated, model, has_url) in
+        [(Simulated::Google, "gemini-3-image", true), (Simulated::Higgsfield, "acme/soul", false)]
+    {
+        let world = World::start(vec![cut(simulated)], |config| {
+            config.providers[0].max_concurrent = Some(1);
+            config.models[0].chain[0].model = model.into();
+            config.models[0].chain[0].cost = 39_000;
+            config.public_url = config.public_url.take().filter(|_| has_url);
+        })
+        .await;
+        let id = world.create("a cat").await;
+        let failed = world.end(id).await;
+        let error = failed.error.unwrap();
+        assert_eq!(failed.status, GenerationStatus::Failed);
+        assert!(error.contains("neither a webhook nor a look-up can tell; before that: "), "{error}");
+        let ledger = world.generations.ledger_of(id).await.unwrap();
+        let [entry] = &ledger[..] else { panic!("{ledger:?}") };
+        assert_eq!((entry.outcome, entry.cost), (AttemptOutcome::Unknown, Some(39_000)));
+        let slots = format!("provider:{}/slots", entry.provider);
+        assert_eq!(world.engine.limit(&slots).await.unwrap().in_flight, 0);
+    }
+}
+
+/// DSP-18: so it is after a restart that lost the submit, and with `failover` the next provider
+/// gets it. The ledger has the attempt while it is in flight, and keeps its time and cost.
+#[tokio::test]
+async fn dsp_18_a_submit_that_a_restart_lost_is_not_waited_for() {
+    for (policy, status) in [
+        (UnknownPolicy::Wait, GenerationStatus::Failed),
+        (UnknownPolicy::Failover, GenerationStatus::Completed),
+    ] {
+        let mut world = World::start(vec![slow(Simulated::Google), fast(Simulated::Fal)], |config| {
+            config.models[0].chain[0].model = "imagen-4".into();
+            config.models[0].chain[0].cost = 39_000;
+            config.models[0].on_unknown = policy;
+        })
+        .await;
+        let id = world.create("a cat").await;
+        world
+            .until(id, |one| {
+                one.status == GenerationStatus::Processing && world.sims[0].stats().all.calls == 1
+            })
+            .await;
+        let in_flight = world.generations.ledger_of(id).await.unwrap();
+        let [claimed] = &in_flight[..] else { panic!("{in_flight:?}") };
+        assert_eq!((claimed.outcome, claimed.cost), (AttemptOutcome::Awaiting, Some(39_000)));
+        world.restart().await;
+        assert_eq!(world.end(id).await.status, status);
+        let ledger = world.generations.ledger_of(id).await.unwrap();
+        assert_eq!((ledger[0].provider.as_str(), ledger[0].outcome), ("google", AttemptOutcome::Unknown));
+        assert_eq!((ledger[0].submitted_at, ledger[0].cost), (claimed.submitted_at, Some(39_000)));
+    }
+}
+
+/// A Replicate whose connections are cut before it has read a submit, and that lists one job of
+/// another submit.
+struct DeafReplicate;
+
+impl Simulator for DeafReplicate {
+    async fn reply(&self, request: hyper::Request<Bytes>) -> SimReply {
+        if request.method() == http::Method::POST {
+            return SimReply::Cut;
+        }
+        let other = json!({ "id": "p-1", "model": "acme/flux", "status": "starting",
+            "input": { "prompt": "a dog" } });
+        let list = json!({ "results": [other], "next": null });
+        SimReply::Answer(hyper::Response::new(list.to_string().into()))
+    }
+}
+
+/// Lets time pass in steps, so that what is due meanwhile runs.
+async fn pass(time: Duration) {
+    const STEP: Duration = Duration::from_secs(1);
+    for _ in 0..time.as_secs() {
+        tokio::time::pause();
+        tokio::time::advance(STEP).await;
+        tokio::time::resume();
+        tokio::time::sleep(Duration::from_millis(4)).await;
+    }
+}
+
+/// DSP-10, DSP-18: a submit whose job is not in the provider's list after two minutes created none:
+/// the next provider gets the generation, the slot is free, and nothing is billed for it.
+#[tokio::test]
+async fn dsp_10_dsp_18_a_submit_that_is_not_listed_created_no_job() {
+    let deaf = SimServer::start("127.0.0.1:0".parse().unwrap(), Arc::new(DeafReplicate)).await.unwrap();
+    let world = World::start(vec![fast(Simulated::Replicate), fast(Simulated::Fal)], |config| {
+        let base_url = Some(format!("http://{}/v1", deaf.addr()));
+        config.providers[0].adapter = AdapterConfig::Replicate { base_url };
+        config.models[0].chain[0].cost = 3_000;
+        // Time passes faster here than calls return.
+        config.providers.iter_mut().for_each(|provider| provider.timeout = Duration::from_secs(600));
+    })
+    .await;
+    let id = world.create("a cat").await;
+    let is_looked_up = |error: &String| error.contains("the provider lists no such job");
+    world.until(id, |one| one.error.as_ref().is_some_and(is_looked_up)).await;
+    pass(Duration::from_secs(100)).await;
+    assert_eq!(world.get(id).await.provider.as_deref(), Some("replicate"), "it may be listed late");
+    pass(Duration::from_secs(50)).await;
+    let done = world.end(id).await;
+    assert_eq!((done.status, done.provider.as_deref()), (GenerationStatus::Completed, Some("fal")));
+    let ledger = world.generations.ledger_of(id).await.unwrap();
+    let found: Vec<_> =
+        ledger.iter().map(|entry| (entry.outcome, entry.cost, entry.may_be_billed_twice)).collect();
+    let expected = [(AttemptOutcome::NextProvider, None, false), (AttemptOutcome::Succeeded, None, false)];
+    assert_eq!(found, expected);
+    assert_eq!(world.engine.limit("provider:replicate/slots").await.unwrap().in_flight, 0);
 }
 
 /// DSP-18: with `failover` the next provider is used, and the ledger says that both may have billed

@@ -93,6 +93,17 @@ impl Engine {
         .await
     }
 
+    /// The attempts through alternatives that these operations are at, in the order of `ids`: each
+    /// as its durable claim has it, before anything else is known of it. `None` for an operation
+    /// that waits or has ended.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn claimed_attempts(&self, ids: &[OperationId]) -> Result<Vec<Option<StoredAttempt>>> {
+        let ids = ids.to_vec();
+        self.query_owner(move |owner| ids.iter().map(|id| owner.claimed_attempt(*id)).collect()).await
+    }
+
     /// Every alternative of an operation that has not ended, each with what keeps it from being
     /// used.
     ///

@@ -110,6 +110,7 @@ impl Owner {
         let chance = self.chance.next();
         // Once the claim is settled, its alternative is no longer known.
         let alternative = self.model.picked_alternative(report.seq).cloned();
+        let terms = self.model.pick_terms(report.seq);
         report.figures.upstream = self.upstream_label(report.seq, alternative.as_deref());
         let claim = ClaimReport::new(report.seq, report.fence, report.verdict.clone());
         let claim = claim.with_blame(&report.blame).with_hints(&report.hints);
@@ -118,7 +119,7 @@ impl Owner {
         if let SettleOutcome::Settled { ended, effect } = settle {
             self.building.record_costs(&report.spent);
             if let Some(status) = status {
-                self.record_attempt(&report, (status, alternative.as_ref()), &effect, now);
+                self.record_attempt(&report, (status, alternative.as_ref().zip(terms)), &effect, now);
             }
             if let Some(ended) = ended {
                 self.building.end(ended, report.body.clone());

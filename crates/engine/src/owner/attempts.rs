@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tidegate_core::bounds::MEMO_LEN_MAX;
 use tidegate_core::fact::SettleEffect;
-use tidegate_core::model::{ClaimStatus, OverdueClaim};
-use tidegate_core::{EndState, Time, Verdict};
+use tidegate_core::model::{ClaimStatus, OverdueClaim, PickTerms};
+use tidegate_core::{EndState, OperationId, Time, Verdict};
 use tidegate_store::attempt::{AttemptState, StoredAttempt};
 
 use super::Owner;
@@ -19,10 +19,11 @@ impl Owner {
     pub(super) fn record_attempt(
         &mut self,
         report: &Report,
-        (before, alternative): (ClaimStatus, Option<&Arc<str>>),
+        (before, picked): (ClaimStatus, Option<(&Arc<str>, PickTerms)>),
         effect: &SettleEffect,
         now: Time,
     ) {
+        let (alternative, terms) = picked.unzip();
         let is_awaiting = before.awaiting_since.is_some();
         let is_kept = is_awaiting || alternative.is_some();
         let (state, ended_at) = match effect {
@@ -56,18 +57,19 @@ impl Owner {
             seq: report.seq,
             fence: before.fence,
             number: before.attempt,
-            at: before.awaiting_since.unwrap_or(now),
+            at: submitted_at(terms, before.awaiting_since.unwrap_or(now)),
             ended_at,
             state,
             external_id: job.external_id,
-            cost: job.cost,
+            cost: job.cost.or_else(|| terms?.price),
             memo: job.memo,
         });
     }
 
     /// Records an attempt whose completion did not come in time.
     pub(super) fn record_overdue(&mut self, overdue: &OverdueClaim, now: Time) {
-        let OverdueClaim { seq, fence, attempt: number, since: at, .. } = *overdue;
+        let OverdueClaim { seq, fence, attempt: number, since, terms, .. } = *overdue;
+        let at = submitted_at(terms, since);
         let (ended_at, state) = (Some(now), AttemptState::Unknown);
         let (external_id, cost, memo) = (None, None, Bytes::new());
         self.record(StoredAttempt { seq, fence, number, at, ended_at, state, external_id, cost, memo });
@@ -75,14 +77,27 @@ impl Owner {
 
     /// Records an attempt whose worker is gone: it is awaited, or its outcome stays unknown.
     pub(super) fn record_lost(&mut self, lost: &OverdueClaim, now: Time) {
-        let OverdueClaim { seq, fence, attempt: number, since, ref alternative } = *lost;
+        let OverdueClaim { seq, fence, attempt: number, ref alternative, terms, .. } = *lost;
         // Of a worker's claim nothing says that a job was accepted.
-        let at = if alternative.is_some() { since } else { now };
+        let at = submitted_at(terms, now);
         let is_awaited = self.model.claim_status(seq, fence).is_some();
         let state = if is_awaited { AttemptState::Awaiting } else { AttemptState::Unknown };
         let (ended_at, memo) = ((!is_awaited).then_some(now), alternative.as_ref().map(name_of));
-        let (external_id, cost, memo) = (None, None, memo.unwrap_or_default());
+        let (external_id, cost, memo) = (None, terms.and_then(|terms| terms.price), memo.unwrap_or_default());
         self.record(StoredAttempt { seq, fence, number, at, ended_at, state, external_id, cost, memo });
+    }
+
+    /// The attempt through an alternative that an operation is at, as its claim has it.
+    pub(crate) fn claimed_attempt(&self, id: OperationId) -> Option<StoredAttempt> {
+        let seq = id.seq();
+        let fence = self.model.current_fence(seq)?;
+        let status = self.model.claim_status(seq, fence)?;
+        let PickTerms { at, price } = self.model.pick_terms(seq)?;
+        let memo = self.model.picked_alternative(seq).map(name_of)?;
+        let (ended_at, state, external_id, number) = (None, AttemptState::Awaiting, None, status.attempt);
+        let attempt =
+            StoredAttempt { seq, fence, number, at, ended_at, state, external_id, cost: price, memo };
+        (self.id_of(seq, status.accepted_at) == id).then_some(attempt)
     }
 
     /// Records how an attempt of unknown outcome ended after all.
@@ -95,6 +110,11 @@ impl Owner {
         self.building.bytes += attempt.memo.len();
         self.building.attempts.push(attempt);
     }
+}
+
+/// When an attempt counts from: where an alternative was picked for it, from then.
+fn submitted_at(terms: Option<PickTerms>, otherwise: Time) -> Time {
+    terms.map_or(otherwise, |terms| terms.at)
 }
 
 /// What is kept of an attempt of which its executor left no memo.

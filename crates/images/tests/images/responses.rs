@@ -154,13 +154,15 @@ fn dsp_13_a_lost_submit_is_found_in_the_list() {
     let input = json!({ "prompt": "a cat", "seed": 7 });
     let job = JobRequest { model: "a/b", input: &input, webhook: None, attempt: "1" };
     let (none, body) = (HeaderMap::new(), bytes(&page));
-    let LookUpOutcome::Page { jobs, next } = provider.read_look_up(&job, &reply(200, &none, &body)) else {
+    let LookUpOutcome::Page { jobs, next, .. } = provider.read_look_up(&job, &reply(200, &none, &body))
+    else {
         panic!("no page")
     };
     assert_eq!(jobs.iter().map(|(job, _)| job.id.as_str()).collect::<Vec<_>>(), ["found"]);
     assert_eq!(next.as_deref(), Some("https://api.replicate.com/v1/predictions?cursor=x"));
     let elsewhere = bytes(&json!({ "next": "https://evil.test/v1/predictions", "results": [] }));
-    let LookUpOutcome::Page { next: None, .. } = provider.read_look_up(&job, &reply(200, &none, &elsewhere))
+    let LookUpOutcome::Page { is_conclusive: false, next: None, .. } =
+        provider.read_look_up(&job, &reply(200, &none, &elsewhere))
     else {
         panic!("a page of another host is followed")
     };

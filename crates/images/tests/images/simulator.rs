@@ -182,7 +182,7 @@ async fn dsp_13_replicate_finds_a_lost_submit() {
     let request = rig.adapter.look_up(after, before, &rig.key).unwrap().expect("Replicate has a list");
     let job = JobRequest { model: rig.model, input: &input, webhook: None, attempt: "att-1" };
     let found = rig.send(request, |reply| rig.adapter.read_look_up(&job, reply)).await;
-    let LookUpOutcome::Page { jobs, next: None } = found else { panic!("{found:?}") };
+    let LookUpOutcome::Page { jobs, next: None, .. } = found else { panic!("{found:?}") };
     let [(job, _)] = jobs.as_slice() else { panic!("{jobs:?}") };
     assert!(matches!(rig.end(job).await, JobStatus::Succeeded(_)));
 }

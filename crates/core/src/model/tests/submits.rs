@@ -195,3 +195,30 @@ fn dsp_24_the_position_in_the_queue() {
     assert_eq!(world.take(9)[0].seq, waiting[0]);
     assert_eq!(ahead(&world, waiting[1]), Some(0));
 }
+
+/// DSP-24: what the last poll said is told while the job is awaited, and when its time is up; what
+/// a later poll has overtaken is not.
+#[test]
+fn dsp_24_the_last_poll_is_told_when_the_time_is_up() {
+    let late = "it was accepted, and its completion did not come in time";
+    for (recovers, told) in
+        [(false, format!("{late}; before that: 502 from the upstream")), (true, late.into())]
+    {
+        let mut world = ModelHarness::with_chain(9);
+        let claim = world.submit_one("a");
+        world.settle(&claim, accepted(Some(5), 60));
+        world.wait_ms(5_000);
+        let poll = world.take(1).pop().unwrap();
+        world.settle(&poll, Verdict::PollFailed { every: Duration::from_secs(5), fault: transient() });
+        if recovers {
+            world.wait_ms(6_000);
+            let poll = world.take(1).pop().unwrap();
+            world.settle(&poll, accepted(Some(300), 60));
+        }
+        assert_eq!(world.model.why(claim.seq, world.now).unwrap().fault.is_none(), recovers);
+        world.wait_ms(60_000);
+        let take = world.model.take(world.now, 0, LEASE, 0, &mut world.facts);
+        let faults: Vec<_> = take.ended.into_iter().filter_map(|ended| ended.fault).collect();
+        assert_eq!(faults.iter().map(|fault| &fault.message).collect::<Vec<_>>(), [&told]);
+    }
+}

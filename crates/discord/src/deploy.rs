@@ -219,7 +219,7 @@ impl Deployer {
         listener: &'a dyn ProgressListener,
     ) -> GuildQueue<'a> {
         let (engine, upstream, guild): (_, _, Id) = (&self.engine, wanted.upstream.as_str(), wanted.guild);
-        GuildQueue { engine, upstream, guild, deployment, listener, clock: &*self.clock }
+        GuildQueue { engine, upstream, guild, deployment, listener }
     }
 }
 

@@ -44,7 +44,7 @@ impl DeploymentRun<'_> {
         let (engine, upstream) = (self.deployer.engine(), self.wanted.upstream.as_str());
         let all = engine.limits().await?;
         if let Some(call) = done.and_then(|step| step.call.as_ref()) {
-            self.pace.observe(&all, upstream, call, self.deployer.clock.now());
+            self.pace.observe(&all, upstream, call, engine.now());
         }
         let mut limits = known_limits::read(&all, upstream, self.wanted.guild);
         limits.routes.clone_from(&self.pace.0);

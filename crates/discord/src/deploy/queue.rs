@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use tidegate::{Engine, Filter, OperationView, Submission};
 use tidegate_core::model::Resolution;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
-use tidegate_store::Clock;
 use tidegate_upstream::HttpRequest;
 use tidegate_upstream::request::Body;
 
@@ -41,7 +40,6 @@ pub(super) struct GuildQueue<'a> {
     pub(super) guild: Id,
     pub(super) deployment: Option<&'a str>,
     pub(super) listener: &'a dyn ProgressListener,
-    pub(super) clock: &'a dyn Clock,
 }
 
 /// How an operation ended.
@@ -137,7 +135,7 @@ impl GuildQueue<'_> {
             most = REPORT_INTERVAL;
             let reason = self.engine.why(receipt.id).await?;
             let starts_at = reason.starts_at.or(reason.until);
-            let left = starts_at.map(|at| at.since(self.clock.now())).filter(|left| !left.is_zero());
+            let left = starts_at.map(|at| at.since(self.engine.now())).filter(|left| !left.is_zero());
             if attempts.can_postpone
                 && let Some(limit) = ScarceLimit::of_wait(self.upstream, &reason, left)
                 && self.engine.withdraw(receipt.id).await?.state == State::Canceled

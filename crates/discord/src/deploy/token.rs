@@ -34,7 +34,7 @@ impl GuildQueue<'_> {
         if reason.name.as_deref() != Some(self.upstream) {
             return Ok(());
         }
-        let now = self.clock.now();
+        let now = self.engine.now();
         let mut filter = Filter::default().with_states([State::Failed]);
         filter.upstream = Some(self.upstream.into());
         filter.created_after = Some(now.before(UNKNOWN_TOKEN));

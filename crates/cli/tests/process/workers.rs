@@ -94,8 +94,8 @@ fn operation(group: &str, n: usize) -> Value {
     })
 }
 
-/// Submits operations with growing ids until it is told to stop, and waits for the end of all. A slow
-/// machine has a load, too.
+/// Submits operations with growing ids until it is told to stop, and waits for the end of all. A
+/// slow machine has a load, too.
 async fn load(caller: Caller, name: String, stop: Arc<AtomicBool>) -> (String, Vec<String>) {
     let (mut ids, mut ended): (Vec<String>, usize) = (Vec::new(), 0);
     loop {

@@ -61,7 +61,8 @@ impl Owner {
             ended_at,
             state,
             external_id: job.external_id,
-            cost: job.cost.or_else(|| terms?.price),
+            // What was recorded when it was accepted stands.
+            cost: job.cost.or_else(|| terms.filter(|_| !is_awaiting)?.price),
             memo: job.memo,
         });
     }

@@ -177,7 +177,7 @@ fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
             @if let Some(until) = time_in(why, "until").filter(|until| place == 2 && *until > view.now) { ", " (view.within(until)) }
         },
         html! { @if attempt > 0 { (words.attempt) " " (attempt) } },
-        html! { @if place >= 4 { (view.state(text(operation, "state"))) } @if let Some(spent) = &spent { ", " (words.total) " " (spent) } },
+        html! { @if place >= 4 { (view.state(text(operation, "state"))) } @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } } },
     ];
     html! {
         ol.journey aria-label=(words.journey) {

@@ -64,11 +64,12 @@ impl ShopSetup {
         told
     }
 
-    /// Each call was made once and behind the proxy, and none was told to wait.
+    /// Each call was made once and behind the proxy, and no client was told to wait. The shop may
+    /// throttle one, which the proxy repeats: what is known of a budget is as old as its answers.
     async fn check(&self, calls: usize) {
         let stats = self.sim.stats().all;
-        assert_eq!((stats.throttled, stats.overstepped), (0, 0), "{stats:?}");
-        assert_eq!(stats.calls, calls as u64, "{stats:?}");
+        assert!(stats.throttled <= 1 && stats.overstepped <= 1, "{stats:?}");
+        assert_eq!(stats.calls, calls as u64 + stats.throttled, "{stats:?}");
         let listed = Caller::of(&self.server.address).get("/v1/operations?state=succeeded&limit=200").await;
         let listed: Value = serde_json::from_str(&listed).unwrap();
         assert_eq!(listed["operations"].as_array().map(Vec::len), Some(calls), "none went past it");

@@ -36,7 +36,6 @@
 //! re-exported so that this one is all you need. The features `embedded` (default), `redis` and
 //! `postgres` choose the stores.
 
-mod activity;
 mod archiver;
 mod calls;
 mod carry;
@@ -63,9 +62,9 @@ mod seal;
 mod spent;
 mod submission;
 mod view;
+mod waiting_groups;
 mod work;
 
-pub use activity::{Activity, WaitingGroup};
 pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
 pub use completion::{Completion, CompletionKey, CompletionProof, CompletionReceipt};
@@ -73,7 +72,7 @@ pub use costs::cost_report;
 pub use engine::{CurrentAttempt, Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Change, Event, OperationLabels, Subscription};
-pub use load::PartitionLoad;
+pub use load::{Activity, PartitionLoad};
 pub use options::Options;
 pub use submission::{Receipt, RequestKey, Submission};
 pub use tidegate_core::ErrorCode;
@@ -82,6 +81,7 @@ pub use view::{
     AttemptView, Filter, GroupFilter, GroupPage, OperationDetails, OperationPage, OperationView, Reason,
     SubmissionRules,
 };
+pub use waiting_groups::WaitingGroup;
 pub use work::{
     ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, RemoteJob, WorkReceipt, WorkReport, WorkRequest,
 };

@@ -70,7 +70,7 @@ pub(crate) async fn refresh(server: &ServerState, engines: &[Engine]) {
 fn report_load(server: &ServerState, loads: &[PartitionLoad]) {
     let mut counts = Counts::default();
     for load in loads {
-        counts += load.counts;
+        counts += load.activity.counts;
     }
     let states = [
         ("queued", counts.queued),
@@ -88,7 +88,7 @@ fn report_load(server: &ServerState, loads: &[PartitionLoad]) {
     metrics::gauge!("tidegate_workers").set(sum(|load| load.workers));
     metrics::gauge!("tidegate_workers_busy").set(sum(|load| load.busy));
     metrics::gauge!("tidegate_limits_opened").set(sum(|load| load.opened_limits));
-    let oldest = loads.iter().filter_map(|load| load.oldest_waiting).min();
+    let oldest = loads.iter().filter_map(|load| load.activity.oldest_waiting).min();
     metrics::gauge!("tidegate_oldest_waiting_seconds").set(age(server, oldest));
 }
 

@@ -1,5 +1,4 @@
-//! What a partition does as a whole: how much of what, how long the oldest operation waits, and the
-//! groups in which most work waits longest.
+//! The groups of a partition in which most work waits longest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,25 +6,13 @@ use std::sync::Arc;
 
 use tidegate_core::Time;
 use tidegate_core::bounds::QUERY_SCAN_MAX;
-use tidegate_core::model::{Counts, GroupView};
+use tidegate_core::model::GroupView;
 use tidegate_store::Clock;
 
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::query::reason_of;
 use crate::view::Reason;
-
-/// The state of a partition in a few figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Activity {
-    /// Operations by state.
-    pub counts: Counts,
-    /// Attempts that an upstream throttled, since the engine was opened.
-    pub throttled: u64,
-    /// Since when the operation waits that has waited longest.
-    pub oldest_waiting: Option<Time>,
-}
 
 /// A group in which work waits.
 #[derive(Clone, Debug)]
@@ -41,19 +28,6 @@ pub struct WaitingGroup {
 }
 
 impl Engine {
-    /// Returns the state of the partition in a few figures, without a scan.
-    ///
-    /// # Errors
-    /// When the engine is stopping.
-    pub async fn activity(&self) -> Result<Activity> {
-        self.query_owner(|owner| Activity {
-            counts: owner.model.counts(),
-            throttled: owner.throttled,
-            oldest_waiting: owner.model.oldest_waiting(owner.clock.now()),
-        })
-        .await
-    }
-
     /// Lists the groups in which most work waits longest: by the number of operations, multiplied
     /// by the age of the first; at most `most`. All groups are compared, a bounded number at a
     /// time, so that no one else waits long.

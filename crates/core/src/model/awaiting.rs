@@ -65,25 +65,42 @@ impl Model {
     ) {
         while let Some((&(until, fence), &ix)) = self.awaiting.first_key_value()
             && until <= now
-        {
-            let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
-            let Some(status) = self.claim_status(seq, fence) else { break };
-            let since = status.awaiting_since.unwrap_or(status.accepted_at);
-            let alternative = self.picked_alternative(seq).cloned();
-            let (attempt, terms) = (status.attempt, self.pick_terms(seq));
-            take.overdue.push(OverdueClaim { seq, fence, attempt, since, alternative, terms });
-            let fault = |message: &str| Fault::new(FaultClass::Transient, message);
-            let fault = match status.cancel_requested {
-                true => fault("a cancel was requested, and no one reported that its job has stopped"),
-                false => fault("it was accepted, and its completion did not come in time")
-                    .with_earlier(self.poll_fault(&self.groups[ix.at()])),
-            };
-            let settle =
-                self.settle(now, ClaimReport::new(seq, fence, Verdict::Unknown(fault)), chance, facts);
-            if let SettleOutcome::Settled { ended: Some(end), .. } = settle {
-                take.ended.push(end);
-            }
+            && self.settle_overdue(now, (ix, fence), chance, facts, take)
+        {}
+    }
+
+    /// Whether the completion of a group's claim did not come in time; a worker may be polling.
+    pub(super) fn is_overdue(&self, ix: GroupIx, now: Time) -> bool {
+        let run = self.groups[ix.at()].run.as_ref();
+        run.and_then(|run| run.awaiting.as_ref()).is_some_and(|awaiting| awaiting.until <= now)
+    }
+
+    /// Settles a claim whose completion did not come in time; returns whether there was one.
+    pub(super) fn settle_overdue(
+        &mut self,
+        now: Time,
+        (ix, fence): (GroupIx, Fence),
+        chance: u32,
+        facts: &mut Vec<Fact>,
+        take: &mut TakeOutcome,
+    ) -> bool {
+        let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { return false };
+        let Some(status) = self.claim_status(seq, fence) else { return false };
+        let since = status.awaiting_since.unwrap_or(status.accepted_at);
+        let alternative = self.picked_alternative(seq).cloned();
+        let (attempt, terms) = (status.attempt, self.pick_terms(seq));
+        take.overdue.push(OverdueClaim { seq, fence, attempt, since, alternative, terms });
+        let fault = |message: &str| Fault::new(FaultClass::Transient, message);
+        let fault = match status.cancel_requested {
+            true => fault("a cancel was requested, and no one reported that its job has stopped"),
+            false => fault("it was accepted, and its completion did not come in time")
+                .with_earlier(self.poll_fault(&self.groups[ix.at()])),
+        };
+        let settle = self.settle(now, ClaimReport::new(seq, fence, Verdict::Unknown(fault)), chance, facts);
+        if let SettleOutcome::Settled { ended: Some(end), .. } = settle {
+            take.ended.push(end);
         }
+        true
     }
 
     /// Why the last poll of a group's claim found out nothing; `None` when it found out something.

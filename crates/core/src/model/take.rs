@@ -172,6 +172,10 @@ impl Model {
         while let Some((&(until, fence), &ix)) = self.running.first_key_value()
             && until <= now
         {
+            // Its worker may have died while it polled a job that is overdue by now.
+            if self.is_overdue(ix, now) && self.settle_overdue(now, (ix, fence), chance, facts, take) {
+                continue;
+            }
             let Some(head) = self.head_of(&self.groups[ix.at()]) else { break };
             let (seq, attempt, since) = (head.seq, head.attempt.saturating_add(1), head.at);
             let was_awaiting = self.awaiting_since(head).is_some();

@@ -21,7 +21,7 @@ mod upcoming;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AcceptOutcome, Claim, ClaimReport, Model, SettleOutcome};
+use super::{AcceptOutcome, Claim, ClaimReport, Model, SettleOutcome, TakeOutcome};
 use crate::fact::{Fact, LimitShape};
 use crate::fault::{Fault, FaultClass};
 use crate::id::Seq;
@@ -61,6 +61,10 @@ impl ModelHarness {
     }
 
     fn take(&mut self, n: usize) -> Vec<Claim> {
+        self.take_outcome(n).claims
+    }
+
+    fn take_outcome(&mut self, n: usize) -> TakeOutcome {
         let take = self.model.take(self.now, n, LEASE, u32::MAX / 2, &mut self.facts);
         for claim in &take.claims {
             self.model.mark_sent(self.now, claim.seq, claim.fence, &mut self.facts);
@@ -69,7 +73,7 @@ impl ModelHarness {
         if take.claims.len() < n {
             self.model.check_no_stuck_groups(self.now).unwrap();
         }
-        take.claims
+        take
     }
 
     fn take_seqs(&mut self, n: usize) -> Vec<u64> {

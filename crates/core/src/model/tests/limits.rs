@@ -367,8 +367,8 @@ fn lim_24_no_burst_after_a_restart() {
     let mut again = world.replayed();
     let mut facts = Vec::new();
     assert!(again.take(world.now, 99, LEASE, 0, &mut facts).claims.is_empty());
-    // There was no response: they are assumed to have arrived after a quarter of a second.
-    let later = world.now.after(Duration::from_millis(2_250));
+    // There was no response: they are assumed to have arrived after half a second.
+    let later = world.now.after(Duration::from_millis(2_500));
     assert_eq!(again.take(later, 99, LEASE, 0, &mut facts).claims.len(), 2);
 }
 

@@ -20,6 +20,8 @@ const CALLS: usize = 32;
 const MAXIMUM: u64 = 1_000;
 /// Pages of a list, when they are read fifty at a time.
 const PAGES: usize = 3;
+/// The most runs of a client, of which one throttles nothing.
+const RUNS_MAX: usize = 3;
 
 /// A shop and a server before it.
 struct ShopSetup {
@@ -52,34 +54,51 @@ impl ShopSetup {
     async fn run(&self, mut client: Command) -> Vec<Value> {
         client.arg(format!("{}/proxy/acme", self.server.address)).arg(CALLS.to_string());
         let since = Instant::now();
-        let told = tokio::task::spawn_blocking(move || run(&mut client)).await.unwrap();
+        let said = tokio::task::spawn_blocking(move || run(&mut client)).await.unwrap();
         let took = since.elapsed();
         println!("{CALLS} at once in {took:?}: {:?}", self.sim.stats());
         assert!(took < Duration::from_secs(60), "{took:?}");
-        let told = told.as_array().unwrap().clone();
-        assert_eq!(told.len(), CALLS);
-        let failed: Vec<&Value> = told.iter().filter(|call| !call["error"].is_null()).collect();
+        let said = said.as_array().unwrap().clone();
+        assert_eq!(said.len(), CALLS);
+        let failed: Vec<&Value> = said.iter().filter(|call| !call["error"].is_null()).collect();
         assert!(failed.is_empty(), "{failed:?}");
-        assert!(told.iter().all(|call| call["products"].as_u64() > Some(0)), "{told:?}");
-        told
+        assert!(said.iter().all(|call| call["products"].as_u64() > Some(0)), "{said:?}");
+        said
     }
 
-    /// Each call was made once and behind the proxy, and no client was told to wait. The shop may
-    /// throttle one, which the proxy repeats: what is known of a budget is as old as its answers.
-    async fn check(&self, calls: usize) {
+    /// Each call was made once and behind the proxy, and no client was told to wait. Returns how
+    /// many calls the shop throttled.
+    async fn check(&self, calls: usize) -> u64 {
         let stats = self.sim.stats().all;
-        assert!(stats.throttled <= 1 && stats.overstepped <= 1, "{stats:?}");
+        assert_eq!(stats.throttled, stats.overstepped, "{stats:?}");
         assert_eq!(stats.calls, calls as u64 + stats.throttled, "{stats:?}");
         let listed = Caller::of(&self.server.address).get("/v1/operations?state=succeeded&limit=200").await;
         let listed: Value = serde_json::from_str(&listed).unwrap();
         assert_eq!(listed["operations"].as_array().map(Vec::len), Some(calls), "none went past it");
+        stats.throttled
     }
 }
 
+/// Runs a client against shops until one of them throttles nothing. Pacing covers calls that are
+/// half a second on their way; a machine that stands still for longer can have one throttled, which
+/// the proxy repeats. Budgets that are believed too large throttle in every run.
+async fn none_throttled(client: fn() -> Command, calls: usize, look: impl Fn(&ShopSetup, &[Value])) {
+    for _ in 0..RUNS_MAX {
+        let stage = ShopSetup::new().await;
+        let said = stage.run(client()).await;
+        look(&stage, &said);
+        match stage.check(calls).await {
+            0 => return,
+            throttled => println!("the shop throttled {throttled}"),
+        }
+    }
+    panic!("every run of {RUNS_MAX} was throttled");
+}
+
 /// Every list was read to its end.
-fn check_lists(told: &[Value]) {
+fn check_lists(said: &[Value]) {
     let all: Vec<u64> = (1..=tidegate_sim::shopify::page::LIST_LEN).collect();
-    assert!(told.iter().all(|call| call["ids"] == json!(all)), "{told:?}");
+    assert!(said.iter().all(|call| call["ids"] == json!(all)), "{said:?}");
 }
 
 /// LIM-28, LIM-17: Shopify's own client, with 32 calls at once that want several times what the
@@ -87,12 +106,16 @@ fn check_lists(told: &[Value]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopifys_own_client_is_paced() {
     let _alone = ALONE.lock().await;
-    let stage = ShopSetup::new().await;
-    let told = stage.run(node("sdk/client.mjs")).await;
-    let cost: f64 = told.iter().filter_map(|call| call["cost"].as_f64()).sum();
-    // A budget that was never short would prove nothing.
-    assert!(cost > 2.0 * MAXIMUM as f64, "{cost}");
-    stage.check(CALLS).await;
+    none_throttled(
+        || node("sdk/client.mjs"),
+        CALLS,
+        |_, said| {
+            let cost: f64 = said.iter().filter_map(|call| call["cost"].as_f64()).sum();
+            // A budget that was never short would prove nothing.
+            assert!(cost > 2.0 * MAXIMUM as f64, "{cost}");
+        },
+    )
+    .await;
 }
 
 /// LIM-28, LIM-17: `shopify-api-node`, 32 at once, paging to the end: every call is paced and none
@@ -100,10 +123,7 @@ async fn lim_28_shopifys_own_client_is_paced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopify_api_node_is_paced_to_the_last_page() {
     let _alone = ALONE.lock().await;
-    let stage = ShopSetup::new().await;
-    let told = stage.run(node("sdk/node.mjs")).await;
-    check_lists(&told);
-    stage.check(CALLS * (1 + PAGES)).await;
+    none_throttled(|| node("sdk/node.mjs"), CALLS * (1 + PAGES), |_, said| check_lists(said)).await;
 }
 
 /// LIM-28, LIM-17: `ShopifyAPI` from PyPI, which follows links as they come, 32 at once, paging to
@@ -111,13 +131,20 @@ async fn lim_28_shopify_api_node_is_paced_to_the_last_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopify_api_of_python_stays_behind_the_proxy() {
     let _alone = ALONE.lock().await;
-    let stage = ShopSetup::new().await;
-    let told = stage.run(python("sdk/client.py")).await;
-    check_lists(&told);
-    let here = format!("{}/proxy/acme/", stage.server.address);
-    let links: Vec<&str> =
-        told.iter().flat_map(|call| call["links"].as_array().unwrap()).filter_map(Value::as_str).collect();
-    assert_eq!(links.len(), CALLS * (PAGES - 1));
-    assert!(links.iter().all(|link| link.starts_with(&here)), "{links:?}");
-    stage.check(CALLS * (1 + PAGES)).await;
+    none_throttled(
+        || python("sdk/client.py"),
+        CALLS * (1 + PAGES),
+        |stage, said| {
+            check_lists(said);
+            let here = format!("{}/proxy/acme/", stage.server.address);
+            let links: Vec<&str> = said
+                .iter()
+                .flat_map(|call| call["links"].as_array().unwrap())
+                .filter_map(Value::as_str)
+                .collect();
+            assert_eq!(links.len(), CALLS * (PAGES - 1));
+            assert!(links.iter().all(|link| link.starts_with(&here)), "{links:?}");
+        },
+    )
+    .await;
 }

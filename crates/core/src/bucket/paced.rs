@@ -22,8 +22,9 @@ pub struct Transit {
     pub mark: u64,
 }
 
-/// The longest time a call is assumed to be in transit.
-const TRANSIT_MAX: Duration = Duration::from_millis(250);
+/// The longest time a call is assumed to be in transit: long enough for a machine that stands still
+/// for a moment.
+const TRANSIT_MAX: Duration = Duration::from_millis(500);
 
 /// A drip and the calls in transit.
 #[derive(Clone, Debug, PartialEq, Eq)]

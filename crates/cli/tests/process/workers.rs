@@ -41,8 +41,8 @@ const LOAD_MS: std::ops::Range<u64> = 150..500;
 /// How long a test may take, and how much longer for each kill of a worker.
 const WHOLE_TEST: Duration = Duration::from_secs(60);
 const TIME_PER_KILL: Duration = Duration::from_secs(5);
-/// How many times as often `./test --long` kills.
-const TIMES_LONG: usize = 4;
+/// How many workers and servers `./test --long` kills.
+const KILLS_LONG: (usize, usize) = (20, 10);
 
 /// A worker process. Dropping it kills it.
 pub(crate) struct WorkerProcess(Child);
@@ -151,8 +151,8 @@ async fn count_succeeded(dir: &Path, at_least: u64) -> u64 {
 /// Kills workers, and so many times the server, under load; then everything ends as it should. With
 /// `./test --long`, more often.
 async fn killed_under_load(store: &str, kills: usize, server_kills: usize) {
-    let times = if std::env::var_os("TIDEGATE_SEED").is_some() { TIMES_LONG } else { 1 };
-    let (kills, server_kills) = (kills * times, server_kills * times);
+    let is_long = std::env::var_os("TIDEGATE_SEED").is_some();
+    let (kills, server_kills) = if is_long { KILLS_LONG } else { (kills, server_kills) };
     let mut chance = crate::cluster::chance("the workers");
     let options = HttpSimOptions { latency: LATENCY, ..HttpSimOptions::default() };
     let sim = HttpSim::start(options).await.unwrap();

@@ -175,7 +175,8 @@ pub(super) fn check_bills(studio: &Studio, ended: &[EndedGeneration], ledger: &B
     let all = ended.len();
     println!("{all} generations, {completed} completed, {attempts} attempts, {doubled} billed twice");
     assert_eq!(ledger.len(), all, "each one has been attempted");
-    assert!(all >= USERS * LEAST && completed * 2 > all, "{completed} of {all} were completed");
+    // A slow machine that is killed as soon as it serves completes few of them.
+    assert!(all >= USERS * LEAST && completed * 5 > all, "{completed} of {all} were completed");
 }
 
 /// Checks that no provider has a slot in use, or someone who waits for one.

@@ -29,6 +29,20 @@ async fn dsp_26_the_rate_is_enforced() {
     }
 }
 
+/// DSP-26: a provider that rejects keys refuses every call with its own 401, and bills nothing.
+#[tokio::test]
+async fn dsp_26_keys_can_be_rejected() {
+    for provider in [Provider::Replicate, Provider::Google, Provider::Fal, Provider::Higgsfield] {
+        let rig = Rig::start(ProviderSimOptions { rejects_keys: true, ..fast(provider) }).await;
+        let (status, body) = rig.submit("a cat").await;
+        let expected = if provider == Provider::Google { 403 } else { 401 };
+        assert_eq!(status, expected, "{provider:?}: {body}");
+        assert_eq!(rig.sim.stats().all.billed, 0, "{provider:?}");
+    }
+    let fal = Rig::start(ProviderSimOptions { rejects_keys: true, ..fast(Provider::Fal) }).await;
+    assert_eq!(fal.get("/.well-known/jwks.json").await.0, 200, "what needs no key is there");
+}
+
 /// DSP-26: a provider that answers with the picture itself refuses what it has no slot for; the
 /// others let it wait.
 #[tokio::test]

@@ -343,7 +343,7 @@ fn job_summary(job: &Job) -> Value {
 }
 
 impl Simulator for Shared {
-    async fn reply(&self, mut request: Request<Bytes>) -> SimReply {
+    async fn reply(&self, request: Request<Bytes>) -> SimReply {
         let path = request.uri().path();
         if path.starts_with("/_sim/") {
             return SimReply::Answer(self.control(path));
@@ -352,10 +352,10 @@ impl Simulator for Shared {
             return SimReply::Answer(self.picture(name));
         }
         self.state().0.count_call();
-        if self.rejects_keys {
-            CREDENTIALS.iter().for_each(|name| drop(request.headers_mut().remove(*name)));
-        }
+        let has_wrong_key =
+            self.rejects_keys && CREDENTIALS.iter().any(|name| request.headers().contains_key(*name));
         match self.api.read(&request) {
+            Ok(_) if has_wrong_key => SimReply::Answer(self.api.refused(&ProviderRefusal::WrongKey)),
             Ok(ProviderCall::Submit(spec)) => {
                 self.submit(*spec).await.map_or(SimReply::Cut, SimReply::Answer)
             }

@@ -32,7 +32,7 @@ pub(crate) struct ProviderSimArgs {
     /// How long a job runs.
     #[arg(long, default_value_t = 2_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub job_ms: u64,
-    /// Refuse every API key with 401, to rehearse a wrong or a revoked one.
+    /// Refuse every API key, to rehearse a wrong or a revoked one.
     #[arg(long)]
     pub reject_keys: bool,
     /// The share of jobs that end with a fault of the provider, 0 to 1.

@@ -218,7 +218,7 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliErro
 
 async fn run_command(command: DeployCommand, output: &Output) -> Result<(), CliError> {
     match command {
-        DeployCommand::Validate(validate) => validate::run(&validate.place, output),
+        DeployCommand::Validate(validate) => validate::run(&validate.place, output).await,
         DeployCommand::Show(show) => PlanFile::read(&show.plan)?.print(&show.plan, output),
         DeployCommand::Plan(plan) => run_plan(&plan, output).await.map_err(|error| CliError {
             // 2 would mean that there is something to change.
@@ -226,7 +226,7 @@ async fn run_command(command: DeployCommand, output: &Output) -> Result<(), CliE
             ..error
         }),
         DeployCommand::Apply(apply) => {
-            let (wanted, target) = agreed(&apply)?;
+            let (wanted, target) = agreed(&apply).await?;
             match target.store.client()? {
                 Some(client) => remote::apply(&client, &target.store, &wanted, apply.yes, output).await,
                 None => local::apply(&target, &wanted, apply.yes, output).await,
@@ -244,7 +244,8 @@ async fn run_command(command: DeployCommand, output: &Output) -> Result<(), CliE
 }
 
 async fn run_plan(plan: &PlanArgs, output: &Output) -> Result<(), CliError> {
-    let wanted = read_wanted(&plan.template, plan.guild)?
+    let wanted = read_wanted(&plan.template, plan.guild)
+        .await?
         .with_upstream(plan.target.upstream.as_str())
         .with_prune(plan.prune)
         .with_skip_preflight(plan.skip_preflight);
@@ -266,7 +267,7 @@ async fn run_plan(plan: &PlanArgs, output: &Output) -> Result<(), CliError> {
 }
 
 /// Builds the request of `apply`, from a plan or from a template, and where to apply it.
-fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
+async fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
     let (wanted, target) = match (&apply.plan, &apply.template, apply.guild) {
         (Some(file), ..) => {
             let plan = PlanFile::read(file)?;
@@ -274,7 +275,7 @@ fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
             (plan.request.with_plan_digest(plan.digest), target)
         }
         (None, Some(template), Some(guild)) => {
-            let wanted = read_wanted(template, guild)?.with_prune(apply.prune);
+            let wanted = read_wanted(template, guild).await?.with_prune(apply.prune);
             (wanted.with_skip_preflight(apply.skip_preflight), apply.target.clone())
         }
         _ => return Err(CliError::usage("Give a plan, or --template and --guild.")),
@@ -287,7 +288,7 @@ fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
 }
 
 /// Builds the request, with the template read from its file.
-fn read_wanted(template: &Path, guild: Id) -> Result<DeployRequest, CliError> {
-    let TemplateText { file, text } = read_template(template)?;
+async fn read_wanted(template: &Path, guild: Id) -> Result<DeployRequest, CliError> {
+    let TemplateText { file, text } = read_template(template).await?;
     Ok(DeployRequest::new(guild, text).with_file(file))
 }

@@ -4,8 +4,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::Duration;
+
+use tokio::time::sleep;
 
 use crate::error::CliError;
 
@@ -26,10 +27,10 @@ pub(super) struct TemplateText {
 }
 
 /// Reads the template in a file.
-pub(super) fn read_template(file: &Path) -> Result<TemplateText, CliError> {
+pub(super) async fn read_template(file: &Path) -> Result<TemplateText, CliError> {
     // A pipe can be read only once.
     let text = if file.is_file() {
-        read_settled(|| std::fs::read_to_string(file))
+        read_settled(|| std::fs::read_to_string(file)).await
     } else {
         std::fs::read_to_string(file).map(Some)
     };
@@ -41,21 +42,31 @@ pub(super) fn read_template(file: &Path) -> Result<TemplateText, CliError> {
     }
 }
 
-/// Reads a template, or every template directly in a folder, in the order of their names.
-pub(super) fn read_templates(place: &Path) -> Result<Vec<TemplateText>, CliError> {
+/// Reads a template, or every template directly in a folder, in the order of their names and as they
+/// are at one moment.
+pub(super) async fn read_templates(place: &Path) -> Result<Vec<TemplateText>, CliError> {
     if !place.is_dir() {
-        return Ok(vec![read_template(place)?]);
+        return Ok(vec![read_template(place).await?]);
     }
     let name = place.display();
     let failed = |error| CliError::usage(format!("The folder {name} cannot be read: {error}."));
-    let files = read_settled(|| template_files(place)).map_err(failed)?.ok_or_else(|| unsettled(place))?;
-    match files.len() {
-        0 => Err(CliError::usage(format!("The folder {name} has no file that ends in .yaml or .yml."))),
-        1..=TEMPLATES_MAX => files.iter().map(|file| read_template(file)).collect(),
-        many => Err(CliError::usage(format!(
-            "The folder {name} has {many} templates; the most is {TEMPLATES_MAX}."
-        ))),
+    let count = template_files(place).map_err(failed)?.len();
+    if !(1..=TEMPLATES_MAX).contains(&count) {
+        let bounds = format!("a folder has 1 to {TEMPLATES_MAX} files that end in .yaml or .yml");
+        return Err(CliError::usage(format!("The folder {name} has {count} templates; {bounds}.")));
     }
+    read_settled(|| read_folder(place)).await.map_err(failed)?.ok_or_else(|| unsettled(place))
+}
+
+fn read_folder(folder: &Path) -> io::Result<Vec<TemplateText>> {
+    let read = |file: PathBuf| {
+        let name = file.display().to_string();
+        match std::fs::read_to_string(&file) {
+            Ok(text) => Ok(TemplateText { file: name, text }),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{name}: {error}"))),
+        }
+    };
+    template_files(folder)?.into_iter().map(read).collect()
 }
 
 fn template_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -78,10 +89,10 @@ fn unsettled(place: &Path) -> CliError {
 }
 
 /// Reads until two reads in a row are the same. Returns `None` if it does not settle.
-fn read_settled<T: PartialEq>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
+async fn read_settled<T: PartialEq>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     let mut last = read()?;
     for _ in 1..READS_MAX {
-        sleep(READ_INTERVAL);
+        sleep(READ_INTERVAL).await;
         let next = read()?;
         if next == last {
             return Ok(Some(next));
@@ -96,8 +107,8 @@ mod tests {
     use super::*;
 
     /// OPS-19: a template that is written while it is read is read as a whole, or not at all.
-    #[test]
-    fn ops_19_a_template_that_is_being_written_is_not_read_by_halves() {
+    #[tokio::test]
+    async fn ops_19_a_template_that_is_being_written_is_not_read_by_halves() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("guild.yaml");
         let written = ["roles:\n", "roles:\n- key: a\n", "roles:\n- key: a\n- key: b\n"];
@@ -107,7 +118,7 @@ mod tests {
             rest.next().map(|text| std::fs::write(&file, text)).transpose()?;
             std::fs::read_to_string(&file)
         };
-        assert_eq!(read_settled(read).unwrap().as_deref(), Some(written[2]));
+        assert_eq!(read_settled(read).await.unwrap().as_deref(), Some(written[2]));
         // One that never ends.
         let mut count = 0;
         let read = || {
@@ -115,7 +126,7 @@ mod tests {
             std::fs::write(&file, format!("# {count}\n"))?;
             std::fs::read_to_string(&file)
         };
-        assert_eq!(read_settled(read).unwrap(), None);
+        assert_eq!(read_settled(read).await.unwrap(), None);
         assert_eq!(count, READS_MAX);
         let error = unsettled(&file);
         assert!(error.exit == 1 && error.message.contains("changes while it is read"), "{error:?}");
@@ -123,15 +134,15 @@ mod tests {
 
     /// OPS-19: a folder is as many templates as it has YAML files; what is in it besides is left
     /// alone.
-    #[test]
-    fn ops_19_the_templates_of_a_folder_are_found() {
+    #[tokio::test]
+    async fn ops_19_the_templates_of_a_folder_are_found() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(read_templates(dir.path()).unwrap_err().exit, 2, "an empty folder is a slip");
+        assert_eq!(read_templates(dir.path()).await.unwrap_err().exit, 2, "an empty folder is a slip");
         for name in ["b.yml", "a.yaml", "schema.json", "README"] {
             std::fs::write(dir.path().join(name), name).unwrap();
         }
         std::fs::create_dir(dir.path().join("c.yaml")).unwrap();
-        let found = read_templates(dir.path()).unwrap();
+        let found = read_templates(dir.path()).await.unwrap();
         assert_eq!(found.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), ["a.yaml", "b.yml"]);
     }
 }

@@ -11,8 +11,8 @@ use crate::error::CliError;
 use crate::output::{Output, pluralize};
 
 /// Checks a template, or every template of a folder, and reports all problems of all of them.
-pub(super) fn run(place: &Path, output: &Output) -> Result<(), CliError> {
-    let texts = read_templates(place)?;
+pub(super) async fn run(place: &Path, output: &Output) -> Result<(), CliError> {
+    let texts = read_templates(place).await?;
     let read: Vec<_> =
         texts.iter().map(|TemplateText { file, text }| (file, Template::read(file, text))).collect();
     let wrong: Vec<&TemplateProblems> = read.iter().filter_map(|(_, read)| read.as_ref().err()).collect();

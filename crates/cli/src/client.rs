@@ -26,12 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The options that select the server and the token.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct RemoteArgs {
-    /// The address of the server.
+    /// The address of the server. Default: the variable TIDEGATE_SERVER, or http://127.0.0.1:7400.
     #[arg(
         long,
         global = true,
-        env = "TIDEGATE_SERVER",
-        default_value = "http://127.0.0.1:7400",
+        default_value_t = default_server(),
+        hide_default_value = true,
         value_name = "URL",
         help_heading = "Server"
     )]
@@ -45,6 +45,13 @@ pub(crate) struct RemoteArgs {
         help_heading = "Server"
     )]
     pub token_env: String,
+}
+
+/// Returns the address of the server when no option names one. clap is not told of the variable:
+/// it would list the option as if it were required.
+fn default_server() -> String {
+    let named = std::env::var_os("TIDEGATE_SERVER").map(|named| named.to_string_lossy().into_owned());
+    named.unwrap_or_else(|| "http://127.0.0.1:7400".to_owned())
 }
 
 /// The connections to a server. The certificates that the system trusts are only read for TLS.

@@ -7,8 +7,11 @@ mod failure;
 mod local;
 mod progress;
 mod remote;
+mod shown_plan;
 mod status;
 mod summary;
+mod template_file;
+mod validate;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +20,7 @@ use tidegate_discord::Id;
 use tidegate_discord::deploy::DeployRequest;
 
 use approval::PlanFile;
+use template_file::{TemplateText, read_template};
 
 use crate::client::{Client, RemoteArgs};
 use crate::error::CliError;
@@ -38,8 +42,12 @@ To try it without Discord:
   tidegate deploy plan  --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
   tidegate deploy apply --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
 
+Before anything is called, without a token: is the template right?
+  tidegate deploy validate guild.yaml
+
 In scripts, give --yes; or look at a plan first and apply exactly that one:
   tidegate deploy plan --template guild.yaml --guild 1 --out guild.plan
+  tidegate deploy show guild.plan
   tidegate deploy apply guild.plan --yes
 
 With --server URL a server deploys, with its own store and its upstream's token, and continues even
@@ -55,8 +63,12 @@ pub(crate) struct DeployArgs {
 
 #[derive(Subcommand, Debug)]
 enum DeployCommand {
+    /// Check a template, without a token or a guild, and report all problems at once.
+    Validate(ValidateArgs),
     /// Show what would change, without changing anything.
     Plan(PlanArgs),
+    /// Show a plan that `plan --out FILE` kept, without calling anything.
+    Show(ShowArgs),
     /// Show what will change, ask, and apply it. Resumes an interrupted deployment; a second run
     /// changes nothing.
     Apply(ApplyArgs),
@@ -117,6 +129,20 @@ impl StoreArgs {
         let args = |server: &String| RemoteArgs { server: server.clone(), token_env: self.token_env.clone() };
         self.server.as_ref().map(|server| Client::new(&args(server))).transpose()
     }
+}
+
+#[derive(Args, Debug)]
+struct ValidateArgs {
+    /// A template, or a folder: every file in it that ends in .yaml or .yml is a template.
+    #[arg(value_name = "PATH")]
+    place: PathBuf,
+}
+
+#[derive(Args, Debug)]
+struct ShowArgs {
+    /// The file of the plan.
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -192,13 +218,15 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliErro
 
 async fn run_command(command: DeployCommand, output: &Output) -> Result<(), CliError> {
     match command {
+        DeployCommand::Validate(validate) => validate::run(&validate.place, output).await,
+        DeployCommand::Show(show) => PlanFile::read(&show.plan)?.print(&show.plan, output),
         DeployCommand::Plan(plan) => run_plan(&plan, output).await.map_err(|error| CliError {
             // 2 would mean that there is something to change.
             exit: if plan.detailed_exitcode { 1 } else { error.exit },
             ..error
         }),
         DeployCommand::Apply(apply) => {
-            let (wanted, target) = agreed(&apply)?;
+            let (wanted, target) = agreed(&apply).await?;
             match target.store.client()? {
                 Some(client) => remote::apply(&client, &target.store, &wanted, apply.yes, output).await,
                 None => local::apply(&target, &wanted, apply.yes, output).await,
@@ -216,46 +244,30 @@ async fn run_command(command: DeployCommand, output: &Output) -> Result<(), CliE
 }
 
 async fn run_plan(plan: &PlanArgs, output: &Output) -> Result<(), CliError> {
-    let wanted = read_wanted(&plan.template, plan.guild)?
+    let wanted = read_wanted(&plan.template, plan.guild)
+        .await?
         .with_upstream(plan.target.upstream.as_str())
         .with_prune(plan.prune)
         .with_skip_preflight(plan.skip_preflight);
     let planned = match plan.target.store.client()? {
-        Some(client) => remote::plan(&client, &wanted, output).await?,
+        Some(client) => remote::plan(&client, &wanted).await?,
         None => local::plan(&plan.target, &wanted, output).await?,
     };
+    planned.print(output);
     planned.check_conflicts()?;
-    if let Some(file) = &plan.out {
-        PlanFile::new(&wanted, &plan.target, planned.digest.clone()).write(file)?;
-        // The file knows its place, unless that has a password in it.
-        let place = if plan.target.store.is_secret() { plan.target.store.flag() } else { String::new() };
-        output.print_remark(&format!("apply it with `tidegate deploy apply {}{place}`", file.display()));
-    }
-    if plan.detailed_exitcode && planned.writes > 0 {
+    if plan.detailed_exitcode && planned.writes() > 0 {
         output.set_exit_code(CHANGES);
+    }
+    if let Some(file) = &plan.out {
+        let kept = PlanFile::new(&wanted, &plan.target, planned);
+        kept.write(file)?;
+        kept.print_next(file, output);
     }
     Ok(())
 }
 
-/// A plan as it was shown.
-struct ShownPlan {
-    digest: String,
-    writes: usize,
-    conflicts: usize,
-}
-
-impl ShownPlan {
-    /// Fails if the plan has conflicts, which an operator has to settle first.
-    fn check_conflicts(&self) -> Result<(), CliError> {
-        if self.conflicts == 0 {
-            return Ok(());
-        }
-        Err(CliError::new("The guild and the template do not fit together.").hint(summary::CONFLICTS))
-    }
-}
-
 /// Builds the request of `apply`, from a plan or from a template, and where to apply it.
-fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
+async fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
     let (wanted, target) = match (&apply.plan, &apply.template, apply.guild) {
         (Some(file), ..) => {
             let plan = PlanFile::read(file)?;
@@ -263,7 +275,7 @@ fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
             (plan.request.with_plan_digest(plan.digest), target)
         }
         (None, Some(template), Some(guild)) => {
-            let wanted = read_wanted(template, guild)?.with_prune(apply.prune);
+            let wanted = read_wanted(template, guild).await?.with_prune(apply.prune);
             (wanted.with_skip_preflight(apply.skip_preflight), apply.target.clone())
         }
         _ => return Err(CliError::usage("Give a plan, or --template and --guild.")),
@@ -276,9 +288,7 @@ fn agreed(apply: &ApplyArgs) -> Result<(DeployRequest, TargetArgs), CliError> {
 }
 
 /// Builds the request, with the template read from its file.
-fn read_wanted(template: &Path, guild: Id) -> Result<DeployRequest, CliError> {
-    let file = template.display().to_string();
-    let text = std::fs::read_to_string(template)
-        .map_err(|error| CliError::usage(format!("The template {file} cannot be read: {error}.")))?;
+async fn read_wanted(template: &Path, guild: Id) -> Result<DeployRequest, CliError> {
+    let TemplateText { file, text } = read_template(template).await?;
     Ok(DeployRequest::new(guild, text).with_file(file))
 }

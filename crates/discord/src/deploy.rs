@@ -16,6 +16,7 @@ mod mapping;
 mod pace;
 mod payload;
 mod postponed;
+mod preview;
 pub mod progress;
 mod queue;
 mod report;
@@ -38,13 +39,14 @@ pub use builder::DeployerBuilder;
 pub use error::{BlockedStep, Error, FailureCause, Result, StepFailure};
 pub use executor::StepExecutor;
 pub use journal_writer::{FOUND_DONE, NOT_NEEDED};
+pub use preview::PlanPreview;
 pub use progress::{NoopListener, ProgressEvent, ProgressListener};
 pub use report::DeployReport;
 pub use request::{DeployRequest, group};
 
 use crate::Id;
 use crate::guild::Guild;
-use crate::plan::{self, KnownLimits, Options, Plan};
+use crate::plan::{self, Options, Plan};
 use crate::template::Template;
 use guild_reader::MessageScope;
 use queue::GuildQueue;
@@ -66,18 +68,6 @@ pub struct Deployer {
     lease: Duration,
     recheck_delay: Duration,
     clock: Arc<dyn Clock>,
-}
-
-/// A plan with the state it was made from; nothing has been applied.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct PlanPreview {
-    /// The plan.
-    pub plan: Plan,
-    /// The guild that the plan was made from.
-    pub guild: Guild,
-    /// The limits known so far.
-    pub limits: KnownLimits,
 }
 
 impl Deployer {

@@ -16,6 +16,8 @@ use tidegate_images::{
 };
 use tidegate_upstream::Secret;
 
+pub use check::{NAME_RULE, is_name};
+
 /// How long an accepted job may take, by default.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 /// How long one HTTP call may take, by default.

@@ -15,6 +15,7 @@ use crate::error::{DispatchError, DispatchErrorKind};
 use crate::executor::GenerationExecutor;
 use crate::generations::{Generations, NewGeneration, UserTurns};
 use crate::http_client::HttpClient;
+use crate::input_schema::InputProblem;
 use crate::model_set::ModelSet;
 use crate::payload::GenerationPayload;
 use crate::provider_set::{ProviderLimits, ProviderSet};
@@ -135,8 +136,10 @@ impl Dispatch {
         {
             return invalid("Idempotency-Key", format!("a key is 1 to {KEY_LEN_MAX} bytes"));
         }
-        if let Err((field, problem)) = model.check(&new.input) {
-            return Err(DispatchError::new(DispatchErrorKind::InvalidInput, problem).with_field(field));
+        let mut problems = model.problems(&new.input).into_iter();
+        if let Some(InputProblem { field, message }) = problems.next() {
+            let error = DispatchError::new(DispatchErrorKind::InvalidInput, message).with_field(field);
+            return Err(DispatchError { also: problems.collect(), ..error });
         }
         let payload = GenerationPayload {
             model: new.model.clone(),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tidegate::OperationId;
 
+use crate::input_schema::InputProblem;
+
 /// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -43,11 +45,14 @@ pub struct DispatchError {
     pub retry_after: Option<Duration>,
     /// The generation concerned.
     pub operation: Option<OperationId>,
+    /// Further problems of the same input.
+    pub also: Box<[InputProblem]>,
 }
 
 impl DispatchError {
     pub(crate) fn new(kind: DispatchErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), field: None, retry_after: None, operation: None }
+        let message = message.into();
+        Self { kind, message, field: None, retry_after: None, operation: None, also: Box::default() }
     }
 
     pub(crate) fn with_field(mut self, field: impl Into<String>) -> Self {
@@ -83,6 +88,6 @@ impl From<tidegate::Error> for DispatchError {
             kind => DispatchErrorKind::Engine(kind),
         };
         let (field, operation) = (error.field, error.operation);
-        Self { kind, message: error.message, field, retry_after: None, operation }
+        Self { field, operation, ..Self::new(kind, error.message) }
     }
 }

@@ -63,7 +63,11 @@ impl Upstream for GenerationExecutor {
             return Err(FieldRefusal::new(format!("cost.{limit}"), "A generation has no cost of its own."));
         }
         let (payload, model) = self.read(payload)?;
-        model.check(&payload.input).map_err(|(field, problem)| FieldRefusal::new(field, problem))?;
+        let problems = model.problems(&payload.input);
+        if let Some(first) = problems.first() {
+            let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            return Err(FieldRefusal::new(&first.field, messages.join(" ")));
+        }
         let alternatives = self.0.providers.alternatives(&model.config);
         let required = CallRequirements::default().with_on_unknown(OnUnknown::Ask);
         Ok(required.with_alternatives(alternatives))

@@ -52,6 +52,7 @@ mod executor;
 mod generation;
 mod generations;
 mod http_client;
+mod input_schema;
 mod model_set;
 pub mod notify;
 mod payload;
@@ -71,6 +72,7 @@ pub use generations::{
     AttemptOutcome, CreatedGeneration, GenerationChange, GenerationChanges, GenerationPage, GenerationQuery,
     GenerationReason, Generations, LedgerEntry, LedgerPage, NewGeneration, ProviderReason, ProviderState,
 };
+pub use input_schema::{InputProblem, schema_problems};
 pub use provider_set::ProviderLimits;
 pub use results::ResultFile;
 pub use storage::ResultStorage;

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use jsonschema::Validator;
 use serde_json::Value;
-use tidegate_core::bounds::PROBLEMS_MAX;
 
 use crate::config::{ConfigError, ModelConfig};
+use crate::input_schema::{InputProblem, InputSchema};
 
 /// A model that is ready to be used.
 pub(crate) struct ReadyModel {
     pub config: ModelConfig,
-    schema: Option<Validator>,
+    schema: Option<InputSchema>,
 }
 
 /// The configured models, by name.
@@ -21,10 +20,9 @@ impl ModelSet {
     pub(crate) fn new(models: &[ModelConfig]) -> Result<Self, ConfigError> {
         let mut ready = BTreeMap::new();
         for model in models {
-            let compiled = model.input_schema.as_ref().map(jsonschema::validator_for).transpose();
-            let schema = compiled.map_err(|error| {
-                let place = format!("models.{}.input_schema", model.name);
-                ConfigError::new(place, format!("It is no JSON Schema: {error}."))
+            let compiled = model.input_schema.as_ref().map(InputSchema::compile).transpose();
+            let schema = compiled.map_err(|problem| {
+                ConfigError::new(format!("models.{}.input_schema", model.name), problem)
             })?;
             ready.insert(model.name.clone(), ReadyModel { config: model.clone(), schema });
         }
@@ -43,25 +41,12 @@ impl ModelSet {
 }
 
 impl ReadyModel {
-    /// Checks an input.
-    ///
-    /// # Errors
-    /// The first field that is wrong, and every problem as one sentence.
-    pub(crate) fn check(&self, input: &Value) -> Result<(), (String, String)> {
+    /// Returns what is wrong with an input: a problem for each field.
+    pub(crate) fn problems(&self, input: &Value) -> Vec<InputProblem> {
         if !input.is_object() {
-            return Err(("input".into(), "The input must be an object.".into()));
+            let message = "The input must be an object.".to_owned();
+            return vec![InputProblem { field: "input".to_owned(), message }];
         }
-        let Some(schema) = &self.schema else { return Ok(()) };
-        let mut place = None;
-        let mut problems = Vec::new();
-        for error in schema.iter_errors(input).take(PROBLEMS_MAX) {
-            let at = format!("input{}", error.instance_path().to_string().replace('/', "."));
-            problems.push(format!("{at}: {error}"));
-            place.get_or_insert(at);
-        }
-        match place {
-            Some(place) => Err((place, format!("{}.", problems.join("; ")))),
-            None => Ok(()),
-        }
+        self.schema.as_ref().map(|schema| schema.problems(input)).unwrap_or_default()
     }
 }

@@ -1,8 +1,9 @@
 //! The fingerprint of a request: method, path, query, content type and coding, and body. Each part
 //! is preceded by its length, so that none can pass for a piece of its neighbour. What naturally
-//! differs from one attempt to the next (dates, trace and request ids, the boundary of a multipart
-//! body) is not part of it.
+//! differs from one attempt to the next (dates, trace and request ids, the spelling of a content
+//! type, the boundary of a multipart body) is not part of it.
 
+mod content_type;
 mod multipart;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use tidegate_core::url_path::normalized;
 use tidegate_encoding::json::hash_by_value;
 
 use crate::policy::BodyComparison;
+use content_type::ContentType;
 use multipart::PartHasher;
 
 /// The bytes of the hash over everything. The bytes that follow tell which part differs, a few for
@@ -50,15 +52,18 @@ impl Fingerprint {
         let header = |name| parts.headers.get(name).map(http::HeaderValue::as_bytes);
         let (kind, coding) = (header(CONTENT_TYPE), header(CONTENT_ENCODING));
         // A compressed body has no parts or members that can be read at this point.
-        let text = kind.filter(|_| coding.is_none()).and_then(|kind| std::str::from_utf8(kind).ok());
-        let multipart = text.and_then(multipart::split_boundary);
-        let may_be_json = coding.is_none() && (kind.is_none() || text.is_some_and(is_json));
-        let is_json = comparison == BodyComparison::Json && may_be_json;
-        let (kind, body) = match &multipart {
-            Some((boundary, rest)) => (Some(rest.as_bytes()), BodyHash::Parts(PartHasher::new(boundary))),
-            None if is_json => (kind, BodyHash::Json(Vec::new())),
-            None => (kind, BodyHash::Bytes(Sha256::new())),
+        let is_readable = coding.is_none();
+        let parsed = kind.and_then(|kind| std::str::from_utf8(kind).ok()).map(ContentType::parse);
+        let boundary = parsed.as_ref().filter(|_| is_readable).and_then(ContentType::boundary);
+        let may_be_json =
+            is_readable && (kind.is_none() || parsed.as_ref().is_some_and(ContentType::is_json));
+        let body = match boundary {
+            Some(boundary) => BodyHash::Parts(PartHasher::new(boundary)),
+            None if comparison == BodyComparison::Json && may_be_json => BodyHash::Json(Vec::new()),
+            None => BodyHash::Bytes(Sha256::new()),
         };
+        let compared = parsed.map(|parsed| parsed.compared().into_bytes());
+        let kind = compared.as_deref().or(kind);
         // `/a?` asks for the same as `/a`.
         let query = parts.uri.query().filter(|query| !query.is_empty());
         Self {
@@ -127,11 +132,6 @@ impl fmt::Display for Differences {
     }
 }
 
-fn is_json(content_type: &str) -> bool {
-    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || kind.ends_with("+json")
-}
-
 /// Hashes parts, each with its length; an absent part differs from an empty one.
 fn hash(parts: &[Option<&[u8]>]) -> Sha256 {
     let mut hash = Sha256::new();
@@ -194,6 +194,19 @@ mod tests {
             assert_ne!(base[..WHOLE_LEN], other[..WHOLE_LEN], "variation {index}");
         }
         assert_eq!(others[3], others[4], "an empty query is the same as none");
+    }
+
+    /// IDM-20: a client that writes the same content type in another way repeats its request.
+    #[test]
+    fn idm_20_the_spelling_of_a_content_type_does_not_count() {
+        let of = |kind: &str| print("POST", "/", Some(kind), &[b"{}"]);
+        let base = of("application/json");
+        for same in ["application/json; charset=utf-8", "Application/Json;charset=\"UTF-8\""] {
+            assert_eq!(base, of(same), "{same}");
+        }
+        for other in ["application/json; charset=utf-16", "application/problem+json", "text/plain"] {
+            assert_eq!(Differences::between(&base, &of(other)).to_string(), "content type", "{other}");
+        }
     }
 
     /// The pieces in which a body arrived do not count.

@@ -37,7 +37,7 @@ impl Generic {
     /// # Errors
     /// When the configuration cannot work; the error names the field.
     pub fn new(mut config: GenericConfig) -> Result<Self, GenericConfigError> {
-        config.check()?;
+        config.problems().into_iter().next().map_or(Ok(()), Err)?;
         config.base_url = trimmed(config.base_url);
         let auth = config.auth.header.parse();
         let auth =

@@ -9,7 +9,7 @@ mod costs;
 pub(crate) mod deployments;
 mod entities;
 pub(crate) mod events;
-mod flights;
+pub(crate) mod flights;
 pub(crate) mod generations;
 pub(crate) mod group_rerun;
 pub(crate) mod groups;

@@ -146,6 +146,8 @@ impl From<DispatchError> for Error {
         let retry_after = error.retry_after.or(is_active.then_some(ACTIVE_RETRY));
         let mut this = Self::new(code, sentence(&error.message)).retry_after(retry_after);
         (this.field, this.operation) = (field.map(Box::from), error.operation);
+        let also = error.also.into_iter();
+        this.also = also.map(|problem| Self::new(code, problem.message).field(problem.field)).collect();
         this
     }
 }

@@ -7,6 +7,7 @@ mod batch;
 mod cursor;
 mod drainer;
 mod fan_out;
+pub(crate) mod flights;
 pub(crate) mod handshake;
 mod held_key;
 mod local_partitions;

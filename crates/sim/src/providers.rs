@@ -37,6 +37,8 @@ use signature::WebhookSigner;
 use sim_state::{ProviderSimState, ProviderStats, picture_seed, state_name};
 use webhook::WebhookFaults;
 
+/// The headers that carry credentials.
+const CREDENTIALS: [&str; 2] = ["authorization", "x-goog-api-key"];
 /// Most jobs in one list.
 const LIST_MAX: usize = 100;
 
@@ -81,6 +83,8 @@ pub struct ProviderSimOptions {
     pub takes: Duration,
     /// The latency of each response.
     pub latency: Duration,
+    /// Whether every credential is refused, as after it was revoked.
+    pub rejects_keys: bool,
     /// How often a submit fails without effect, from 0 to 1.
     pub fail_rate: f64,
     /// How often the response to an accepted submit is cut, from 0 to 1.
@@ -113,6 +117,7 @@ impl ProviderSimOptions {
             burst,
             takes: Duration::from_secs(2),
             latency: Duration::ZERO,
+            rejects_keys: false,
             fail_rate: 0.0,
             cut_rate: 0.0,
             job_fail_rate: 0.0,
@@ -161,6 +166,7 @@ impl ProviderSim {
             epoch: WallClock.now(),
             started: Instant::now(),
             latency: options.latency,
+            rejects_keys: options.rejects_keys,
             late_by: options.late_by,
         });
         let server = SimServer::start(options.listen, Arc::clone(&shared)).await?;
@@ -207,6 +213,7 @@ struct Shared {
     started: Instant,
     latency: Duration,
     late_by: Duration,
+    rejects_keys: bool,
 }
 
 impl Shared {
@@ -345,7 +352,10 @@ impl Simulator for Shared {
             return SimReply::Answer(self.picture(name));
         }
         self.state().0.count_call();
+        let has_wrong_key =
+            self.rejects_keys && CREDENTIALS.iter().any(|name| request.headers().contains_key(*name));
         match self.api.read(&request) {
+            Ok(_) if has_wrong_key => SimReply::Answer(self.api.refused(&ProviderRefusal::WrongKey)),
             Ok(ProviderCall::Submit(spec)) => {
                 self.submit(*spec).await.map_or(SimReply::Cut, SimReply::Answer)
             }

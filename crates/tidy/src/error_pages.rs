@@ -1,4 +1,5 @@
-//! Every error code has a page, and no page is about a code that does not exist.
+//! Every error code has a page under the title that the API shows, and no page is about a code that
+//! does not exist.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,12 @@ fn codes(source: &File) -> BTreeMap<String, (String, usize)> {
     names.enumerate().map(|(place, name)| (format!("TG{:04}", place + 1), name)).collect()
 }
 
+/// The title of a code, as `ErrorCode::title` has it.
+fn title<'a>(source: &'a File, name: &str) -> Option<&'a str> {
+    let arm = format!("Self::{name} => \"");
+    source.lines().find_map(|(_, line)| line.trim().strip_prefix(arm.as_str())?.strip_suffix("\","))
+}
+
 fn check(source: &File, pages: &[File]) -> Vec<Finding> {
     let codes = codes(source);
     let path_of = |code: &str| format!("{PAGES}/{code}.md");
@@ -26,7 +33,11 @@ fn check(source: &File, pages: &[File]) -> Vec<Finding> {
             findings.push(source.at(*line, format!("{code} {name} has no page {}", path_of(code))));
             continue;
         };
-        let title = format!("# {code} {name}");
+        let Some(title) = title(source, name) else {
+            findings.push(source.at(*line, format!("{code} {name} has no title")));
+            continue;
+        };
+        let title = format!("# {code} {title}");
         if page.text.lines().next() != Some(title.as_str()) {
             findings.push(page.at(1, format!("the first line must be {title:?}")));
         }
@@ -49,12 +60,15 @@ fn every_code_has_its_page() {
 
 #[test]
 fn a_missing_page_a_stray_one_and_a_wrong_title_are_found() {
-    let source =
-        File::new(CODES, "pub const ALL: [Self; 2] = [\n    Self::One,\n    Self::Two,\n];\nSelf::Three,\n");
+    let source = File::new(
+        CODES,
+        "pub const ALL: [Self; 2] = [\n    Self::One,\n    Self::Two,\n];\nSelf::Three,\n\
+                          Self::One => \"Number one\",\n    Self::Two => \"Number two\",\n",
+    );
     let body = "## What happened\n## What Tidegate did\n## What to do\n```json\n";
     let page =
         |code: &str, title: &str| File::new(&format!("{PAGES}/{code}.md"), &format!("{title}\n{body}"));
-    let good = [page("TG0001", "# TG0001 One"), page("TG0002", "# TG0002 Two")];
+    let good = [page("TG0001", "# TG0001 Number one"), page("TG0002", "# TG0002 Number two")];
     assert_eq!(check(&source, &good), []);
     let bad = [page("TG0001", "# TG0001 Uno"), page("TG0003", "# TG0003 Three")];
     let found: Vec<_> = check(&source, &bad).into_iter().map(|finding| finding.path).collect();

@@ -35,10 +35,11 @@ Example:
   tidegate sim discord --latency-ms 50 --cut-rate 0.02 --limit channel-create=5/2000";
 
 const PROVIDERS: &str = "\
-Any credential is accepted, any model exists, and every picture is drawn. A prompt with [fail] in it
-fails, one with [nsfw] is refused. Of the calls only submits fail, or lose their response after they
-were billed. Webhooks are sent to loopback addresses only, signed with a key made from the seed.
-Counts are at /_sim/stats, jobs are at /_sim/jobs; docs/simulators.md describes the rules.
+Any credential is accepted, or none with --reject-keys; any model exists, and every picture is drawn.
+A prompt with [fail] in it fails, one with [nsfw] is refused. Of the calls only submits fail, or lose
+their response after they were billed. Webhooks are sent to loopback addresses only, signed with a
+key made from the seed. Counts are at /_sim/stats, jobs are at /_sim/jobs; docs/simulators.md describes the
+rules.
 
 Example:
   tidegate sim replicate --job-ms 500 --cut-rate 0.05 --webhook-lose-rate 0.2";

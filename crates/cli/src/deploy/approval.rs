@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tidegate_discord::deploy::DeployRequest;
 
+use super::shown_plan::ShownPlan;
 use super::{DEFAULT_STORE, TargetArgs};
 use crate::error::CliError;
 use crate::output::Output;
@@ -15,7 +16,7 @@ const YES: &str = "yes";
 /// The format of a plan file.
 const FORMAT: &str = "tidegate plan 1";
 
-/// A plan in a file: the request, where it was planned, and the digest of the plan.
+/// A plan in a file: the request, where it was planned, and the plan as it was shown.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlanFile {
@@ -34,10 +35,13 @@ pub(super) struct PlanFile {
     pub digest: String,
     /// The template and its guild.
     pub request: DeployRequest,
+    /// The plan as it was shown. Files of earlier versions do not have it.
+    #[serde(default)]
+    pub shown: Option<ShownPlan>,
 }
 
 impl PlanFile {
-    pub(super) fn new(request: &DeployRequest, target: &TargetArgs, digest: String) -> Self {
+    pub(super) fn new(request: &DeployRequest, target: &TargetArgs, shown: ShownPlan) -> Self {
         let TargetArgs { base_url, upstream, store: place } = target;
         let is_known = !place.is_secret();
         Self {
@@ -46,8 +50,9 @@ impl PlanFile {
             server: place.server.clone().filter(|_| is_known),
             upstream: place.server.as_ref().map(|_| upstream.clone()),
             store: (is_known && place.server.is_none()).then(|| place.store.clone()),
-            digest,
+            digest: shown.digest.clone(),
             request: request.clone(),
+            shown: Some(shown),
         }
     }
 
@@ -77,6 +82,30 @@ impl PlanFile {
             target.upstream.clone_from(upstream);
         }
         Ok(target)
+    }
+
+    /// Says how to apply the plan in this file. The file knows its place, unless that has a
+    /// password in it.
+    pub(super) fn print_next(&self, file: &Path, output: &Output) {
+        let place = match (&self.server, &self.store, &self.upstream) {
+            (None, None, Some(_)) => " --server …",
+            (None, None, None) => " --store …",
+            _ => "",
+        };
+        output.print_remark(&format!("apply it with `tidegate deploy apply {}{place}`", file.display()));
+    }
+
+    /// Prints the plan as it was shown when it was made.
+    pub(super) fn print(&self, file: &Path, output: &Output) -> Result<(), CliError> {
+        let Some(shown) = &self.shown else {
+            let message =
+                format!("{} was written by a version that did not keep what it showed.", file.display());
+            return Err(CliError::new(message)
+                .hint("plan again, or look at it with `tidegate deploy apply FILE`, which asks"));
+        };
+        shown.print(output);
+        self.print_next(file, output);
+        Ok(())
     }
 
     pub(super) fn write(&self, file: &Path) -> Result<(), CliError> {

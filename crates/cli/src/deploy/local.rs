@@ -1,9 +1,7 @@
 //! `deploy plan` and `deploy apply` with an engine in this process.
 
-use serde_json::json;
 use tidegate_core::fingerprint::{Fingerprint, hex};
-use tidegate_discord::deploy::{DeployReport, DeployRequest, Deployer, PlanPreview};
-use tidegate_discord::plan::LineMark;
+use tidegate_discord::deploy::{DeployReport, DeployRequest, Deployer};
 use tidegate_discord::template::{Template, TemplateProblems};
 use tidegate_server::StandaloneEngine;
 use tidegate_server::config::{Config, Overrides};
@@ -11,7 +9,8 @@ use tidegate_upstream::http::target::BaseUrl;
 
 use super::failure::{BegunDeployment, deploy_error, plan_error};
 use super::progress::Progress;
-use super::{ShownPlan, StoreArgs, TargetArgs, approval, summary};
+use super::shown_plan::ShownPlan;
+use super::{StoreArgs, TargetArgs, approval, summary};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::serve::config_error;
@@ -44,48 +43,7 @@ pub(super) async fn plan(
     };
     progress.end();
     alone.engine.drain().await;
-    let planned = planned?;
-    print_plan(&planned, output);
-    Ok(shown(&planned))
-}
-
-fn shown(planned: &PlanPreview) -> ShownPlan {
-    let plan = &planned.plan;
-    ShownPlan { digest: plan.digest(), writes: plan.writes().count(), conflicts: plan.conflicts.len() }
-}
-
-fn print_plan(planned: &PlanPreview, output: &Output) {
-    let plan = &planned.plan;
-    let estimate = plan.estimate(&planned.limits);
-    if output.json {
-        let (plan, digest) = (plan.to_json(), plan.digest());
-        return output.print_json(&json!({ "plan": plan, "estimate": estimate.to_json(), "digest": digest }));
-    }
-    for line in plan.lines() {
-        output.print_data(&color_line(&line.to_string(), output));
-    }
-    print_estimate(planned, output);
-}
-
-fn print_estimate(planned: &PlanPreview, output: &Output) {
-    if !planned.plan.is_empty() {
-        let estimate = planned.plan.estimate(&planned.limits);
-        estimate.to_string().lines().for_each(|line| output.print_status(line));
-    }
-}
-
-/// Returns a line of a plan in the colour of its mark.
-pub(super) fn color_line(line: &str, output: &Output) -> String {
-    let mark = |mark: LineMark| line.trim_start().starts_with([mark.sign()]);
-    let marks = [
-        (LineMark::Add, "32"),
-        (LineMark::Change, "33"),
-        (LineMark::Remove, "31"),
-        (LineMark::Conflict, "1;31"),
-        (LineMark::Keep, "90"),
-    ];
-    let code = marks.into_iter().find(|(known, _)| mark(*known)).map(|(_, code)| code);
-    code.map_or_else(|| line.to_owned(), |code| output.paint_data(code, line))
+    ShownPlan::from_preview(&planned?)
 }
 
 pub(super) async fn apply(
@@ -143,15 +101,13 @@ impl Approval<'_> {
             let planning = Progress::new(self.output);
             let planned = self.deployer.plan(&wanted, self.template, &planning).await;
             planning.end();
-            let planned = planned.map_err(|error| plan_error(&error))?;
-            print_plan_remarks(&planned, self.output);
-            shown(&planned).check_conflicts()?;
-            let writes = planned.plan.writes().count();
-            if writes > 0 {
-                approval::ask(&wanted, writes, self.output).await?;
+            let shown = ShownPlan::from_preview(&planned.map_err(|error| plan_error(&error))?)?;
+            shown.print_remarks(self.output);
+            shown.check_conflicts()?;
+            if shown.writes() > 0 {
+                approval::ask(&wanted, shown.writes(), self.output).await?;
             }
-            let agreed = wanted.plan_digest.take().unwrap_or_else(|| planned.plan.digest());
-            wanted.plan_digest = Some(agreed);
+            wanted.plan_digest.get_or_insert(shown.digest);
         }
         let guild = wanted.guild;
         self.deployer.apply(&wanted, self.progress).await.map_err(|error| {
@@ -160,15 +116,6 @@ impl Approval<'_> {
             deploy_error(&error, begun.as_ref())
         })
     }
-}
-
-/// Shows a plan on stderr, before it is applied.
-fn print_plan_remarks(planned: &PlanPreview, output: &Output) {
-    if output.json {
-        return;
-    }
-    planned.plan.lines().iter().for_each(|line| output.print_status(&color_line(&line.to_string(), output)));
-    print_estimate(planned, output);
 }
 
 /// The bot whose token is in the environment, at one address.

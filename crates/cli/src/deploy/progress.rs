@@ -75,7 +75,7 @@ impl<'a> Progress<'a> {
     fn print_plan(&self, plan: &Plan, detail: PlanDetail) {
         for line in plan.lines() {
             if detail == PlanDetail::All || line.mark == LineMark::Remove {
-                let line = super::local::color_line(&line.to_string(), self.output);
+                let line = super::shown_plan::color_line(&line.to_string(), self.output);
                 self.bar.suspend(|| self.output.print_status(&line));
             }
         }

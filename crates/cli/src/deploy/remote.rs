@@ -10,7 +10,8 @@ use tidegate_server::ErrorCode;
 use tokio::time::{Instant, sleep};
 
 use super::progress::Progress;
-use super::{ShownPlan, StatusArgs, StoreArgs, approval, events, failure, local, status, summary};
+use super::shown_plan::ShownPlan;
+use super::{StatusArgs, StoreArgs, approval, events, failure, local, status, summary};
 use crate::client::{Client, encode_segment, query};
 use crate::error::CliError;
 use crate::output::{Output, text};
@@ -24,35 +25,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long the server may be unreachable while its deployment is watched.
 const OUTAGE_MAX: Duration = Duration::from_secs(60);
 
-pub(super) async fn plan(
-    client: &Client,
-    wanted: &DeployRequest,
-    output: &Output,
-) -> Result<ShownPlan, CliError> {
+pub(super) async fn plan(client: &Client, wanted: &DeployRequest) -> Result<ShownPlan, CliError> {
     wanted.read().map_err(|problems| local::template_error(&problems))?;
-    let planned = post_deployment(client, wanted, true, "plan").await?;
-    if output.json {
-        let Value::Object(mut fields) = planned.clone() else { return Ok(shown(&planned)) };
-        fields.retain(|name, _| matches!(name.as_str(), "plan" | "estimate" | "digest"));
-        output.print_json(&Value::Object(fields));
-    } else {
-        for line in lines(&planned, "lines") {
-            output.print_data(&local::color_line(line, output));
-        }
-        lines(&planned, "notes").for_each(|line| output.print_status(line));
-    }
-    Ok(shown(&planned))
-}
-
-fn shown(planned: &Value) -> ShownPlan {
-    ShownPlan {
-        digest: text(planned, "digest"),
-        writes: planned["plan"]["writes"]
-            .as_u64()
-            .and_then(|writes| usize::try_from(writes).ok())
-            .unwrap_or(0),
-        conflicts: planned["plan"]["conflicts"].as_array().map_or(0, Vec::len),
-    }
+    ShownPlan::from_json(post_deployment(client, wanted, true, "plan").await?)
 }
 
 /// Shows the plan, and asks unless `yes`. Returns the request for exactly this plan.
@@ -62,23 +37,14 @@ async fn approve(
     yes: bool,
     output: &Output,
 ) -> Result<DeployRequest, CliError> {
-    let planned = post_deployment(client, wanted, true, "plan").await?;
-    if !output.json {
-        for line in lines(&planned, "lines").chain(lines(&planned, "notes")) {
-            output.print_status(&local::color_line(line, output));
-        }
-    }
-    let shown = shown(&planned);
+    let shown = ShownPlan::from_json(post_deployment(client, wanted, true, "plan").await?)?;
+    shown.print_remarks(output);
     shown.check_conflicts()?;
-    if !yes && shown.writes > 0 {
-        approval::ask(wanted, shown.writes, output).await?;
+    if !yes && shown.writes() > 0 {
+        approval::ask(wanted, shown.writes(), output).await?;
     }
     let agreed = wanted.plan_digest.clone().unwrap_or(shown.digest);
     Ok(wanted.clone().with_plan_digest(agreed))
-}
-
-fn lines<'a>(planned: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
-    planned[field].as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
 async fn post_deployment(

@@ -32,6 +32,9 @@ pub(crate) struct ProviderSimArgs {
     /// How long a job runs.
     #[arg(long, default_value_t = 2_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub job_ms: u64,
+    /// Refuse every API key, to rehearse a wrong or a revoked one.
+    #[arg(long)]
+    pub reject_keys: bool,
     /// The share of jobs that end with a fault of the provider, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub job_fail_rate: f64,
@@ -101,6 +104,7 @@ fn options(provider: Provider, args: &ProviderSimArgs) -> ProviderSimOptions {
         burst: args.burst.unwrap_or(usual.burst),
         takes: Duration::from_millis(args.job_ms),
         latency: args.faults.latency(),
+        rejects_keys: args.reject_keys,
         fail_rate: args.faults.fail_rate,
         cut_rate: args.faults.cut_rate,
         job_fail_rate: args.job_fail_rate,

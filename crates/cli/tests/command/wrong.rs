@@ -118,6 +118,25 @@ fn serve_tells_what_is_wrong_with_its_configuration() {
     ");
 }
 
+/// The usage lists what is missing, and no server, which has a default.
+#[test]
+fn usage_does_not_require_a_server() {
+    let submit = |server: Option<&str>| {
+        let mut command = tidegate();
+        command.args(["op", "submit"]).envs(server.map(|server| ("TIDEGATE_SERVER", server)));
+        run(command)
+    };
+    for server in [None, Some("http://127.0.0.1:1")] {
+        let ran = submit(server);
+        let usage =
+            ran.err.lines().find(|line| line.starts_with("Usage: tidegate op submit")).unwrap_or_default();
+        assert!(ran.exit == Some(2) && usage.contains("--upstream"), "{ran:?}");
+        assert!(!usage.contains("--server"), "{usage}");
+    }
+    let ran = with_file("", &["op", "list"], &[("TIDEGATE_SERVER", "nowhere")]);
+    assert!(ran.exit == Some(2) && ran.err.contains("\"nowhere\" is not a valid server"), "{ran:?}");
+}
+
 #[test]
 fn wrong_usage_exits_with_two() {
     for args in [

@@ -202,6 +202,68 @@ async fn ops_19_a_wrong_template_is_told_with_its_place() {
     assert_eq!(sim.stats().all.calls, 0);
 }
 
+/// OPS-19: a template, or a folder of them, is checked without a token and without a call, all
+/// problems at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_templates_are_checked_without_a_guild() {
+    let dir = TempDir::new().unwrap();
+    let validate = |place: &str, json: bool| {
+        let mut command = tidegate();
+        command.args(["deploy", "validate", place]).args(json.then_some("--json"));
+        command.current_dir(dir.path()).env_remove("DISCORD_TOKEN");
+        run(command)
+    };
+    std::fs::copy(example("small.yaml"), dir.path().join("small.yaml")).unwrap();
+    let valid = validate(".", false).await;
+    assert!(valid.status.success() && text(&valid).contains("small.yaml: valid: 4 roles"), "{valid:?}");
+    let first = "roles:\n  - key: a\n    nam: A\nchannels:\n  - key: c\n    name: C\n    category: nowhere\n";
+    std::fs::write(dir.path().join("a.yaml"), first).unwrap();
+    std::fs::write(dir.path().join("b.yml"), "rolls: []\n").unwrap();
+    let wrong = validate(".", false).await;
+    let said = text(&wrong);
+    assert_eq!(wrong.status.code(), Some(1), "as a plan: {said}");
+    for place in ["a.yaml:3:5: ", "a.yaml:7:15: ", "b.yml:1:1: ", "small.yaml: valid"] {
+        assert!(said.contains(place), "{place}: {said}");
+    }
+    let scripted = validate(".", true).await;
+    let error: Value = serde_json::from_slice(&scripted.stderr).unwrap();
+    let problems = error["error"]["detail"]["problems"].as_array().unwrap();
+    assert_eq!((&error["error"]["code"], scripted.stdout.len()), (&"TG0028".into(), 0), "{error}");
+    assert!(problems.iter().any(|one| one["line"] == 7 && one["column"] == 15), "{error}");
+    assert_eq!(validate("missing.yaml", false).await.status.code(), Some(2));
+    assert!(!dir.path().join("tidegate-data").exists(), "nothing is stored");
+}
+
+/// OPS-19: a plan in a file can be looked at again, as it was shown, without a call and without a
+/// token.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_a_plan_in_a_file_is_shown_again() {
+    let (sim, dir, small) =
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    let mut plan = deploy("plan", &sim, dir.path(), &small);
+    plan.args(["--out", "small.plan"]);
+    let planned = run(plan).await;
+    let calls = sim.stats().all.calls;
+    let show = |json: bool| {
+        let mut show = tidegate();
+        show.args(["deploy", "show", "small.plan"]).args(json.then_some("--json"));
+        show.current_dir(dir.path()).env_remove("DISCORD_TOKEN");
+        run(show)
+    };
+    let shown = show(false).await;
+    assert!(shown.status.success() && text(&shown).contains("+ role lead"), "{shown:?}");
+    assert_eq!(text(&shown), text(&planned), "to the letter, with what to do next");
+    let json = read(&show(true).await);
+    assert_eq!((&json["plan"]["writes"], json["digest"].is_string()), (&14.into(), true), "{json}");
+    assert_eq!(sim.stats().all.calls, calls);
+    let file = dir.path().join("small.plan");
+    let mut older: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    older.as_object_mut().unwrap().remove("shown");
+    std::fs::write(&file, older.to_string()).unwrap();
+    let older = show(false).await;
+    assert!(older.status.code() == Some(1) && text(&older).contains("plan again"), "{older:?}");
+}
+
 /// OPS-19: `apply` shows the plan and applies it only after a yes; a plan in a file is applied as
 /// it was looked at, or not at all; the exit code of `plan` says whether there is anything to do.
 #[tokio::test(flavor = "multi_thread")]

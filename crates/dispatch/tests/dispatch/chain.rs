@@ -85,6 +85,20 @@ async fn dsp_7_wrong_input_and_content_heat_no_one() {
     assert_eq!(world.sims[1].stats().all.calls, 0, "no other provider would do better");
 }
 
+/// DSP-7: a key that is not accepted cools alone, and the next provider gets the generation.
+#[tokio::test]
+async fn dsp_7_a_wrong_key_cools_and_another_provider_is_asked() {
+    for refusing in [Simulated::Replicate, Simulated::Google] {
+        let wrong = ProviderSimOptions { rejects_keys: true, ..fast(refusing) };
+        let world = World::start(vec![wrong, fast(Simulated::Fal)], |_| ()).await;
+        let done = world.end(world.create("a cat").await).await;
+        assert_eq!((done.status, done.provider.as_deref()), (GenerationStatus::Completed, Some("fal")));
+        let name = if refusing == Simulated::Google { "google" } else { "replicate" };
+        assert!(world.is_hot(&format!("provider:{name}/key:main")).await, "{name}");
+        assert!(!world.is_hot(&format!("provider:{name}/health")).await, "{name}");
+    }
+}
+
 /// DSP-7: a job that failed by the provider's fault fails the generation and heats the provider;
 /// after the cooldown it is used again.
 #[tokio::test]

@@ -3,47 +3,6 @@
 
 use sha2::{Digest, Sha256};
 
-/// Splits a multipart content type into the boundary and the rest.
-pub(super) fn split_boundary(content_type: &str) -> Option<(String, String)> {
-    let is_multipart = content_type.get(..10).is_some_and(|kind| kind.eq_ignore_ascii_case("multipart/"));
-    if !is_multipart {
-        return None;
-    }
-    let mut boundary = None;
-    let mut rest = Vec::new();
-    for parameter in parameters(content_type) {
-        match parameter.split_once('=') {
-            Some((name, value)) if name.trim().eq_ignore_ascii_case("boundary") && boundary.is_none() => {
-                boundary = Some(unquoted(value.trim()));
-            }
-            _ => rest.push(parameter.trim()),
-        }
-    }
-    boundary.filter(|boundary| !boundary.is_empty()).map(|boundary| (boundary, rest.join(";")))
-}
-
-/// Splits a header value at its semicolons, except those in quotes.
-fn parameters(text: &str) -> impl Iterator<Item = &str> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    text.split(move |letter| {
-        let is_free = !is_escaped;
-        is_escaped = is_quoted && letter == '\\' && is_free;
-        is_quoted ^= letter == '"' && is_free;
-        letter == ';' && !is_quoted
-    })
-}
-
-fn unquoted(value: &str) -> String {
-    let Some(inner) = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
-        return value.to_owned();
-    };
-    let mut letters = inner.chars();
-    std::iter::from_fn(|| {
-        letters.next().map(|letter| if letter == '\\' { letters.next().unwrap_or(letter) } else { letter })
-    })
-    .collect()
-}
-
 /// Hashes a body as the list of what stands between its delimiters.
 pub(super) struct PartHasher {
     delimiter: Vec<u8>,
@@ -121,23 +80,5 @@ mod tests {
         assert_ne!(hash("one", &body("one", "a\r\n--c"), 1_000), first);
         assert_ne!(hash("one", &body("one", "a\r\n--one\r\nb"), 1_000), first, "a part more");
         assert_ne!(hash("one", "", 1), hash("one", "--one--", 1));
-    }
-
-    #[test]
-    fn the_boundary_is_found_among_other_parameters() {
-        for (content_type, boundary, rest) in [
-            ("multipart/form-data; boundary=abc", "abc", "multipart/form-data"),
-            (
-                "Multipart/Mixed;charset=utf-8; Boundary=\"a;\\\"b\" ",
-                "a;\"b",
-                "Multipart/Mixed;charset=utf-8",
-            ),
-        ] {
-            let found = split_boundary(content_type);
-            assert_eq!(found, Some((boundary.to_owned(), rest.to_owned())), "{content_type}");
-        }
-        for other in ["application/json", "multipart/form-data", "multipart/form-data; boundary=", "é", ""] {
-            assert_eq!(split_boundary(other), None, "{other}");
-        }
     }
 }

@@ -158,8 +158,9 @@ impl GenericConfig {
         ThrottleScope::Key
     }
 
-    /// Finds what cannot work.
-    pub(super) fn check(&self) -> Result<(), GenericConfigError> {
+    /// Returns everything that cannot work.
+    #[must_use]
+    pub fn problems(&self) -> Vec<GenericConfigError> {
         let is_name = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
         let has_id = |path: &str| is_path_template(path) && path.contains("{id}");
         let is_header = |name: &str| name.parse::<HeaderName>().is_ok();
@@ -212,10 +213,8 @@ impl GenericConfig {
             ("fields.files", !self.fields.files.is_empty(), "it must have a place"),
             ("states.succeeded", !self.states.succeeded.is_empty(), "it must have a word"),
         ];
-        match problems.into_iter().find(|(_, is_right, _)| !is_right) {
-            Some((field, _, problem)) => Err(GenericConfigError { field, problem }),
-            None => Ok(()),
-        }
+        let wrong = problems.into_iter().filter(|(_, is_right, _)| !is_right);
+        wrong.map(|(field, _, problem)| GenericConfigError { field, problem }).collect()
     }
 }
 

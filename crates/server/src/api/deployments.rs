@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tidegate_core::bounds::PROBLEMS_MAX;
 use tidegate_core::journal::{Deployment, DeploymentStep};
-use tidegate_discord::deploy::{self, DeployRequest, PlanPreview, group};
+use tidegate_discord::deploy::{self, DeployRequest, group};
 use tidegate_discord::template;
 
 use super::HandlerResult;
@@ -42,7 +42,7 @@ pub(super) async fn begin(State(app): State<SharedPartition>, body: RequestBody)
             Ok(planned) => planned,
             Err(error) => return Ok(deploy_error_response(error)),
         };
-        return Ok(Json(plan_json(&planned)).into_response());
+        return Ok(Json(planned.to_json()).into_response());
     }
     match app.deployments.begin(asked.wanted).await {
         Ok(begun) => {
@@ -52,16 +52,6 @@ pub(super) async fn begin(State(app): State<SharedPartition>, body: RequestBody)
         }
         Err(error) => Ok(deploy_error_response(error)),
     }
-}
-
-/// A plan as JSON for scripts, and line by line for people.
-fn plan_json(planned: &PlanPreview) -> Value {
-    let plan = &planned.plan;
-    let estimate = plan.estimate(&planned.limits);
-    let lines: Vec<String> = plan.lines().iter().map(ToString::to_string).collect();
-    let text = if plan.is_empty() { String::new() } else { estimate.to_string() };
-    let notes: Vec<&str> = text.lines().collect();
-    json!({ "plan": plan.to_json(), "estimate": estimate.to_json(), "lines": lines, "notes": notes, "digest": plan.digest() })
 }
 
 fn check_upstream(server: &ServerState, wanted: &DeployRequest) -> Result<(), Error> {

@@ -6,7 +6,9 @@ use crate::config::TokenScope::{Operate, Read, Work, Write};
 use crate::edge::content::BodyBound::{Batch, Operation, Proxied, Small};
 use crate::edge::login;
 use crate::page;
-use crate::routing::{RoutingRule, handshake, node_routes, peer_call, work as peer_work};
+use crate::routing::{
+    RoutingRule, flights as peer_flights, handshake, node_routes, peer_call, work as peer_work,
+};
 
 use super::route::Access::{Nodes, Open, Webhook};
 use super::route::Idempotence::{Always, ByRequest, Never};
@@ -130,7 +132,7 @@ fn entity_routes() -> Vec<Route> {
         get("/v1/sources", Read, NoQuery).store(entities::sources),
         put("/v1/sources/{type}", Operate, NoQuery, Small).store(entities::register),
         delete("/v1/sources/{type}", Operate, NoQuery, Always).store(entities::unregister),
-        get("/v1/flights", Read, AnyQuery).store(flights::list),
+        get("/v1/flights", Read, AnyQuery).each_node(flights::list, peer_flights::list),
         get("/schemas/{name}", Open, NoQuery).stateless(entities::schema),
     ]
 }
@@ -190,6 +192,7 @@ fn server_routes() -> Vec<Route> {
         post("/logout", Open, NoQuery, Small, Always).stateless(login::leave),
         get("/openapi.json", Open, NoQuery).store(openapi::document),
         get(handshake::PATH, Nodes, AnyQuery).peers(handshake::answer),
+        get(peer_flights::PATH, Nodes, AnyQuery).peers(peer_flights::of_this_node),
         post(peer_work::READY_PATH, Nodes, NoQuery, Operation, Never).peers(peer_work::ready),
         post(peer_work::TAKE_PATH, Nodes, NoQuery, Operation, Never).peers(peer_work::take),
         proxied("/internal/{partition}/{*rest}", Nodes, Batch, Never).peers(peer_call::handle_peer_call),
@@ -213,7 +216,7 @@ fn page_routes() -> Vec<Route> {
         post("/actions/{action}", Operate, NoQuery, Small, Never).page(page::actions::perform),
         html("/deployments/{id}", Read).store(page::deployments::show),
         html("/keys", Read).keys(page::keys::show),
-        html("/flights", Read).store(page::flights::show),
+        html("/flights", Read).page(page::flights::show),
         html("/generations", Read).partition(RoutingRule::Generations, page::generations::list),
         html("/generations/{id}", Read).partition(RoutingRule::Generation, page::generations::detail::show),
         html("/ledger", Read).partition(RoutingRule::Generations, page::ledger::show),

@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidegate_dispatch::config::ConfigError;
 use tidegate_dispatch::notify::check_target;
 use tidegate_dispatch::{DispatchConfig, UserLimits};
 use tidegate_images::webhook::standard::StandardSecret;
@@ -23,6 +24,13 @@ use super::value::LocatedValue;
 
 /// The highest limit per user that can be configured.
 const PER_USER_MAX: u64 = 1_000_000;
+
+/// Places of the configuration of dispatch that have another name in the file.
+const KEYS: [(&str, &str); 3] = [
+    ("result_max_bytes", "result_max"),
+    ("per_user.max_active", "per_user_active"),
+    ("per_user.per_minute", "per_user_rpm"),
+];
 
 /// The settings of generations.
 #[derive(Clone, Debug)]
@@ -69,6 +77,9 @@ pub(super) fn read(
         secret,
         allows_private,
     });
+    let mut places: BTreeMap<_, _> =
+        KEYS.iter().map(|(place, key)| ((*place).to_owned(), section.problem_at(key, ""))).collect();
+    places.insert(String::new(), section.problem(""));
     section.finish(&mut reading.problems);
     let most = |figure: u64| u32::try_from(figure).ok().filter(|figure| *figure > 0);
     let per_user = UserLimits { max_active: most(active?), per_minute: most(per_minute?) };
@@ -79,20 +90,21 @@ pub(super) fn read(
         result_max_bytes: result_max?,
         ..DispatchConfig::default()
     };
-    let dispatch = read_dispatch(root, defaults, reading);
+    let dispatch = read_dispatch(root, defaults, places, reading);
     Some(GenerationsConfig { storage: storage?, notify, dispatch: dispatch? })
 }
 
-/// Reads providers and models, and checks them together.
+/// Reads providers and models, and checks them together. `places` has where the other settings are,
+/// by the names that dispatch has for them; an empty name is for all others.
 fn read_dispatch(
     root: &mut Section<'_>,
     defaults: DispatchConfig,
+    mut places: BTreeMap<String, ConfigProblem>,
     reading: &mut ParseContext<'_>,
 ) -> Option<DispatchConfig> {
     let providers = root.named_sections("provider", &mut reading.problems);
     let models = root.named_sections("model", &mut reading.problems);
     let known: BTreeSet<String> = providers.iter().map(|(name, _)| name.clone()).collect();
-    let mut places = BTreeMap::new();
     for (list, sections) in [("providers", &providers), ("models", &models)] {
         places.extend(sections.iter().map(|(name, section)| (format!("{list}.{name}"), section.problem(""))));
     }
@@ -101,25 +113,29 @@ fn read_dispatch(
         .into_iter()
         .map(|(name, section)| provider::read(name, section, may_omit_keys, reading))
         .collect();
-    let models: Vec<_> =
-        models.into_iter().map(|(name, section)| model::read(name, section, &known, reading)).collect();
-    let config = DispatchConfig {
-        providers: providers.into_iter().collect::<Option<_>>()?,
-        models: models.into_iter().collect::<Option<_>>()?,
-        ..defaults
-    };
-    if let Err(error) = config.check() {
-        let section = places.iter().rev().find(|(place, _)| error.place.starts_with(place.as_str()));
-        let (problem, key) = match section {
-            Some((place, problem)) => (problem.clone(), &error.place[place.len()..]),
-            None => (root.section("generations", &mut reading.problems).problem(""), &*error.place),
-        };
-        let message = format!("{}: {}.", key.trim_start_matches('.'), error.problem.trim_end_matches('.'));
-        let message = message.trim_start_matches(": ").to_owned();
-        reading.problems.push(ConfigProblem { message, ..problem });
-        return None;
-    }
-    Some(config)
+    let models: Vec<_> = models
+        .into_iter()
+        .map(|(name, section)| model::read(name, section, &known, &mut places, reading))
+        .collect();
+    let is_complete = providers.iter().all(Option::is_some) && models.iter().all(Option::is_some);
+    let providers: Vec<_> = providers.into_iter().flatten().collect();
+    let has_provider = |name: &str| providers.iter().any(|provider| provider.name == name);
+    // A chain whose provider has problems of its own is checked when those are solved.
+    let mut models: Vec<_> = models.into_iter().flatten().collect();
+    models.retain(|model| model.chain.iter().all(|link| has_provider(&link.provider)));
+    let config = DispatchConfig { providers, models, ..defaults };
+    let wrong = config.problems();
+    reading.problems.extend(wrong.iter().filter_map(|error| locate(error, &places)));
+    (is_complete && wrong.is_empty()).then_some(config)
+}
+
+/// Finds the place of a problem in the file: the longest known part of its own place.
+fn locate(error: &ConfigError, places: &BTreeMap<String, ConfigProblem>) -> Option<ConfigProblem> {
+    let (place, problem) = places.iter().rev().find(|(place, _)| error.place.starts_with(place.as_str()))?;
+    let (key, sentence) =
+        (error.place[place.len()..].trim_start_matches('.'), error.problem.trim_end_matches('.'));
+    let message = if key.is_empty() { format!("{sentence}.") } else { format!("{key}: {sentence}.") };
+    Some(ConfigProblem { message, ..problem.clone() })
 }
 
 /// Refuses a receiver that no report can be sent to, by the rule of requests that name one.

@@ -155,6 +155,21 @@ async fn dsp_1_a_wrong_request_is_refused_by_its_field() {
     .await;
 }
 
+/// DSP-1: two fields that do not fit are two problems, each with its field.
+#[tokio::test]
+async fn dsp_1_every_wrong_field_is_a_problem_of_its_own() {
+    within(async {
+        let studio = Studio::start(StudioPlan::default()).await;
+        let body = json!({ "model_id": "flux", "input": { "prompt": 7, "seed": "x" } });
+        let refused = studio.post("/api/generations/create", &body).await;
+        let problems = refused.json["error"]["problems"].as_array().unwrap();
+        let fields: Vec<_> = problems.iter().map(|problem| problem["field"].as_str().unwrap()).collect();
+        assert_eq!(fields, ["input.prompt", "input.seed"], "{:?}", refused.json);
+        assert!(problems.iter().all(|problem| problem["code"] == "TG0031"), "{problems:?}");
+    })
+    .await;
+}
+
 /// DSP-1: reading needs the scope `read`, creating and canceling `write`.
 #[tokio::test]
 async fn dsp_1_each_call_needs_its_scope() {

@@ -150,7 +150,10 @@ async fn an_error_leads_to_its_page() {
             (200, "text/html; charset=utf-8")
         );
         let page = page.text().await.unwrap();
-        assert!(page.contains("<h1>TG0010 NoOperation</h1>") && page.contains("What to do"), "{page}");
+        assert!(
+            page.contains("<h1>TG0010 No such operation or generation</h1>") && page.contains("What to do"),
+            "{page}"
+        );
         world.get("/docs/errors/TG9999").await.refused(404, "TG0021", Some("code"));
     })
     .await;

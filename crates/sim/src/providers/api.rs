@@ -40,6 +40,8 @@ pub enum ProviderCall {
 pub enum ProviderRefusal {
     /// There is no credential, or not in the right form.
     Unauthenticated,
+    /// The credential is not accepted.
+    WrongKey,
     /// There is nothing at this path.
     NotFound,
     /// The input lacks this field.

@@ -56,7 +56,7 @@ impl ProviderApi for FalApi {
     fn refused(&self, refusal: &ProviderRefusal) -> Response<Bytes> {
         let detail = |status, detail: &str| respond(status, &json!({ "detail": detail }));
         match refusal {
-            ProviderRefusal::Unauthenticated => {
+            ProviderRefusal::Unauthenticated | ProviderRefusal::WrongKey => {
                 detail(401, "Authentication is required to access this application.")
             }
             ProviderRefusal::NotFound => detail(404, "Request not found"),

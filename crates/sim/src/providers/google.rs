@@ -68,6 +68,7 @@ impl ProviderApi for GoogleApi {
             ProviderRefusal::Unauthenticated => {
                 error(403, "PERMISSION_DENIED", "The request has no API key.")
             }
+            ProviderRefusal::WrongKey => wrong_key(),
             ProviderRefusal::NotFound => error(404, "NOT_FOUND", "Requested entity was not found."),
             ProviderRefusal::NotJson => error(400, "INVALID_ARGUMENT", "Invalid JSON payload received."),
             ProviderRefusal::Missing(field) => {
@@ -159,6 +160,15 @@ impl ProviderApi for GoogleApi {
 
 fn error(code: u16, status: &str, message: &str) -> Response<Bytes> {
     respond(code, &json!({ "error": { "code": code, "message": message, "status": status } }))
+}
+
+fn wrong_key() -> Response<Bytes> {
+    let reason = json!([{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com" }]);
+    let message = "API key not valid. Please pass a valid API key.";
+    respond(
+        400,
+        &json!({ "error": { "code": 400, "message": message, "status": "INVALID_ARGUMENT", "details": reason } }),
+    )
 }
 
 fn overloaded() -> Response<Bytes> {

@@ -48,7 +48,9 @@ impl ProviderApi for HiggsfieldApi {
     fn refused(&self, refusal: &ProviderRefusal) -> Response<Bytes> {
         let detail = |status, detail: &str| respond(status, &json!({ "detail": detail }));
         match refusal {
-            ProviderRefusal::Unauthenticated => detail(401, "Invalid credentials"),
+            ProviderRefusal::Unauthenticated | ProviderRefusal::WrongKey => {
+                detail(401, "Invalid credentials")
+            }
             ProviderRefusal::NotFound => detail(404, "Not found"),
             ProviderRefusal::NotJson => detail(400, "The body is not valid JSON"),
             ProviderRefusal::Missing(field) => {

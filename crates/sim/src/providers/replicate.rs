@@ -59,7 +59,7 @@ impl ProviderApi for ReplicateApi {
             respond(status, &json!({ "title": title, "detail": detail, "status": status }))
         };
         match refusal {
-            ProviderRefusal::Unauthenticated => {
+            ProviderRefusal::Unauthenticated | ProviderRefusal::WrongKey => {
                 problem(401, "Unauthenticated", "You did not pass a valid authentication token")
             }
             ProviderRefusal::NotFound => {

@@ -29,6 +29,29 @@ async fn dsp_26_the_rate_is_enforced() {
     }
 }
 
+/// DSP-26: a provider that rejects keys refuses every call in its own words, and bills nothing;
+/// what needs no key is there.
+#[tokio::test]
+async fn dsp_26_keys_can_be_rejected() {
+    for provider in [Provider::Replicate, Provider::Google, Provider::Fal, Provider::Higgsfield] {
+        let rig = Rig::start(ProviderSimOptions { rejects_keys: true, ..fast(provider) }).await;
+        let (status, body) = rig.submit("a cat").await;
+        match provider {
+            Provider::Google => {
+                let reason = &body["error"]["details"][0]["reason"];
+                assert_eq!((status, reason), (400, &json!("API_KEY_INVALID")), "{body}");
+            }
+            _ => assert_eq!(status, 401, "{provider:?}: {body}"),
+        }
+        assert_eq!(rig.sim.stats().all.billed, 0, "{provider:?}");
+        if provider == Provider::Fal {
+            let client = reqwest::Client::builder().no_proxy().build().unwrap();
+            let keys = client.get(format!("{}/.well-known/jwks.json", rig.url)).send().await.unwrap();
+            assert_eq!(keys.status(), 200);
+        }
+    }
+}
+
 /// DSP-26: a provider that answers with the picture itself refuses what it has no slot for; the
 /// others let it wait.
 #[tokio::test]

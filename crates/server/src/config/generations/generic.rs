@@ -4,7 +4,7 @@
 use tidegate_images::generic::{
     AuthConfig, CancelConfig, FieldConfig, PollConfig, StateConfig, SubmitConfig, WebhookVerification,
 };
-use tidegate_images::{Generic, GenericConfig, ThrottleScope};
+use tidegate_images::{GenericConfig, ThrottleScope};
 
 use super::super::problem::ConfigProblem;
 use super::super::section::Section;
@@ -43,33 +43,45 @@ pub(super) fn read(
             None => None,
         },
         fields: fields?,
-        states,
+        states: states?,
         webhook,
         throttle_scope,
         max_concurrent: None,
         rpm: None,
     };
-    match Generic::new(config.clone()) {
-        Ok(_) => Some(config),
-        Err(error) => {
-            let (table, key) = error.field.split_once('.').unwrap_or((error.field, ""));
-            let message = format!("{}: {}.", error.field, error.problem);
-            let problem = match KEYS.iter().find(|known| **known == table) {
-                Some(table) => section.section(table, problems).problem_at(key, message),
-                None => section.problem_at(table, message),
-            };
-            problems.push(problem);
-            None
-        }
+    let wrong = config.problems();
+    for error in &wrong {
+        let (table, key) = error.field.split_once('.').unwrap_or((error.field, ""));
+        let message = format!("{}: {}.", error.field, error.problem);
+        let problem = match KEYS.iter().find(|known| **known == table) {
+            Some(table) => section.section(table, problems).problem_at(key, message),
+            None => section.problem_at(table, message),
+        };
+        problems.push(problem);
     }
+    wrong.is_empty().then_some(config)
 }
 
 /// Reads a required text of a table.
 fn required(table: &mut Section<'_>, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<String> {
+    check_present(table, key, problems);
+    table.text(key, problems).map(|found| found.value)
+}
+
+/// Reads a required list of a table.
+fn required_words(
+    table: &mut Section<'_>,
+    key: &'static str,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<Vec<String>> {
+    check_present(table, key, problems);
+    table.texts(key, problems).map(|found| found.value)
+}
+
+fn check_present(table: &Section<'_>, key: &str, problems: &mut Vec<ConfigProblem>) {
     if !table.has(key) {
         problems.push(table.problem(format!("The key {key} is missing.")));
     }
-    table.text(key, problems).map(|found| found.value)
 }
 
 fn optional(table: &mut Section<'_>, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<String> {
@@ -123,18 +135,19 @@ fn read_cancel(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> 
 fn read_fields(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> Option<FieldConfig> {
     let mut table = section.section("fields", problems);
     let (id, status) = (required(&mut table, "id", problems), required(&mut table, "status", problems));
-    let files = words(&mut table, "files", problems);
+    let files = required_words(&mut table, "files", problems);
     let [error, queue_position, percent, retry_after] =
         ["error", "queue_position", "percent", "retry_after"].map(|key| optional(&mut table, key, problems));
     table.finish(problems);
-    Some(FieldConfig { id: id?, status: status?, files, error, queue_position, percent, retry_after })
+    Some(FieldConfig { id: id?, status: status?, files: files?, error, queue_position, percent, retry_after })
 }
 
-fn read_states(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> StateConfig {
+fn read_states(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> Option<StateConfig> {
     let mut table = section.section("states", problems);
-    let [queued, running, succeeded, failed, input, content, canceled] =
-        ["queued", "running", "succeeded", "failed", "input", "content", "canceled"]
+    let succeeded = required_words(&mut table, "succeeded", problems);
+    let [queued, running, failed, input, content, canceled] =
+        ["queued", "running", "failed", "input", "content", "canceled"]
             .map(|key| words(&mut table, key, problems));
     table.finish(problems);
-    StateConfig { queued, running, succeeded, failed, input, content, canceled }
+    Some(StateConfig { queued, running, succeeded: succeeded?, failed, input, content, canceled })
 }

@@ -1,11 +1,11 @@
 //! A model: `[model.NAME]`, with the input that it takes and the chain of providers that serve it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_dispatch::{ChainLinkConfig, ModelConfig, UnknownPolicy, parse_strategy};
+use tidegate_dispatch::{ChainLinkConfig, ModelConfig, UnknownPolicy, parse_strategy, schema_problems};
 use toml::de::DeValue;
 
 use super::super::problem::ConfigProblem;
@@ -18,15 +18,17 @@ const WAIT_MAX_S: u64 = 7 * 86_400;
 /// The largest weight, and the largest cost.
 const FIGURE_MAX: u64 = 1_000_000_000;
 
+/// Reads a model. `places` learns where the parts of its chain are.
 pub(super) fn read(
     name: String,
     mut section: Section<'_>,
     providers: &BTreeSet<String>,
+    places: &mut BTreeMap<String, ConfigProblem>,
     reading: &mut ParseContext<'_>,
 ) -> Option<ModelConfig> {
     let problems = &mut reading.problems;
     let input_schema = read_schema(&mut section, problems);
-    let chain = read_chain(&name, &mut section, providers, problems);
+    let chain = read_chain(&name, &mut section, providers, places, problems);
     let strategy = section.text("strategy", problems).map(|word| {
         let known = "It must be chain, weights, least_busy, fastest or cheapest.";
         parse_strategy(&word.value).ok_or_else(|| word.problem(known))
@@ -67,10 +69,14 @@ fn read_schema(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> 
         },
         (Some(inline), Some(_)) => Err(inline.problem("There is input_schema_file too: leave one out.")),
     };
-    let schema = read.and_then(|(text, found)| {
-        serde_json::from_str(&text).map_err(|error| found.problem(format!("It is not JSON: {error}.")))
+    let schema = read.and_then(|(text, found)| match serde_json::from_str(&text) {
+        Ok(schema) => Ok((schema, found)),
+        Err(error) => Err(found.problem(format!("It is not JSON: {error}."))),
     });
-    schema.map(Some).map_err(|problem| problems.push(problem)).ok()
+    let (schema, found) = schema.map_err(|problem| problems.push(problem)).ok()?;
+    let faults = schema_problems(&schema);
+    problems.extend(faults.iter().map(|fault| found.problem(fault)));
+    faults.is_empty().then_some(Some(schema))
 }
 
 /// Reads a file that is named from the folder of the configuration.
@@ -88,6 +94,7 @@ fn read_chain(
     model: &str,
     section: &mut Section<'_>,
     providers: &BTreeSet<String>,
+    places: &mut BTreeMap<String, ConfigProblem>,
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<Vec<ChainLinkConfig>> {
     if !section.has("chain") {
@@ -96,11 +103,22 @@ fn read_chain(
     }
     let Some(names) = read_names(section) else {
         let links = section.sections("chain", problems);
-        return links.into_iter().map(|link| read_link(link, providers, problems)).collect();
+        for (index, link) in links.iter().enumerate() {
+            let place =
+                |key: &str| (format!("models.{model}.chain[{index}].{key}"), link.problem_at(key, ""));
+            places.extend(["provider", "model"].map(place));
+        }
+        // All are read, so that all their problems are reported.
+        let links: Vec<_> = links.into_iter().map(|link| read_link(link, providers, problems)).collect();
+        return links.into_iter().collect();
     };
-    for name in names.value.iter().filter(|name| !providers.contains(*name)) {
-        problems.push(names.problem(no_provider(name)));
+    let unknown: Vec<_> = names.value.iter().filter(|name| !providers.contains(*name)).collect();
+    if !unknown.is_empty() {
+        problems.extend(unknown.into_iter().map(|name| names.problem(no_provider(name))));
+        return None;
     }
+    let place = |index: usize| (format!("models.{model}.chain[{index}]"), names.problem(""));
+    places.extend((0..names.value.len()).map(place));
     let link = |provider: &String| ChainLinkConfig {
         provider: provider.clone(),
         model: model.to_owned(),
@@ -136,10 +154,12 @@ fn read_link(
             problems.push(section.problem(format!("The key {key} is missing.")));
         }
     }
-    if let Some(provider) = provider.as_ref().filter(|provider| !providers.contains(&provider.value)) {
-        problems.push(provider.problem(no_provider(&provider.value)));
-    }
+    let unknown = provider.as_ref().filter(|provider| !providers.contains(&provider.value));
+    problems.extend(unknown.map(|provider| provider.problem(no_provider(&provider.value))));
     section.finish(problems);
+    if unknown.is_some() {
+        return None;
+    }
     let weight = u32::try_from(weight).ok()?;
     Some(ChainLinkConfig { provider: provider?.value, model: model?.value, weight, cost })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_dispatch::config::{NAME_RULE, is_name};
 use tidegate_dispatch::{AdapterConfig, KeyConfig, ProviderConfig};
 use tidegate_upstream::Secret;
 
@@ -26,6 +27,10 @@ pub(super) fn read(
     reading: &mut ParseContext<'_>,
 ) -> Option<ProviderConfig> {
     let problems = &mut reading.problems;
+    let has_name = is_name(&name);
+    if !has_name {
+        problems.push(section.problem(format!("Its name must be {NAME_RULE}.")));
+    }
     let adapter = read_adapter(&name, &mut section, problems);
     let figure = |found: Option<u64>| found.and_then(|figure| u32::try_from(figure).ok());
     let max_concurrent = figure(section.integer("max_concurrent", 1..=FIGURE_MAX, problems));
@@ -38,7 +43,7 @@ pub(super) fn read(
     let keys = read_keys(&mut section, may_omit_keys, reading);
     let secret = variable.map(|variable| read_secret(&variable, reading));
     section.finish(&mut reading.problems);
-    let usual = ProviderConfig::new(name, adapter?);
+    let usual = ProviderConfig::new(name, adapter.filter(|_| has_name)?);
     Some(ProviderConfig {
         keys: keys?,
         max_concurrent,
@@ -69,7 +74,8 @@ fn read_adapter(
         let known = AdapterConfig::NAMES.map(|known| format!("{known:?}")).join(", ");
         problems.push(match &word {
             Some(word) => word.problem(format!("There is no adapter {adapter:?}; there are {known}.")),
-            None if is_given => return None,
+            // A name that no provider can have says nothing about its adapter.
+            None if is_given || !is_name(name) => return None,
             None => section.problem(format!("The key adapter is missing; there are {known}.")),
         });
         return None;

@@ -204,7 +204,40 @@ on_unknown = "retry"
     tidegate.toml:21:14: model.flux.on_unknown: It must be wait, failover or fail.
     "#);
     let unknown_model = format!("{PROVIDERS}{MODEL}").replace("\"acme/flux\"", "\"flux\"");
-    assert_snapshot!(wrong(&unknown_model), @r#"tidegate.toml:17:1: model.flux: chain[0].model: "flux" is no model of Replicate."#);
+    assert_snapshot!(wrong(&unknown_model), @r#"tidegate.toml:20:37: model.flux.chain[0].model: "flux" is no model of Replicate."#);
     let bad_schema = format!("{PROVIDERS}{MODEL}").replace("\"object\"", "7");
-    assert_snapshot!(wrong(&bad_schema), @"tidegate.toml:17:1: model.flux: input_schema: It is no JSON Schema: 7 is not valid under any of the schemas listed in the 'anyOf' keyword.");
+    assert_snapshot!(wrong(&bad_schema), @"tidegate.toml:18:16: model.flux.input_schema: It is no JSON Schema: /type: 7 is not valid under any of the schemas listed in the 'anyOf' keyword.");
+}
+
+/// DSP-14: problems of several tables, and several of one, are reported at once, each at its own
+/// key and once.
+#[test]
+fn dsp_14_problems_are_reported_at_once() {
+    let text = r#"
+[generations]
+result_max = "100GiB"
+
+[provider.Foo]
+key_env = "SECRET"
+
+[provider.acme]
+adapter = "generic"
+base_url = "https://api.acme.example"
+key_env = "SECRET"
+submit = { path = "/{model}" }
+poll = { path = "/jobs/{id}" }
+fields = { id = "/id", status = "/state" }
+states = { failed = ["broken"] }
+
+[provider.replicate]
+key_env = "SECRET"
+
+[model.flux]
+input_schema = '{"type":7,"minLength":-1}'
+chain = ["nope"]
+
+[model.dev]
+chain = [{ provider = "replicate", model = "dev" }]
+"#;
+    assert_snapshot!(wrong(text), @"");
 }

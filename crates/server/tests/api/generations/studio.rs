@@ -125,7 +125,7 @@ impl Simulators {
             ));
             chain.push(format!("{{ provider = \"{name}\", model = \"{model}\", cost = 3000 }}"));
         }
-        let schema = r#"{"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1}}}"#;
+        let schema = r#"{"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"seed":{"type":"integer"}}}"#;
         text.push_str(&format!("[model.flux]\ninput_schema = '{schema}'\nchain = [{}]\n", chain.join(", ")));
         text
     }

@@ -49,6 +49,7 @@ pub(crate) struct OperatorWords {
     pub filter: &'static str,
     pub show_all: &'static str,
     pub show: &'static str,
+    pub more_than_at_once: &'static str,
     pub older: &'static str,
     pub next: &'static str,
     pub error_text: &'static str,

@@ -11,6 +11,7 @@
 mod actions;
 mod auth;
 mod bulk;
+mod bulk_commands;
 mod complete;
 mod costs;
 mod deployments;

@@ -266,6 +266,7 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("job", text(value, "job_id")),
         ("attempt", format!("{} of {}", text(value, "attempt"), text(value, "max_attempts"))),
         ("attempts", attempts.iter().map(attempt).collect::<Vec<_>>().join("; ")),
+        ("journey", journey(value)),
         ("rules", rules(value)),
         ("key", text(value, "dedupe_key")),
         ("request id", text(value, "request_id")),
@@ -277,6 +278,20 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("result", answer),
         ("body", reply.result_body()),
     ]);
+}
+
+/// The time in each step of its way.
+fn journey(value: &Value) -> String {
+    let journey = &value["journey"];
+    if !journey.is_object() {
+        return String::new();
+    }
+    let time = |(step, field): (&str, &str)| match journey[field].as_u64() {
+        Some(millis) => format!("{step} {millis} ms"),
+        None => format!("{step} not recorded"),
+    };
+    let steps = [("turn", "turn_ms"), ("limit", "limit_ms"), ("sent", "sent_ms"), ("answer", "answer_ms")];
+    steps.map(time).join(", ")
 }
 
 /// What it was submitted with, as far as that is not the default.

@@ -103,6 +103,8 @@ pub(crate) struct OperatorWords {
     pub open: &'static str,
     pub closed: &'static str,
     pub journey: &'static str,
+    pub not_recorded: &'static str,
+    pub millisecond: &'static str,
     pub bytes: &'static str,
     pub beginning_of: &'static str,
     pub body_not_shown: &'static str,

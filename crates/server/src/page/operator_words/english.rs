@@ -89,6 +89,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     open: "open",
     closed: "closed",
     journey: "The way of the operation",
+    not_recorded: "not recorded",
+    millisecond: "ms",
     bytes: "bytes",
     beginning_of: "The beginning of",
     body_not_shown: "The body is not shown: its form is not known",

@@ -89,6 +89,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     open: "открыт",
     closed: "закрыт",
     journey: "Путь операции",
+    not_recorded: "не записано",
+    millisecond: "мс",
     bytes: "байт",
     beginning_of: "Начало из",
     body_not_shown: "Тело не показано: его формат неизвестен",

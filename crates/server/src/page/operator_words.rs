@@ -37,6 +37,8 @@ pub(crate) struct OperatorWords {
     pub limits_nearest: &'static str,
     pub change_limits: &'static str,
     pub groups_by_harm: &'static str,
+    /// The line for groups that came up while the page was open; `{}` is how many.
+    pub newcomers: &'static str,
     pub last_operations: &'static str,
     pub search_operations: &'static str,
     pub nodes: &'static str,

@@ -23,6 +23,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     limits_nearest: "Limits nearest their end",
     change_limits: "All limits, and how to change them",
     groups_by_harm: "Groups, most and oldest work first",
+    newcomers: "{} new, show",
     last_operations: "Last operations",
     search_operations: "Search all operations",
     nodes: "Nodes",

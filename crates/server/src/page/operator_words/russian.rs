@@ -23,6 +23,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     limits_nearest: "Лимиты, которые скоро исчерпаются",
     change_limits: "Все лимиты и их изменение",
     groups_by_harm: "Группы: сначала самая длинная и старая очередь",
+    newcomers: "новых: {}, показать",
     last_operations: "Последние операции",
     search_operations: "Искать среди всех операций",
     nodes: "Узлы",

@@ -149,7 +149,11 @@ impl Journey {
     pub fn times(&self, now: Time) -> JourneyTimes {
         let end = self.ended_at.unwrap_or(now);
         let turn = self.turn_at.map(|at| at.since(self.queued_at));
-        let mut waiting_since = self.turn_at.filter(|_| !self.is_partial);
+        // A sum in which attempts are missing would say too little.
+        if self.is_partial {
+            return JourneyTimes { turn, ..JourneyTimes::default() };
+        }
+        let mut waiting_since = self.turn_at;
         let (mut limit, mut sent, mut answer) = (waiting_since.map(|_| Duration::ZERO), None, None);
         for attempt in &self.attempts {
             let waited = waiting_since.map(|since| attempt.claimed_at.since(since));
@@ -283,7 +287,8 @@ impl Journeys {
         if let Some(journey) = self.known.get_mut(&ended.seq) {
             journey.ended_at = Some(ended.at);
             if let Some(attempt) = journey.attempts.last_mut() {
-                attempt.ended_at.get_or_insert(ended.at);
+                // A batch is sealed a moment after what it settles.
+                attempt.ended_at = Some(attempt.ended_at.map_or(ended.at, |at| at.min(ended.at)));
             }
         }
         if let Some((next, queued_at)) = ended.next {
@@ -394,7 +399,7 @@ mod tests {
         journeys.claimed(&claim(1, 50, 1), at(150));
         assert_eq!(millis(journeys.known[&Seq(1)].times(at(160))), [None, None, None, Some(10)]);
         journeys.claimed(&claim(2, 120, 3), at(150));
-        assert_eq!(millis(journeys.known[&Seq(2)].times(at(160))), [None, None, None, Some(10)]);
+        assert_eq!(millis(journeys.known[&Seq(2)].times(at(160))), [None; 4]);
         assert_eq!(millis(journeys.of_waiting(at(50), false, at(160))), [None; 4]);
         assert_eq!(millis(journeys.of_waiting(at(50), true, at(160))), [Some(110), None, None, None]);
         assert_eq!(millis(journeys.of_waiting(at(110), false, at(160))), [Some(0), Some(50), None, None]);

@@ -42,4 +42,5 @@ mod support;
 mod throttled;
 mod tls;
 mod tokens;
+mod traces;
 mod work;

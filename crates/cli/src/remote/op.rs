@@ -84,8 +84,8 @@ enum OpCommand {
     /// Queue a failed or canceled operation again, at the end of its group, or all that a filter
     /// finds.
     Rerun(SelectionArgs),
-    /// Record the outcome of an operation whose outcome is unknown, so that its group can resume, or
-    /// of all that a filter finds.
+    /// Record the outcome of an operation whose outcome is unknown, so that its group can resume,
+    /// or of all that a filter finds.
     Resolve {
         #[command(flatten)]
         selection: SelectionArgs,
@@ -93,8 +93,8 @@ enum OpCommand {
         /// again).
         #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]
         outcome: ResolvedOutcome,
-        /// With an id and `--as succeeded`: the result, as JSON, kept as if the upstream had answered
-        /// it.
+        /// With an id and `--as succeeded`: the result, as JSON, kept as if the upstream had
+        /// answered it.
         #[arg(long, value_name = "JSON", value_parser = parse_json, requires = "id")]
         result: Option<Box<RawValue>>,
     },

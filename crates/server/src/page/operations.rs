@@ -97,8 +97,8 @@ impl ListRequest {
             || self.filters.iter().any(Option::is_some)
     }
 
-    /// The other parts of the filter of an action about all of this list. A key names one operation,
-    /// and needs no such action.
+    /// The other parts of the filter of an action about all of this list. A key names one
+    /// operation, and needs no such action.
     fn bulk_parts(&self) -> Option<String> {
         let [group, upstream, kind, key] = &self.filters;
         let (error, before) = (&self.error, &self.created_before);

@@ -176,8 +176,8 @@ async fn ops_24_the_last_traces_are_sent_at_the_end() {
     .await;
 }
 
-/// A collector that takes nothing holds up nothing; what it refused is counted. Without a collector,
-/// and with a ratio of zero, there are no traces.
+/// A collector that takes nothing holds up nothing; what it refused is counted. With a ratio of
+/// zero there are no traces.
 #[tokio::test]
 async fn traces_hold_up_nothing() {
     within(async {

@@ -1,4 +1,5 @@
-//! The groups of an overview that stays open: they keep their places, and others wait behind a line.
+//! The groups of an overview that stays open: they keep their places, and others wait behind a
+//! line.
 
 use serde_json::{Value, json};
 use tidegate_fixture::chromium::ChromeDriver;
@@ -26,8 +27,8 @@ async fn queue(caller: &Caller, group: &str) -> String {
     caller.submit(&json!({ "upstream": "echo", "group": group, "request": request })).await.0
 }
 
-/// OPS-24: a group that comes up is counted in a line and shown by its link; one that is done leaves
-/// its row empty.
+/// OPS-24: a group that comes up is counted in a line and shown by its link; one that is done
+/// leaves its row empty.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_24_chromium_keeps_the_groups_in_their_places() {
     let _alone = ALONE.lock().await;

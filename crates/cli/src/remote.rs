@@ -1,5 +1,6 @@
 //! Commands that call a running server over HTTP.
 
+mod bulk;
 pub(crate) mod cluster;
 pub(crate) mod flight;
 pub(crate) mod generation;

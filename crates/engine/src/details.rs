@@ -28,7 +28,12 @@ impl Engine {
             Some(executor) => executor.request_view(payload),
             None => RequestView::of_payload(payload),
         });
-        Ok(OperationDetails { request, attempts: self.attempts_of(view).await? })
+        let id = view.id;
+        let journey = self.query_owner(move |owner| {
+            let active = owner.model.active(id.seq());
+            owner.journey_times(id, active.as_ref())
+        });
+        Ok(OperationDetails { request, attempts: self.attempts_of(view).await?, journey: journey.await? })
     }
 
     /// Returns the attempts of an operation that the store remembers, in order.

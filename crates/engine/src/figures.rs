@@ -15,7 +15,7 @@ pub(crate) struct AttemptFigures {
     /// How long its call took; `None` when this process made none.
     took: Option<Duration>,
     /// The status of the response.
-    status: Option<u16>,
+    pub status: Option<u16>,
     /// The upstream or the provider, or else the kind, that it is counted under; `None` when its
     /// operation is not known any more.
     pub upstream: Option<Arc<str>>,

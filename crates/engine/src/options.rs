@@ -8,6 +8,7 @@ use tidegate_core::operation::FailureRule;
 
 use crate::calls::InFlightCalls;
 use crate::completion::CompletionKey;
+use crate::journey::JourneySink;
 use crate::outage::StoreOutages;
 
 /// Settings of an engine. Every one has a default.
@@ -45,6 +46,8 @@ pub struct Options {
     pub snapshot_after_facts: u64,
     /// Makes the tokens by which jobs are completed from outside; without it there are none.
     pub completion_key: Option<CompletionKey>,
+    /// Receives the way of each operation that ends.
+    pub journey_sink: Option<JourneySink>,
     /// Which engines the store is unavailable to. Those whose options are clones log it once.
     pub(crate) outages: StoreOutages,
 }
@@ -67,6 +70,7 @@ impl Default for Options {
             payload_cache_bytes: 16 * 1024 * 1024,
             snapshot_after_facts: 2_000_000,
             completion_key: None,
+            journey_sink: None,
             outages: StoreOutages::default(),
         }
     }
@@ -140,6 +144,13 @@ impl Options {
     #[must_use]
     pub fn with_completion_key(mut self, completion_key: CompletionKey) -> Self {
         self.completion_key = Some(completion_key);
+        self
+    }
+
+    /// Passes the way of each operation that ends to a sink, if there is one.
+    #[must_use]
+    pub fn with_journey_sink(mut self, sink: Option<JourneySink>) -> Self {
+        self.journey_sink = sink;
         self
     }
 

@@ -8,6 +8,7 @@ mod attempts;
 mod batch;
 mod finish;
 mod hand_out;
+mod journeys;
 mod lease_renewal;
 mod limit_reporter;
 mod read_ahead;
@@ -40,6 +41,7 @@ use crate::carry::{Carrier, ReadyCall};
 use crate::clock::EngineClock;
 use crate::error::{Error, Result};
 use crate::events::Events;
+use crate::journey::Journeys;
 use crate::options::Options;
 use crate::payloads::Payloads;
 use crate::prepare::PreparedSubmission;
@@ -89,6 +91,8 @@ pub(crate) struct Owner {
     pub(crate) building: OpenBatch,
     pub(crate) clock: EngineClock,
     pub(crate) events: Arc<Events>,
+    /// The ways of the last operations.
+    pub(crate) journeys: Journeys,
     pub(crate) waiters: FxHashMap<Seq, Vec<oneshot::Sender<()>>>,
     /// Notifies the archiver that an operation ended.
     pub(crate) ended: Arc<Notify>,

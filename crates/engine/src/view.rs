@@ -11,6 +11,8 @@ use tidegate_core::{Fault, OnFailure, OnUnknown, OperationId, State, Time};
 use tidegate_store::attempt::AttemptState;
 use tidegate_upstream::{RequestLine, RequestView};
 
+use crate::journey::JourneyTimes;
+
 /// An operation, ended or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -97,6 +99,8 @@ pub struct OperationDetails {
     pub request: Option<RequestView>,
     /// Its attempts whose job ended, or ends, elsewhere, and those of unknown outcome, in order.
     pub attempts: Vec<AttemptView>,
+    /// How long it spent in each step, as far as this process knows.
+    pub journey: JourneyTimes,
 }
 
 /// One attempt of an operation.

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 mod buckets;
+pub(crate) mod bulk_commands;
 mod cluster;
 mod commands;
 mod complete;

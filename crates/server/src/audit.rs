@@ -24,8 +24,23 @@ use crate::wire::error::ApiError;
 use crate::wire::time::Timestamp;
 
 /// The fields of a command that say what it does. Others may hold what a page must not show.
-const TOLD_FIELDS: [&str; 8] =
-    ["as", "capacity", "refill_per_s", "period_ms", "at_once", "open", "reset", "status"];
+const TOLD_FIELDS: [&str; 15] = [
+    "as",
+    "group",
+    "state",
+    "upstream",
+    "kind",
+    "created_after",
+    "created_before",
+    "error",
+    "capacity",
+    "refill_per_s",
+    "period_ms",
+    "at_once",
+    "open",
+    "reset",
+    "status",
+];
 
 /// What commands about idempotency keys are about.
 const KEYS: &str = "keys";
@@ -33,6 +48,15 @@ const KEYS: &str = "keys";
 /// Why an operator gives a command that has no field for it.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandReason(pub Arc<str>);
+
+/// What a handler adds to the entry of a command, in the extensions of its response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AuditHint {
+    /// It changed nothing, and needs no entry.
+    Preview,
+    /// It changed this many.
+    Changed(u64),
+}
 
 /// One command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -130,7 +154,7 @@ async fn record_call(State(point): State<AuditPoint>, request: Request, next: Ne
     let fields: Value = serde_json::from_slice(&body).unwrap_or_default();
     let reason = head.extensions.get::<CommandReason>().map(|reason| reason.0.to_string());
     let (kind, subject) = subject(point.spec.path, head.uri.path());
-    let command = IssuedCommand {
+    let mut command = IssuedCommand {
         by: head.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0)),
         action: point.action,
         kind,
@@ -139,15 +163,27 @@ async fn record_call(State(point): State<AuditPoint>, request: Request, next: Ne
         reason: reason.or_else(|| fields["reason"].as_str().map(shorten)).filter(|text| !text.is_empty()),
     };
     let response = next.run(Request::from_parts(head, Body::from(body))).await;
+    match response.extensions().get::<AuditHint>() {
+        Some(AuditHint::Preview) => return response,
+        Some(AuditHint::Changed(count)) => {
+            let told = command.detail.take().unwrap_or_default();
+            command.detail = Some(format!("{told}: {count} changed"));
+        }
+        None => {}
+    }
     let at = point.server.clock.now();
     point.server.audit.record(command, at, response.status().as_u16());
     response
 }
 
-/// What a path such as `/v1/groups/shop%3A1/pause` is about: `groups` and `shop:1`.
+/// What a path such as `/v1/groups/shop%3A1/pause` is about: `groups` and `shop:1`. A command about
+/// all that a filter finds has no name.
 fn subject(pattern: &str, path: &str) -> (String, String) {
     let path = path.strip_prefix("/v1/").unwrap_or(path);
     let (kind, rest) = path.split_once('/').unwrap_or((path, ""));
+    if !pattern.contains('{') {
+        return (kind.to_owned(), String::new());
+    }
     let verb = pattern.rsplit_once('/').map(|(_, verb)| verb).filter(|verb| !verb.starts_with('{'));
     let name = verb.and_then(|verb| rest.strip_suffix(verb)?.strip_suffix('/')).unwrap_or(rest);
     (kind.to_owned(), shorten(&percent_decode_str(name).decode_utf8_lossy()))
@@ -179,6 +215,7 @@ mod tests {
             ("/v1/groups/{group}/pause", "/v1/groups/shop%3A1/pause", ("groups", "shop:1")),
             ("/v1/limits/{*name}", "/v1/limits/echo/points", ("limits", "echo/points")),
             ("/v1/keys/{key}/release", "/v1/keys/release/release", ("keys", "release")),
+            ("/v1/operations/cancel", "/v1/operations/cancel", ("operations", "")),
         ];
         for (pattern, path, (kind, name)) in table {
             assert_eq!(subject(pattern, path), (kind.to_owned(), name.to_owned()));

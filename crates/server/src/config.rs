@@ -24,6 +24,7 @@ mod seal_keys;
 mod section;
 mod server;
 mod source;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -58,6 +59,7 @@ pub use section::Environment;
 pub use server::TlsConfig;
 pub(crate) use source::ID as ENTITY_ID;
 pub use source::{GraphqlQuery, SourceConfig};
+pub use telemetry::TelemetryConfig;
 pub(crate) use token::TENANT_SCOPE;
 pub use token::{ApiToken, TokenScope};
 pub use token_file::{TokenFile, TokenRecord};
@@ -129,6 +131,8 @@ pub struct Config {
     pub sources: Vec<SourceConfig>,
     /// Generations: their storage, providers and models.
     pub generations: GenerationsConfig,
+    /// The traces of operations.
+    pub telemetry: TelemetryConfig,
 }
 
 /// The settings of a node in a cluster.

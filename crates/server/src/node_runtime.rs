@@ -53,7 +53,7 @@ impl NodeRuntime {
         let secret = shared_secret(&*server.store).await?;
         server.confirmation_key.get_or_init(|| ConfirmationKey::new(&secret));
         let key = server.completion_key.get_or_init(|| CompletionKey::new(&secret)).clone();
-        let options = engine_options(config).with_completion_key(key);
+        let options = engine_options(config).with_completion_key(key).with_journey_sink(server.traces.sink());
         if !server.store.is_shared() {
             return Self::start_single(server, options, inputs).await;
         }

@@ -4,6 +4,7 @@
 mod action;
 pub(crate) mod actions;
 pub(crate) mod audit;
+mod bulk;
 mod charts;
 pub(crate) mod deployments;
 pub(crate) mod errors;

@@ -181,6 +181,7 @@ async fn route_call(
             RoutingRule::Group => fan_out::group(&routing, call).await,
             RoutingRule::Pause => fan_out::pause(&routing, call).await,
             RoutingRule::GroupRerun => fan_out::rerun_failed(&routing, call).await,
+            RoutingRule::Bulk => fan_out::bulk(&routing, call).await,
             RoutingRule::Limits => fan_out::limits(&routing, call).await,
             RoutingRule::Limit => relay::by_limit(&routing, call).await,
             RoutingRule::Extensions => work::route_claims(&routing, call, "claims").await,

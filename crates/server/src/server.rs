@@ -32,7 +32,7 @@ use crate::listen::{self, AcceptOptions, Certificate, Slots};
 use crate::node_runtime::NodeRuntime;
 use crate::pacing::PacedProxy;
 use crate::state::ServerState;
-use crate::telemetry::{self, ReportedLimits};
+use crate::telemetry::{self, ReportedLimits, TraceExporter};
 use crate::work::RemoteKinds;
 
 /// How long the shutdown may take after the drain time of calls in flight.
@@ -108,6 +108,7 @@ impl Server {
             auth_failures: AuthFailures::new(config.auth.failures_per_minute),
             metrics: metrics.clone(),
             reported_limits: ReportedLimits::default(),
+            traces: TraceExporter::start(&config),
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });
@@ -168,6 +169,7 @@ impl Server {
             );
         }
         self.state.entities.close().await;
+        self.state.traces.flush().await;
         self.closing.cancel();
         self.tasks.close();
         // Neither a client that does not read its response nor a store that accepts no write may

@@ -23,7 +23,7 @@ use crate::history::ActivityHistory;
 use crate::hydration::EntityService;
 use crate::pacing::PacedProxy;
 use crate::path_map::PathMap;
-use crate::telemetry::ReportedLimits;
+use crate::telemetry::{ReportedLimits, TraceExporter};
 use crate::work::{RemoteKinds, WorkHub};
 
 /// The state that a process has once, however many partitions it serves.
@@ -62,6 +62,8 @@ pub(crate) struct ServerState {
     pub metrics: PrometheusHandle,
     /// The limits whose metrics this process has reported.
     pub reported_limits: ReportedLimits,
+    /// Where the traces of operations are sent.
+    pub traces: TraceExporter,
     pub request_ids: RequestIds,
     /// Cancelled when the server is shutting down: streams and long polls end.
     pub stopping: CancellationToken,

@@ -2,6 +2,8 @@
 
 mod describe;
 mod gauges;
+mod otlp;
+mod traces;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ErrorCode, Result};
 pub(crate) use gauges::{ReportedLimits, refresh};
+pub(crate) use traces::TraceExporter;
 
 const SECONDS: [f64; 16] =
     [0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];

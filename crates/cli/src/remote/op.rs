@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::bulk::{self, SelectionArgs};
 use super::submit::{self, SubmitArgs};
 use crate::client::{self, Client, RemoteArgs, encode_segment, query};
 use crate::error::CliError;
@@ -78,29 +79,23 @@ enum OpCommand {
         #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
     },
-    /// Cancel an operation; one that is running is asked to stop.
-    Cancel {
-        /// Its id, as `op submit` printed it.
-        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-        id: String,
-    },
-    /// Queue a failed or canceled operation again, at the end of its group.
-    Rerun {
-        /// Its id, as `op submit` printed it.
-        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-        id: String,
-    },
-    /// Record the outcome of an operation whose outcome is unknown, so that its group can resume.
+    /// Cancel an operation, or all that a filter finds; one that is running is asked to stop.
+    Cancel(SelectionArgs),
+    /// Queue a failed or canceled operation again, at the end of its group, or all that a filter
+    /// finds.
+    Rerun(SelectionArgs),
+    /// Record the outcome of an operation whose outcome is unknown, so that its group can resume,
+    /// or of all that a filter finds.
     Resolve {
-        /// Its id, as `op submit` printed it.
-        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-        id: String,
+        #[command(flatten)]
+        selection: SelectionArgs,
         /// The outcome: succeeded, failed (it did not happen and should not), repeat (send it
         /// again).
         #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]
         outcome: ResolvedOutcome,
-        /// With `--as succeeded`: the result, as JSON, kept as if the upstream had answered it.
-        #[arg(long, value_name = "JSON", value_parser = parse_json)]
+        /// With an id and `--as succeeded`: the result, as JSON, kept as if the upstream had
+        /// answered it.
+        #[arg(long, value_name = "JSON", value_parser = parse_json, requires = "id")]
         result: Option<Box<RawValue>>,
     },
     /// Report how the job of an operation ended that awaits its completion.
@@ -199,15 +194,32 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
             list(&first_page(&client, pairs).await?, output);
         }
         OpCommand::Why { id } => why(&client.get(&path(&id, "/why"), "because").await?, &id, output),
-        OpCommand::Cancel { id } => show(&post(&client, &id, "/cancel", &json!({})).await?, output),
-        OpCommand::Rerun { id } => show(&post(&client, &id, "/rerun", &json!({})).await?, output),
-        OpCommand::Resolve { id, outcome, result } => {
-            show(&post(&client, &id, "/resolve", &ResolveBody { outcome, result }).await?, output);
+        OpCommand::Cancel(selection) => {
+            command(&client, selection, "cancel", &json!({}), output).await?;
+        }
+        OpCommand::Rerun(selection) => command(&client, selection, "rerun", &json!({}), output).await?,
+        OpCommand::Resolve { selection, outcome, result } => {
+            command(&client, selection, "resolve", &ResolveBody { outcome, result }, output).await?;
         }
         OpCommand::Complete { id, outcome, result, message } => {
             let fault = message.map(|message| json!({ "message": message }));
             show(&post(&client, &id, "/complete", &CompleteBody { outcome, result, fault }).await?, output);
         }
+    }
+    Ok(())
+}
+
+/// Commands something about one operation, or about all that a filter finds.
+async fn command(
+    client: &Client,
+    selection: SelectionArgs,
+    verb: &str,
+    body: &impl Serialize,
+    output: &Output,
+) -> Result<(), CliError> {
+    match selection.id {
+        Some(id) => show(&post(client, &id, &format!("/{verb}"), body).await?, output),
+        None => bulk::run(client, &selection.filter, verb, body, output).await?,
     }
     Ok(())
 }
@@ -254,6 +266,7 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("job", text(value, "job_id")),
         ("attempt", format!("{} of {}", text(value, "attempt"), text(value, "max_attempts"))),
         ("attempts", attempts.iter().map(attempt).collect::<Vec<_>>().join("; ")),
+        ("journey", journey(value)),
         ("rules", rules(value)),
         ("key", text(value, "dedupe_key")),
         ("request id", text(value, "request_id")),
@@ -265,6 +278,20 @@ pub(super) fn show(reply: &ServerReply, output: &Output) {
         ("result", answer),
         ("body", reply.result_body()),
     ]);
+}
+
+/// The time in each step of its way.
+fn journey(value: &Value) -> String {
+    let journey = &value["journey"];
+    if !journey.is_object() {
+        return String::new();
+    }
+    let time = |(step, field): (&str, &str)| match journey[field].as_u64() {
+        Some(millis) => format!("{step} {millis} ms"),
+        None => format!("{step} not recorded"),
+    };
+    let steps = [("turn", "turn_ms"), ("limit", "limit_ms"), ("sent", "sent_ms"), ("answer", "answer_ms")];
+    steps.map(time).join(", ")
 }
 
 /// What it was submitted with, as far as that is not the default.

@@ -107,6 +107,32 @@ async fn ops_9_groups_and_orders() {
     assert_eq!((none.expect_success(), none.err.trim()), ("", "no operation matches"));
 }
 
+/// OPS-9: operations are counted by a filter, and canceled with `--yes`.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_9_all_that_a_filter_finds() {
+    let world = World::new().await;
+    world.run(&["group", "pause", "g", "--create"]).await.expect_success();
+    let submit = ["op", "submit", "POST", "/x", "--upstream", "echo", "--group", "g"];
+    let ids = [world.run(&submit).await, world.run(&submit).await];
+    let cancel = ["op", "cancel", "--group", "g", "--upstream", "echo"];
+    let counted = world.run(&cancel).await;
+    assert_eq!(counted.expect_success(), "matched\t2", "{counted:?}");
+    assert!(counted.err.contains("--yes"), "{counted:?}");
+    let done = world.run(&[&cancel[..], &["--yes"]].concat()).await;
+    assert!(done.expect_success().contains("changed\t2") && done.err.is_empty(), "{done:?}");
+    let shown = world.run(&["op", "show", ids[0].expect_success()]).await;
+    assert!(shown.expect_success().contains("state\tcanceled"), "{shown:?}");
+    let rerun = ["op", "rerun", "--state", "canceled", "--yes", "--json"];
+    assert_eq!(world.run(&rerun).await.json()["changed"], 2);
+    let none = world.run(&["op", "resolve", "--as", "repeat", "--upstream", "echo"]).await;
+    assert_eq!(none.expect_success(), "matched\t0");
+    for wrong in
+        [&["op", "cancel"][..], &["op", "cancel", "--yes"], &["op", "cancel", "op_1", "--group", "g"]]
+    {
+        assert_eq!(world.run(wrong).await.exit, Some(2), "{wrong:?}");
+    }
+}
+
 /// A server that returns these responses, one per request; then returns the request lines.
 fn canned(answers: Vec<Value>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

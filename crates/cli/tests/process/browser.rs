@@ -3,4 +3,5 @@
 mod generations;
 mod operator;
 mod session;
+mod slots;
 mod studio;

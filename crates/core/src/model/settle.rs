@@ -33,6 +33,9 @@ pub struct EndedOperation {
     pub attempt: u16,
     /// Why it did not succeed.
     pub fault: Option<Fault>,
+    /// The operation of the same group whose turn it is now because of this end, and when that was
+    /// accepted.
+    pub next: Option<(Seq, Time)>,
 }
 
 /// The status of a current claim.
@@ -123,6 +126,7 @@ impl Model {
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
         let has_alternatives = entry.has_alternatives;
         let was_awaiting = self.awaiting_since(entry).is_some();
+        let next = self.next_turn(seq);
         let health = health_of(&verdict, blame, now);
         let effect = self.awaiting_effect((entry, reporter), now, &verdict, chance);
         let effect = effect.or_else(|| self.chained_effect(entry, now, &verdict, chance));
@@ -147,7 +151,7 @@ impl Model {
         self.decide(facts, Fact::Settled(Box::new(settled)));
         let ended = match &after {
             SettleEffect::Ended { state, .. } => {
-                Some(EndedOperation { seq, at: now, state: *state, attempt, fault })
+                Some(EndedOperation { seq, at: now, state: *state, attempt, fault, next })
             }
             SettleEffect::Throttled { .. } if was_awaiting => None,
             // What the response said about the limit applies to all, even when this operation can
@@ -189,6 +193,13 @@ impl Model {
             self.rearm(now);
         }
         is_news
+    }
+
+    /// The operation whose turn it is once this one has left its group.
+    pub(super) fn next_turn(&self, seq: Seq) -> Option<(Seq, Time)> {
+        let entry = self.entry_of(seq).filter(|entry| entry.prev.is_none())?;
+        let next = &self.entries[entry.next?.at()];
+        Some((next.seq, next.at))
     }
 
     /// Returns the status of a claim; `None` when the caller no longer holds it.

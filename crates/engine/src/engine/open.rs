@@ -20,6 +20,7 @@ use crate::carry::Carrier;
 use crate::clock::{EngineClock, StoreClockReading};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Events;
+use crate::journey::Journeys;
 use crate::options::Options;
 use crate::owner::{LimitReporter, Owner, ReadAhead, ReplayedPartition, replay};
 use crate::payloads::Payloads;
@@ -141,6 +142,7 @@ impl Engine {
             building: crate::owner::OpenBatch::default(),
             clock: self.clock,
             events: Arc::clone(&self.events),
+            journeys: Journeys::new(self.clock.now()),
             waiters: FxHashMap::default(),
             ended: Arc::default(),
             calls: parts.calls,

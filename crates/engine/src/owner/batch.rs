@@ -4,7 +4,7 @@
 use tidegate_core::bounds::{CHARGES_MAX, COSTS_MAX};
 use tidegate_core::fact::SettleEffect;
 use tidegate_core::model::{Claim, EndedOperation};
-use tidegate_core::{Fact, Seq};
+use tidegate_core::{Fact, Seq, Time};
 use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
@@ -69,6 +69,10 @@ pub(crate) struct SealedBatch {
     pub claims: Vec<Claim>,
     pub takers: Vec<Taker>,
     pub ended: Vec<EndedOperation>,
+    /// Operations that it reopens.
+    pub reopened: Vec<Seq>,
+    /// When it was decided.
+    pub at: Time,
     /// Operations whose outcome is unknown from now on.
     pub unknown: Vec<Seq>,
     pub reports: Vec<Report>,
@@ -111,8 +115,9 @@ impl OpenBatch {
     }
 
     /// Splits it into the part to write and the part that waits for the write.
-    pub(crate) fn seal(self, follows: Lsn) -> (Batch, SealedBatch) {
+    pub(crate) fn seal(self, follows: Lsn, at: Time) -> (Batch, SealedBatch) {
         let (operations, spends) = (self.operations.clone(), !self.costs.is_empty());
+        let reopened = self.reopened.clone();
         let unknown = self.facts.iter().filter_map(|fact| match fact {
             Fact::Settled(settled) if matches!(settled.effect, SettleEffect::Held) => Some(settled.seq),
             _ => None,
@@ -134,6 +139,8 @@ impl OpenBatch {
             claims: self.claims,
             takers: self.takers,
             ended: self.ended,
+            reopened,
+            at,
             unknown,
             reports: self.reports,
             changes: Vec::new(),
@@ -186,7 +193,7 @@ impl OpenBatch {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::{EndState, Time};
+    use tidegate_core::EndState;
 
     use super::*;
 
@@ -197,6 +204,7 @@ mod tests {
             state: EndState::Canceled,
             attempt: 0,
             fault: None,
+            next: None,
         }
     }
 

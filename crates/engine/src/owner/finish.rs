@@ -24,6 +24,7 @@ impl Owner {
         for operation in std::mem::take(&mut sealed.operations) {
             self.payloads.keep(operation);
         }
+        self.record_journeys(&sealed);
         self.release(std::mem::take(&mut sealed.claims));
         self.events.publish(self.clock.now(), std::mem::take(&mut sealed.changes));
         self.answer(sealed);

@@ -19,6 +19,7 @@ use crate::calls::CallEvent;
 use crate::carry::Report;
 use crate::engine::Executors;
 use crate::error::{Error, ErrorKind, Result};
+use crate::journey::Journeys;
 use crate::options::Options;
 
 /// The pause between two attempts to replay the log.
@@ -154,6 +155,7 @@ impl Owner {
                     self.ownership.send_replace(owned);
                     self.owned_until = asked + self.options.partition_lease;
                     self.payloads.clear();
+                    self.journeys = Journeys::new(self.clock.now());
                     self.ahead = ReadAhead::for_model(&model);
                     (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;

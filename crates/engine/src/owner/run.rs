@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use tidegate_store::log::{Lsn, Ownership};
-use tidegate_store::{Store, StoreErrorKind, codec};
+use tidegate_store::{Clock, Store, StoreErrorKind, codec};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -212,9 +212,10 @@ impl Owner {
             return;
         }
         self.take();
+        let now = self.clock.now();
         if self.building.has_no_decision() {
             let facts = std::mem::take(&mut self.building.facts);
-            let (_, sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
+            let (_, sealed) = std::mem::take(&mut self.building).seal(self.last_sent, now);
             (self.building.can_wait, self.building.facts) = (facts.len(), facts);
             match writing.sealed.back_mut() {
                 Some(before) => before.join(sealed),
@@ -223,7 +224,7 @@ impl Owner {
             return;
         }
         let changes = self.changes();
-        let (batch, mut sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
+        let (batch, mut sealed) = std::mem::take(&mut self.building).seal(self.last_sent, now);
         sealed.changes = changes;
         self.last_sent = Lsn(self.last_sent.0 + 1);
         self.facts_since_snapshot += batch.facts.len() as u64;

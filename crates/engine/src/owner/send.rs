@@ -134,6 +134,9 @@ impl Owner {
             self.building.can_wait += 1;
         }
         let stop = self.calls.mark_sent(claim, now);
+        if !claim.poll {
+            self.journeys.sent(claim.seq, now);
+        }
         let (seq, fence) = (claim.seq, claim.fence);
         let (carrier, event) = (self.carrier.clone(), self.calls.event.clone());
         tokio::spawn(async move {

@@ -17,7 +17,8 @@ use crate::wire::object::{Fields, missing, read};
 use crate::wire::response::OperationOut;
 use crate::wire::work::stored_result;
 
-const RESOLUTIONS: [(&str, Resolution); 3] =
+/// What may have happened to an operation whose outcome is unknown.
+pub(super) const RESOLUTIONS: [(&str, Resolution); 3] =
     [("succeeded", Resolution::Succeeded), ("failed", Resolution::Failed), ("repeat", Resolution::Repeat)];
 
 pub(super) async fn cancel(

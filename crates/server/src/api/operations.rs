@@ -71,7 +71,7 @@ pub(crate) fn read_filter(query: &mut Query) -> Filter {
 }
 
 /// Parses comma-separated states, each once and in their own order.
-fn parse_states(words: &str) -> crate::error::Result<Vec<OperationState>> {
+pub(super) fn parse_states(words: &str) -> crate::error::Result<Vec<OperationState>> {
     let wanted: Option<Vec<_>> = words.split(',').map(OperationState::parse).collect();
     let wanted = wanted.ok_or_else(|| {
         let known: Vec<_> = OperationState::ALL.into_iter().map(OperationState::as_str).collect();

@@ -15,9 +15,9 @@ use super::route::Idempotence::{Always, ByRequest, Never};
 use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, RouteSpec, delete, get, page as html, patch, post, proxied, put};
 use super::{
-    audit, buckets, cluster, commands, complete, costs, deployments, entities, events, flights, generations,
-    group_rerun, groups, health, keys, leases, limits, openapi, operations, outbox, proxy, submit, summary,
-    work,
+    audit, buckets, bulk_commands, cluster, commands, complete, costs, deployments, entities, events,
+    flights, generations, group_rerun, groups, health, keys, leases, limits, openapi, operations, outbox,
+    proxy, submit, summary, work,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.
@@ -45,6 +45,15 @@ fn operation_routes() -> Vec<Route> {
             .partition(Rule::Submission, submit::submit_one),
         post("/v1/operations/batch", Write, NoQuery, Batch, ByRequest)
             .partition(Rule::Batch, submit::submit_batch),
+        post("/v1/operations/cancel", Operate, NoQuery, Small, Never)
+            .audited_as("cancel_all")
+            .partition(Rule::Bulk, bulk_commands::cancel),
+        post("/v1/operations/rerun", Operate, NoQuery, Small, Never)
+            .audited_as("rerun_all")
+            .partition(Rule::Bulk, bulk_commands::rerun),
+        post("/v1/operations/resolve", Operate, NoQuery, Small, Never)
+            .audited_as("resolve_all")
+            .partition(Rule::Bulk, bulk_commands::resolve),
         get("/v1/operations/{id}", Read, AnyQuery).partition(Rule::Operation, operations::show),
         get("/v1/operations/{id}/why", Read, AnyQuery).partition(Rule::Operation, operations::why),
         post("/v1/operations/{id}/cancel", Operate, NoQuery, Small, Never)

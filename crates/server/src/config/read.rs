@@ -10,7 +10,7 @@ use super::section::Section;
 use super::value::LocatedValue;
 use super::{
     Config, Overrides, ParseContext, auth, bus, cluster, exposure_message, failure, generations, hydration,
-    idempotency, kind, pacing, server, source, token, upstream,
+    idempotency, kind, pacing, server, source, telemetry, token, upstream,
 };
 use crate::backend::{can_archive, is_archive, is_shared};
 
@@ -41,6 +41,7 @@ pub(super) fn read(
     let problems = &mut reading.problems;
     let on_failure = rules.into_iter().filter_map(|section| failure::read(section, problems)).collect();
     let auth = auth::read(root, problems);
+    let telemetry = telemetry::read(root, problems);
     let has_file = auth.as_ref().is_some_and(|auth| auth.tokens_file.is_some());
     let open_to_all = tokens.is_empty() && !has_file;
     let listen = server.listen.and_then(|found| read_listen(found, over, open_to_all, problems));
@@ -86,6 +87,7 @@ pub(super) fn read(
         bus_url: bus_url?,
         sources,
         generations: generations?,
+        telemetry: telemetry?,
     })
 }
 

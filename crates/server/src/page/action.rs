@@ -4,6 +4,7 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
+use super::bulk;
 use super::view::escape;
 use crate::api::local::ApiCommand;
 use crate::edge::query::{Query, bad_parameter};
@@ -27,6 +28,11 @@ pub(super) enum Action {
     ReleaseKey,
     ExpireKey,
     CompleteKey,
+    CancelAll,
+    RerunAll,
+    AllHappened,
+    NoneHappened,
+    SendAllAgain,
 }
 
 /// What an action is about.
@@ -36,10 +42,12 @@ pub(super) enum SubjectKind {
     Group,
     Limit,
     Key,
+    /// All operations that a filter finds.
+    Operations,
 }
 
 /// The number of actions.
-pub(super) const ACTION_COUNT: usize = 14;
+pub(super) const ACTION_COUNT: usize = 19;
 
 const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
     ("pause", Action::Pause, SubjectKind::Group),
@@ -56,6 +64,11 @@ const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
     ("release-key", Action::ReleaseKey, SubjectKind::Key),
     ("expire-key", Action::ExpireKey, SubjectKind::Key),
     ("complete-key", Action::CompleteKey, SubjectKind::Key),
+    ("cancel-all", Action::CancelAll, SubjectKind::Operations),
+    ("rerun-all", Action::RerunAll, SubjectKind::Operations),
+    ("all-happened", Action::AllHappened, SubjectKind::Operations),
+    ("none-happened", Action::NoneHappened, SubjectKind::Operations),
+    ("send-all-again", Action::SendAllAgain, SubjectKind::Operations),
 ];
 
 /// The figures of a limit that an operator may set.
@@ -173,6 +186,7 @@ impl ActionRequest {
                 format!("/v1/limits/{}", self.subject.split('/').map(escape).collect::<Vec<_>>().join("/"))
             }
             SubjectKind::Key => format!("/v1/keys/{name}{}", self.key_query()),
+            SubjectKind::Operations => format!("/v1/operations?{}", self.subject),
         }
     }
 
@@ -184,6 +198,7 @@ impl ActionRequest {
             SubjectKind::Group => format!("/groups/{name}"),
             SubjectKind::Limit => "/limits".to_owned(),
             SubjectKind::Key => "/keys".to_owned(),
+            SubjectKind::Operations => format!("/operations?{}", self.subject),
         }
     }
 
@@ -218,6 +233,11 @@ impl ActionRequest {
             Action::ReleaseKey => key("release", Value::Null),
             Action::ExpireKey => key("expire", Value::Null),
             Action::CompleteKey => key("complete", self.response()?),
+            Action::CancelAll
+            | Action::RerunAll
+            | Action::AllHappened
+            | Action::NoneHappened
+            | Action::SendAllAgain => bulk::command(self.action, &self.subject)?,
         })
     }
 
@@ -254,9 +274,12 @@ mod tests {
                 (*action as usize, Action::parse(name).unwrap(), action.name()),
                 (place, *action, *name)
             );
-            let form =
-                "subject=a%2Fb&reason=why&capacity=4&refill_per_s=0.5&status=201&body=%7B%22a%22%3A1%7D";
-            let request = ActionRequest::from_form(*action, form).unwrap();
+            let name =
+                if action.subject_kind() == SubjectKind::Operations { "group%3Da%252Fb" } else { "a%2Fb" };
+            let form = format!(
+                "subject={name}&reason=why&capacity=4&refill_per_s=0.5&status=201&body=%7B%22a%22%3A1%7D"
+            );
+            let request = ActionRequest::from_form(*action, &form).unwrap();
             let command = request.command("anna").unwrap();
             assert!(command.target.starts_with("/v1/"), "{name}: {command:?}");
             let slashes = usize::from(action.subject_kind() == SubjectKind::Limit);

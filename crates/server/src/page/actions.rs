@@ -12,6 +12,7 @@ use serde_json::Value;
 use tidegate_core::bounds::NOTE_LEN_MAX;
 
 use super::action::{Action, ActionRequest, FIGURES, SubjectKind};
+use super::bulk;
 use super::error_page;
 use super::operation::{call_line, facts};
 use super::parts::count;
@@ -40,7 +41,12 @@ pub(crate) async fn confirm(
     let view = View::new(&headers, &api);
     let asked = Action::parse(&name).and_then(|action| ActionRequest::from_query(action, query));
     match asked {
-        Ok(asked) => confirm_page(&api, &view, &operator(&caller), &asked, None).await,
+        Ok(mut asked) => {
+            if asked.action.subject_kind() == SubjectKind::Operations {
+                asked.subject = bulk::until_now(&asked.subject, view.now);
+            }
+            confirm_page(&api, &view, &operator(&caller), &asked, None).await
+        }
         Err(error) => error_page(&error),
     }
 }
@@ -68,8 +74,11 @@ pub(crate) async fn perform(
     }
     match send(&api, &asked, &caller).await {
         Ok(done) => {
-            let count = done["rerun"].as_u64().map_or_else(String::new, |count| format!("&count={count}"));
-            let target = format!("{}?done={}{count}", asked.subject_page(), asked.action.name());
+            let count = done["rerun"].as_u64().or_else(|| done["changed"].as_u64());
+            let count = count.map_or_else(String::new, |count| format!("&count={count}"));
+            let page = asked.subject_page();
+            let separator = if page.contains('?') { '&' } else { '?' };
+            let target = format!("{page}{separator}done={}{count}", asked.action.name());
             (StatusCode::SEE_OTHER, [(LOCATION, target)]).into_response()
         }
         Err(error) => error_page(&error),
@@ -121,7 +130,11 @@ async fn confirm_page(
     let words = view.words;
     let label = words.action(asked.action).label;
     let content = html! {
-        h1 { (label) " " code { (asked.subject) } "?" }
+        @if asked.action.subject_kind() == SubjectKind::Operations {
+            h1 { (bulk::sentence(view, asked, &preview)) "?" }
+        } @else {
+            h1 { (label) " " code { (asked.subject) } "?" }
+        }
         @if let Some(note) = note { p.notice role="alert" { (note) } }
         p.sentence { (words.action(asked.action).effect) }
         (show_preview(view, asked, &preview))
@@ -155,6 +168,7 @@ async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
             Err(error) if error.code == ErrorCode::NoGroup => Ok(Value::Null),
             found => found,
         },
+        _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
         _ => api.get(&asked.subject_target()).await,
     }
 }
@@ -181,6 +195,10 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
             }
         },
         SubjectKind::Limit => html! {},
+        SubjectKind::Operations => html! {
+            @if preview["more"] == true { p { (words.more_than_at_once) } }
+            p { a href=(asked.subject_page()) { (words.show) } }
+        },
         SubjectKind::Key => html! {
             p { (view.state(text(preview, "state"))) " · " code { (text(preview, "method")) " " (text(preview, "path")) } }
         },
@@ -197,6 +215,7 @@ fn button_text(view: &View, asked: &ActionRequest, preview: &Value) -> String {
     let label = view.words.action(asked.action).label;
     match asked.action {
         Action::RerunFailed => format!("{label}: {}", failed_count(preview)),
+        _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::sentence(view, asked, preview),
         _ => format!("{label} {}", asked.subject),
     }
 }

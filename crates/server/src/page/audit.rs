@@ -69,7 +69,7 @@ fn subject(entry: &Value) -> Markup {
     let name = text(entry, "subject");
     html! {
         @match text(entry, "kind") {
-            "operations" => (operation_link(name)),
+            "operations" if !name.is_empty() => (operation_link(name)),
             "groups" => (group(name)),
             kind => { (kind) " " (name) }
         }

@@ -1,6 +1,8 @@
 //! The page of one operation: what it is, why it waits, its way from acceptance to its answer, and
 //! what an operator can do about it. The body of a response is not shown; the API returns it.
 
+use std::time::Duration;
+
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -169,6 +171,8 @@ fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
     let (accepted, ended) = (time_in(operation, "created_at"), time_in(operation, "finished_at"));
     let spent = accepted.map(|at| span_between(view, at, ended.unwrap_or(view.now)));
     let attempt = number(operation, "attempt");
+    // The first step takes no time of its own.
+    let times = ["", "turn_ms", "limit_ms", "sent_ms", "answer_ms"];
     let notes: [Markup; 5] = [
         html! { @if let Some(at) = accepted { (view.ago(at)) " " (words.ago) } },
         html! { @if let Some(behind) = why["behind"].as_str().filter(|_| place == 1) { (words.behind) " " (operation_link(behind)) } },
@@ -181,13 +185,23 @@ fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
     ];
     html! {
         ol.journey aria-label=(words.journey) {
-            @for (step, (name, note)) in words.steps.iter().zip(&notes).enumerate() {
+            @for (step, ((name, note), time)) in words.steps.iter().zip(&notes).zip(times).enumerate() {
                 @let progress = progress(step, place);
                 li class=(progress.class()) aria-current=[(progress == Progress::Current).then_some("step")] {
                     b { (name) } span { (note) }
+                    @if step > 0 && progress != Progress::Ahead { span.quiet { (step_time(view, &operation["journey"][time])) } }
                 }
             }
         }
+    }
+}
+
+/// The time of a step, or that it was not recorded.
+fn step_time(view: &View, millis: &Value) -> String {
+    match millis.as_u64() {
+        None => view.words.not_recorded.to_owned(),
+        Some(millis @ 0..1_000) => format!("{millis} {}", view.words.millisecond),
+        Some(millis) => super::parts::span_in(Duration::from_millis(millis), view.language.words().units),
     }
 }
 

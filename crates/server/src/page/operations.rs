@@ -7,8 +7,8 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::action::Action;
-use super::actions::button;
+use super::actions::{button, notice};
+use super::bulk;
 use super::error_page;
 use super::operation::{actions_for, call_line};
 use super::parts::{count, group, operation_link};
@@ -37,6 +37,8 @@ struct ListRequest {
     /// A text that the last fault has to contain.
     error: Option<String>,
     cursor: Option<String>,
+    /// Only what was accepted before this time.
+    created_before: Option<String>,
 }
 
 /// What was found.
@@ -49,13 +51,13 @@ struct FoundOperations {
 }
 
 impl ListRequest {
-    fn read(query: &str) -> Result<Self> {
-        let mut query = Query::parse(&filled_in(query));
+    fn read(mut query: Query) -> Result<Self> {
         let request = Self {
             state: query.take("state"),
             filters: FILTERS.map(|name| query.take(name)),
             error: query.take("error"),
             cursor: query.take("cursor"),
+            created_before: query.take("created_before"),
         };
         query.finish()?;
         Ok(request)
@@ -64,7 +66,9 @@ impl ListRequest {
     /// The URL of the same list from a cursor, below a path.
     fn target(&self, path: &str, cursor: Option<&str>) -> String {
         let filters = FILTERS.iter().zip(&self.filters).map(|(name, value)| (*name, value.as_deref()));
-        let pairs = filters.chain([("state", self.state.as_deref()), ("cursor", cursor)]);
+        let before = self.created_before.as_deref();
+        let others = [("state", self.state.as_deref()), ("created_before", before), ("cursor", cursor)];
+        let pairs = filters.chain(others);
         let pairs = pairs.filter_map(|(name, value)| Some(format!("&{name}={}", escape(value?))));
         format!("{path}?limit={ROWS}{}", pairs.collect::<String>())
     }
@@ -87,19 +91,40 @@ impl ListRequest {
 
     /// Whether anything is left out.
     fn is_filtered(&self) -> bool {
-        self.state.is_some() || self.error.is_some() || self.filters.iter().any(Option::is_some)
+        self.state.is_some()
+            || self.error.is_some()
+            || self.created_before.is_some()
+            || self.filters.iter().any(Option::is_some)
+    }
+
+    /// The other parts of the filter of an action about all of this list. A key names one
+    /// operation, and needs no such action.
+    fn bulk_parts(&self) -> Option<String> {
+        let [group, upstream, kind, key] = &self.filters;
+        let (error, before) = (&self.error, &self.created_before);
+        let names = [("group", group), ("upstream", upstream), ("kind", kind)];
+        let others = names.into_iter().chain([("error", error), ("created_before", before)]);
+        let pair = |(name, value): (&str, &Option<String>)| {
+            value.as_ref().map(|value| format!("&{name}={}", escape(value)))
+        };
+        key.is_none().then(|| others.filter_map(pair).collect())
     }
 }
 
 pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
     let view = View::new(&headers, &api);
     let read = async {
-        let request = ListRequest::read(request_query(&uri))?;
+        let mut query = Query::parse(&filled_in(request_query(&uri)));
+        let done = notice(&view, &mut query);
+        let request = ListRequest::read(query)?;
         let found = find(&api, &request).await?;
-        Ok::<_, Error>((request, found))
+        Ok::<_, Error>((done, request, found))
     };
     match read.await {
-        Ok((request, found)) => view.live_page(view.words.operations, &content(&view, &request, &found)),
+        Ok((done, request, found)) => {
+            let content = html! { (done) (content(&view, &request, &found)) };
+            view.live_page(view.words.operations, &content)
+        }
         Err(error) => error_page(&error),
     }
 }
@@ -122,15 +147,13 @@ async fn find(api: &LocalApi, request: &ListRequest) -> Result<FoundOperations> 
 
 fn content(view: &View, request: &ListRequest, found: &FoundOperations) -> Markup {
     let words = view.words;
-    let group = request.filters[0].as_deref();
-    let is_failed = request.state.as_deref() == Some("failed");
+    let state = request.state.as_deref().unwrap_or_default();
+    let others = request.bulk_parts().filter(|_| !found.operations.is_empty());
     html! {
         h1 { (words.operations) }
         (filter_form(view, request))
         section #found data-live="steady" {
-            @if let (Some(group), true, false) = (group, is_failed, found.operations.is_empty()) {
-                p.buttons { (button(view, Action::RerunFailed, group)) }
-            }
+            @if let Some(others) = others { (bulk::buttons(view, state, &others)) }
             @if found.operations.is_empty() {
                 p.quiet {
                     @if request.is_filtered() { (words.nothing_matches) } @else { (words.no_operations) " " code { "tidegate op submit" } }
@@ -220,23 +243,27 @@ mod tests {
 
     use super::*;
 
+    fn read(query: &str) -> Result<ListRequest> {
+        ListRequest::read(Query::parse(&filled_in(query)))
+    }
+
     #[test]
     fn every_list_is_a_link() {
-        let request = ListRequest::read("state=failed&group=a%26b&upstream=&error=No+Entry&kind=").unwrap();
+        let request = read("state=failed&group=a%26b&upstream=&error=No+Entry&kind=").unwrap();
         assert_eq!(
             request.target("/v1/operations", None),
             "/v1/operations?limit=50&group=a%26b&state=failed"
         );
         let href = request.page_href("c=1");
         assert_eq!(href, "/operations?group=a%26b&state=failed&cursor=c%3D1&error=No%20Entry");
-        let again = ListRequest::read(href.split_once('?').unwrap().1).unwrap();
+        let again = read(href.split_once('?').unwrap().1).unwrap();
         assert_eq!((again.error.as_deref(), again.cursor.as_deref()), (Some("No Entry"), Some("c=1")));
-        assert_eq!(ListRequest::read("sate=failed").unwrap_err().field.as_deref(), Some("sate"));
+        assert_eq!(read("sate=failed").unwrap_err().field.as_deref(), Some("sate"));
     }
 
     #[test]
     fn an_error_is_found_by_its_text() {
-        let request = ListRequest::read("error=missing+perm").unwrap();
+        let request = read("error=missing+perm").unwrap();
         assert!(
             request
                 .matches(&json!({ "fault": { "class": "forbidden", "message": "403 Missing Permissions" } }))

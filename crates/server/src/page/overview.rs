@@ -96,7 +96,7 @@ fn content(view: &View, data: &OverviewData) -> Markup {
             (part(view, &data.limits, |view, page| limits::nearest_end(view, items(page, "limits"), LIMITS_SHOWN, false)))
             p { a href="/limits" { (words.change_limits) } }
         }
-        section #groups data-live="steady" { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
+        section #groups data-live="steady" data-slots { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
         section #deployments data-live { (panel(&data.deployments, view.now)) }
         section #operations data-live="steady" { (last_operations(view, data)) }
         (part(view, &data.cluster, nodes))
@@ -127,6 +127,8 @@ fn ranked_groups(view: &View, summary: &Value) -> Markup {
     html! {
         @if shown.is_empty() { p.quiet { (view.words.no_groups) } }
         @else { (groups::table(view, shown)) }
+        // The script counts here what it keeps out of the table; the link loads the page anew.
+        p.newcomers hidden { a href="" { (view.words.newcomers) } }
         @if all > shown.len() as u64 { p { a href="/groups" { (view.words.show_all) " (" (count(all)) ")" } } }
     }
 }

@@ -17,6 +17,7 @@ use super::relay;
 use super::{RoutedCall, RoutingState};
 use crate::api;
 use crate::api::audit::AuditOut;
+use crate::api::bulk_commands::BulkOut;
 use crate::api::group_rerun::GroupRerunOut;
 use crate::api::summary::SummaryOut;
 use crate::edge::query::Query;
@@ -69,6 +70,13 @@ pub(super) async fn summary(routing: &RoutingState, call: RoutedCall) -> Respons
 pub(super) async fn rerun_failed(routing: &RoutingState, call: RoutedCall) -> Response {
     match ask_all(routing, &call).await {
         Ok(parts) => Json(GroupRerunOut::merge(parts)).into_response(),
+        Err(refused) => refused,
+    }
+}
+
+pub(super) async fn bulk(routing: &RoutingState, call: RoutedCall) -> Response {
+    match ask_all(routing, &call).await {
+        Ok(parts) => BulkOut::merge(parts).into_response(),
         Err(refused) => refused,
     }
 }

@@ -41,6 +41,8 @@ pub(crate) enum RoutingRule {
     Pause,
     /// All partitions; each reruns its own.
     GroupRerun,
+    /// All partitions; each changes its own.
+    Bulk,
     /// All partitions.
     Limits,
     /// By the upstream in the limit's name.

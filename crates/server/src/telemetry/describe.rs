@@ -57,6 +57,11 @@ pub(super) fn describe() {
     describe_gauge!("tidegate_idempotency_keys", "Idempotency keys in the store.");
     describe_gauge!("tidegate_store_bytes", "Size of the store in bytes.");
     describe_gauge!("tidegate_store_operations", "Operations in the store.");
+    describe_counter!("tidegate_traces_exported_total", "Operations whose traces a collector took.");
+    describe_counter!(
+        "tidegate_traces_dropped_total",
+        "Operations whose traces were dropped, by reason: queue_full, unreachable or refused."
+    );
     describe_counter!("tidegate_archived_total", "Operations that were copied to the archive.");
     describe_gauge!("tidegate_archive_waiting", "Operations that ended and are not in the archive yet.");
     describe_gauge!(

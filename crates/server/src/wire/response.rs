@@ -6,7 +6,7 @@ mod limit;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidegate::{CompletionReceipt, OperationDetails, OperationView, Reason, Receipt};
+use tidegate::{CompletionReceipt, JourneyTimes, OperationDetails, OperationView, Reason, Receipt};
 use tidegate_core::{Fault, OperationId};
 
 pub(crate) use group::{GroupOut, GroupsOut};
@@ -80,6 +80,8 @@ pub(crate) struct OperationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptOut<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    journey: Option<JourneyOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_at: Option<Timestamp>,
@@ -106,7 +108,8 @@ impl<'a> OperationOut<'a> {
     pub(crate) fn detailed(view: &'a OperationView, details: &'a OperationDetails) -> Self {
         let request = details.request.as_ref().map(RequestOut::whole);
         let attempts = Some(details.attempts.iter().map(AttemptOut::new).collect());
-        Self { request, attempts, ..Self::whole(view) }
+        let journey = Some(JourneyOut::new(&details.journey));
+        Self { request, attempts, journey, ..Self::whole(view) }
     }
 
     /// The operation as an item of a list.
@@ -127,6 +130,7 @@ impl<'a> OperationOut<'a> {
             upstream: view.upstream.as_deref(),
             request: view.request.as_ref().map(RequestOut::line),
             attempts: None,
+            journey: None,
             job_id: view.job_id.as_deref(),
             deadline_at: view.deadline_at.map(Timestamp),
             cancel_requested: view.cancel_requested,
@@ -134,6 +138,23 @@ impl<'a> OperationOut<'a> {
             rules: None,
             fingerprint: None,
         }
+    }
+}
+
+/// How long an operation spent in each step, in milliseconds; null where that was not recorded.
+#[derive(Serialize)]
+pub(crate) struct JourneyOut {
+    turn_ms: Option<u64>,
+    limit_ms: Option<u64>,
+    sent_ms: Option<u64>,
+    answer_ms: Option<u64>,
+}
+
+impl JourneyOut {
+    fn new(times: &JourneyTimes) -> Self {
+        let [turn_ms, limit_ms, sent_ms, answer_ms] = [times.turn, times.limit, times.sent, times.answer]
+            .map(|time| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
+        Self { turn_ms, limit_ms, sent_ms, answer_ms }
     }
 }
 

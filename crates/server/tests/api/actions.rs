@@ -215,6 +215,49 @@ async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
     .await;
 }
 
+/// OPS-9: what a list shows is canceled with one form, which says how many that are; what arrives
+/// while it is open is left alone.
+#[tokio::test]
+async fn ops_9_a_list_is_canceled_from_the_page() {
+    within(async {
+        let world = World::new().await;
+        let operator = Operator::at(&world.server);
+        world.post("/v1/groups/shop%3A1/pause", r#"{"create":true}"#).await;
+        let ids = [world.submit(operation("shop:1")).await, world.submit(operation("shop:1")).await];
+        let (_, html) = operator.page("/operations?state=queued&group=shop%3A1&error=").await;
+        let href = "/actions/cancel-all?subject=state%3Dqueued%26group%3Dshop%253A1";
+        assert!(html.contains(href), "{html}");
+        let (_, html) = operator.page("/operations?group=shop%3A1").await;
+        assert!(!html.contains("cancel-all"), "only for one state: {html}");
+        let (_, html) = operator.page(href).await;
+        assert!(html.contains("Cancel 1 queued operation of group shop:1?</h1>"), "{html}");
+        let (_, html) = operator.page(&href.replace("queued", "queued%2Cwaiting")).await;
+        assert!(html.contains("2 queued,waiting operations of group shop:1</button>"), "{html}");
+        let (token, subject) = (value_of(&html, "token"), value_of(&html, "subject").replace("&amp;", "&"));
+        assert!(subject.contains("created_before="), "{subject}");
+        let wider = subject.replace("group=shop%3A1", "kind=http");
+        let refused = operator.post("cancel-all", &[("subject", &wider), ("token", &token)]).await;
+        assert_eq!(refused.status(), 409, "a token is for one filter");
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        let late = world.submit(operation("shop:1")).await;
+        let form = [("subject", &*subject), ("token", &*token), ("reason", "wrong price")];
+        let done = operator.post("cancel-all", &form).await;
+        let target = done.headers()["location"].to_str().unwrap().to_owned();
+        assert!(target.ends_with("&done=cancel-all&count=2"), "{target}");
+        let (status, html) = operator.page(&target).await;
+        assert!(status == 200 && html.contains("Done: Cancel all (2)"), "{html}");
+        for (id, is_canceled) in [(&ids[0], true), (&ids[1], true), (&late, false)] {
+            let state = world.get(&format!("/v1/operations/{id}")).await.json["state"].clone();
+            assert_eq!(state == "canceled", is_canceled, "{id}: {state}");
+        }
+        let log = operator.audit().await;
+        assert_eq!(json!([log[0]["action"], log[0]["reason"]]), json!(["cancel_all", "wrong price"]));
+        let (_, html) = operator.page("/actions/cancel-all?subject=x%3D1").await;
+        assert!(html.contains("&quot;x&quot; is not known"), "{html}");
+    })
+    .await;
+}
+
 /// OPS-9: a pause keeps its first reason, and a group that does not exist is not paused.
 #[tokio::test]
 async fn ops_9_a_pause_keeps_its_reason() {
@@ -321,6 +364,9 @@ async fn ops_23_any_node_acts_and_remembers() {
             let (_, html) = operator.page("/groups/g").await;
             assert!(html.contains(&id) && html.contains("idle"), "{html}");
         }
+        let again = json!({ "group": "g", "error": "500" }).to_string();
+        let rerun = answer(operators[1].request(Method::POST, "/v1/operations/rerun").body(again)).await;
+        assert_eq!(rerun.json["changed"], 1, "in whichever partition it is: {rerun:?}");
         for operator in &operators {
             // Each node tells what both remember, once both own a partition.
             while operator.audit().await.len() < 2 {

@@ -1,12 +1,15 @@
 //! What an operator sees of an operation: its request without secrets, and its attempts, on every
 //! store and from any node.
 
+use std::time::Duration;
+
 use reqwest::Client;
 use serde_json::{Value, json};
+use tidegate_core::Time;
 use tidegate_server::Server;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
-use crate::support::{answer, config_on, within};
+use crate::support::{World, answer, config_on, operation, within};
 
 fn payment() -> Value {
     json!({
@@ -84,4 +87,35 @@ async fn ops_23_a_call_is_shown_by_each_node_on_redis() {
 async fn ops_23_a_call_is_shown_by_each_node_on_postgresql() {
     let store = tidegate_fixture::postgres::PostgresServer::start();
     within(calls_are_shown(&store.url(), 2)).await;
+}
+
+/// OPS-24: an operation shows how long each step of its way took, and only those that it has
+/// reached.
+#[tokio::test]
+async fn ops_24_the_time_in_each_step_is_shown() {
+    within(async {
+        let world = World::new().await;
+        world.post("/v1/groups/g/pause", json!({ "create": true })).await;
+        let ids = [world.submit(operation("g")).await, world.submit(operation("g")).await];
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let waiting = world.get(&format!("/v1/operations/{}", ids[0])).await.json["journey"].clone();
+        assert!(waiting["turn_ms"] == 0 && waiting["limit_ms"].as_u64() >= Some(30), "{waiting}");
+        assert!(waiting["sent_ms"].is_null() && waiting["answer_ms"].is_null(), "{waiting}");
+        let behind = world.get(&format!("/v1/operations/{}", ids[1])).await.json["journey"].clone();
+        assert!(behind["turn_ms"].as_u64() >= Some(30) && behind["limit_ms"].is_null(), "{behind}");
+        world.post("/v1/groups/g/resume", "").await;
+        let first = world.wait_until_ended(&ids[0]).await["journey"].clone();
+        assert!(first["turn_ms"] == 0 && first["limit_ms"].as_u64() >= Some(30), "{first}");
+        let ended = world.wait_until_ended(&ids[1]).await;
+        let second = &ended["journey"];
+        assert!(second["turn_ms"].as_u64() >= Some(30), "it waited for the first: {second}");
+        let steps =
+            ["turn_ms", "limit_ms", "sent_ms", "answer_ms"].map(|step| second[step].as_u64().unwrap());
+        let time = |field: &str| Time::parse_rfc_3339(ended[field].as_str().unwrap()).unwrap();
+        let total = time("finished_at").since(time("created_at")).as_millis();
+        assert!(u128::from(steps.iter().sum::<u64>()) <= total + 1, "{steps:?} of {total}: {ended}");
+        let listed = world.get("/v1/operations").await.json;
+        assert!(listed["operations"][0].get("journey").is_none(), "only where one is shown: {listed}");
+    })
+    .await;
 }

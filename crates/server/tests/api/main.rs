@@ -11,6 +11,7 @@
 mod actions;
 mod auth;
 mod bulk;
+mod bulk_commands;
 mod complete;
 mod costs;
 mod deployments;
@@ -41,4 +42,5 @@ mod support;
 mod throttled;
 mod tls;
 mod tokens;
+mod traces;
 mod work;

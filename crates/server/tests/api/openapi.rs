@@ -134,6 +134,13 @@ async fn what_is_answered_is_what_is_described() {
             let path = format!("/v1/operations/{}/{order}", waiting["id"].as_str().unwrap());
             api.post(&path, &format!("/v1/operations/{{id}}/{order}"), body).await;
         }
+        for (command, body) in [
+            ("/v1/operations/cancel", json!({ "group": "p", "dry_run": true })),
+            ("/v1/operations/rerun", json!({ "group": "p", "state": "canceled" })),
+            ("/v1/operations/resolve", json!({})),
+        ] {
+            api.post(command, command, body).await;
+        }
         api.post("/v1/groups/p/resume", "/v1/groups/{group}/resume", json!({})).await;
         api.get("/v1/limits", "/v1/limits").await;
         api.get("/v1/costs", "/v1/costs").await;

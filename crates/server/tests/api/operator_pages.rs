@@ -79,6 +79,10 @@ async fn what_is_idle_or_not_there_has_a_page() {
         let (status, html) = page(&world, &format!("/operations/{id}")).await;
         assert!(status == 200 && html.contains("class=\"journey\"") && html.contains("POST /x"), "{html}");
         assert_eq!(html.matches("class=\"past\"").count(), 5, "{html}");
+        assert!(
+            html.contains("<span class=\"quiet\">0 ms</span>") && !html.contains("not recorded"),
+            "{html}"
+        );
         let (status, html) = page(&world, "/groups/g").await;
         assert!(status == 200 && html.contains("idle") && html.contains(&id), "{html}");
         let (status, html) = page(&world, "/groups/never-seen").await;

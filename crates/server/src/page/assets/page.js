@@ -47,6 +47,27 @@ function patch(element, wanted) {
   while (place) { const next = place.nextSibling; place.remove(); place = next; }
 }
 
+// Rows keep their places while the page is open: what came up is counted in a line instead, and what
+// is gone leaves its place empty.
+function keepSlots(old, wanted) {
+  const rows = [...old.querySelectorAll("tbody > tr")];
+  const body = wanted.querySelector("tbody");
+  if (!rows.length || !body) return;
+  const came = new Map([...body.children].map((row) => [row.id, row]));
+  body.replaceChildren(...rows.map((row) => came.get(row.id) || emptied(row)));
+  const count = came.size - rows.filter((row) => came.has(row.id)).length;
+  const line = wanted.querySelector(".newcomers");
+  line.hidden = !count;
+  line.firstChild.textContent = line.textContent.replace("{}", count);
+}
+
+function emptied(row) {
+  const empty = row.cloneNode(true);
+  for (const cell of empty.querySelectorAll("td")) cell.textContent = "";
+  empty.className = "quiet";
+  return empty;
+}
+
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
@@ -57,7 +78,9 @@ async function refresh() {
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const region of next.querySelectorAll("[data-live]")) {
       const old = document.getElementById(region.id);
-      if (old && !inUse(old)) patch(old, region);
+      if (!old || inUse(old)) continue;
+      if ("slots" in region.dataset) keepSlots(old, region);
+      patch(old, region);
     }
     fresh = Date.now();
     say(word.dataset.fresh);

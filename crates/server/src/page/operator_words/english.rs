@@ -23,6 +23,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     limits_nearest: "Limits nearest their end",
     change_limits: "All limits, and how to change them",
     groups_by_harm: "Groups, most and oldest work first",
+    newcomers: "{} new, show",
     last_operations: "Last operations",
     search_operations: "Search all operations",
     nodes: "Nodes",
@@ -35,6 +36,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     filter: "Filter",
     show_all: "Show all",
     show: "Show",
+    more_than_at_once: "There are more than fit at once: repeat it afterwards.",
     older: "Older",
     next: "Next",
     error_text: "Text of the error",
@@ -88,6 +90,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     open: "open",
     closed: "closed",
     journey: "The way of the operation",
+    not_recorded: "not recorded",
+    millisecond: "ms",
     bytes: "bytes",
     beginning_of: "The beginning of",
     body_not_shown: "The body is not shown: its form is not known",
@@ -156,6 +160,26 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
             effect: "The stored response is forgotten: the next request with this key runs again.",
         },
         ActionWords { label: "Record response", effect: "Every repeat of the request gets this response." },
+        ActionWords {
+            label: "Cancel all",
+            effect: "None of them starts any more. Calls under way are asked to stop, and may still take effect.",
+        },
+        ActionWords {
+            label: "Re-run all",
+            effect: "Each of them joins the end of its group, in their old order, and is sent again.",
+        },
+        ActionWords {
+            label: "All happened",
+            effect: "They count as succeeded, and their groups continue. Check in the service first.",
+        },
+        ActionWords {
+            label: "None happened",
+            effect: "They count as failed and are not sent again; their groups continue.",
+        },
+        ActionWords {
+            label: "Send all again",
+            effect: "They are sent again. Those of which the first call did take effect happen twice.",
+        },
     ],
     states: [
         ("queued", "queued"),

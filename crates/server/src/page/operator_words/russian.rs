@@ -23,6 +23,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     limits_nearest: "Лимиты, которые скоро исчерпаются",
     change_limits: "Все лимиты и их изменение",
     groups_by_harm: "Группы: сначала самая длинная и старая очередь",
+    newcomers: "новых: {}, показать",
     last_operations: "Последние операции",
     search_operations: "Искать среди всех операций",
     nodes: "Узлы",
@@ -35,6 +36,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     filter: "Отобрать",
     show_all: "Показать все",
     show: "Показать",
+    more_than_at_once: "Их больше, чем можно за один раз: затем повторите.",
     older: "Более ранние",
     next: "Дальше",
     error_text: "Текст ошибки",
@@ -88,6 +90,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     open: "открыт",
     closed: "закрыт",
     journey: "Путь операции",
+    not_recorded: "не записано",
+    millisecond: "мс",
     bytes: "байт",
     beginning_of: "Начало из",
     body_not_shown: "Тело не показано: его формат неизвестен",
@@ -162,6 +166,26 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "Записать ответ", effect: "Каждый повтор запроса получит этот ответ."
+        },
+        ActionWords {
+            label: "Отменить все",
+            effect: "Они больше не начнутся. Начатые вызовы попросят остановиться; они ещё могут выполниться.",
+        },
+        ActionWords {
+            label: "Повторить все",
+            effect: "Каждая встанет в конец своей группы, в прежнем порядке, и будет отправлена снова.",
+        },
+        ActionWords {
+            label: "Все выполнились",
+            effect: "Они будут считаться выполненными, и их группы продолжат работу. Сначала проверьте в сервисе.",
+        },
+        ActionWords {
+            label: "Ни одна не выполнилась",
+            effect: "Они будут считаться неудачными и не будут отправлены снова; их группы продолжат работу.",
+        },
+        ActionWords {
+            label: "Отправить все снова",
+            effect: "Они будут отправлены снова. Те, что всё же выполнились, случатся дважды.",
         },
     ],
     states: [

@@ -1,0 +1,434 @@
+//! The way of an operation from its acceptance to its end, with the times of its steps. The owner
+//! of a partition keeps the last ones in memory: what happened before it became the owner, and what
+//! is forgotten, is not known and not guessed.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tidegate_core::model::{Claim, EndedOperation};
+use tidegate_core::{FaultClass, OperationId, Seq, State, Time, Verdict};
+
+use crate::carry::{Report, describe};
+
+/// The most journeys that a partition remembers.
+const JOURNEYS_MAX: usize = 2_000;
+/// The most attempts of a journey that are remembered, the first ones.
+const ATTEMPTS_MAX: usize = 32;
+
+/// One attempt of a journey.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JourneyAttempt {
+    /// Its number; the first is 1. An attempt that was throttled or returned keeps its number for
+    /// the next one.
+    pub number: u16,
+    /// When its limits were granted and a worker took it.
+    pub claimed_at: Time,
+    /// When its call was sent; `None` if this process sent none.
+    pub sent_at: Option<Time>,
+    /// When its job was accepted, if it ends elsewhere.
+    pub accepted_at: Option<Time>,
+    /// When it ended.
+    pub ended_at: Option<Time>,
+    /// How it ended, as metrics name it.
+    pub result: Option<&'static str>,
+    /// The class of its fault.
+    pub fault: Option<FaultClass>,
+    /// The status of the response.
+    pub status: Option<u16>,
+    /// The upstream or the provider, or else the kind.
+    pub upstream: Option<Arc<str>>,
+}
+
+/// The way of an operation, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Journey {
+    /// When it joined its group: when it was accepted, or rerun.
+    pub queued_at: Time,
+    /// When it was its turn in the group; `None` when that is not known.
+    pub turn_at: Option<Time>,
+    /// Its attempts since then, in order.
+    pub attempts: Vec<JourneyAttempt>,
+    /// When it ended.
+    pub ended_at: Option<Time>,
+    /// Whether earlier attempts are missing.
+    pub is_partial: bool,
+    /// What its claims say about it.
+    pub(crate) claimed_as: Option<ClaimedAs>,
+}
+
+/// What a claim says about its operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClaimedAs {
+    pub accepted_at: Time,
+    pub group: Arc<str>,
+    pub kind: Arc<str>,
+}
+
+/// How long an operation spent in each step; `None` where that was not recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JourneyTimes {
+    /// In the queue of its group, behind others.
+    pub turn: Option<Duration>,
+    /// At the head of the queue, before its attempts and between them: for limits, for a time, for
+    /// a free worker, for an operator.
+    pub limit: Option<Duration>,
+    /// From its grant until the call was sent.
+    pub sent: Option<Duration>,
+    /// From the call until its answer, or until its job ended.
+    pub answer: Option<Duration>,
+}
+
+/// The journey of an operation that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndedJourney {
+    /// The operation.
+    pub id: OperationId,
+    /// Its group.
+    pub group: Arc<str>,
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// How it ended.
+    pub state: State,
+    /// Attempts spent.
+    pub attempt: u16,
+    /// The class of its last fault.
+    pub fault: Option<FaultClass>,
+    /// The request id of its submission.
+    pub request_id: Option<Arc<str>>,
+    /// The way of it.
+    pub journey: Journey,
+}
+
+/// Receives each operation that ended.
+#[derive(Clone)]
+pub struct JourneySink(Arc<dyn Fn(EndedJourney) + Send + Sync>);
+
+impl JourneySink {
+    /// Calls `receive` from the task that owns the partition, which it must not block.
+    pub fn new(receive: impl Fn(EndedJourney) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(receive))
+    }
+
+    pub(crate) fn pass(&self, ended: EndedJourney) {
+        (self.0)(ended);
+    }
+}
+
+impl fmt::Debug for JourneySink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JourneySink(..)")
+    }
+}
+
+impl Journey {
+    const fn new(queued_at: Time) -> Self {
+        Self {
+            queued_at,
+            turn_at: None,
+            attempts: Vec::new(),
+            ended_at: None,
+            is_partial: false,
+            claimed_as: None,
+        }
+    }
+
+    /// The way of an operation of which only the beginning and the end are known.
+    pub(crate) fn unrecorded(queued_at: Time, ended_at: Time) -> Self {
+        Self { ended_at: Some(ended_at), is_partial: true, ..Self::new(queued_at) }
+    }
+
+    /// Adds up the time in each step until now, or until its end.
+    #[must_use]
+    pub fn times(&self, now: Time) -> JourneyTimes {
+        let end = self.ended_at.unwrap_or(now);
+        let turn = self.turn_at.map(|at| at.since(self.queued_at));
+        // A sum in which attempts are missing would say too little.
+        if self.is_partial {
+            return JourneyTimes { turn, ..JourneyTimes::default() };
+        }
+        let mut waiting_since = self.turn_at;
+        let (mut limit, mut sent, mut answer) = (waiting_since.map(|_| Duration::ZERO), None, None);
+        for attempt in &self.attempts {
+            let waited = waiting_since.map(|since| attempt.claimed_at.since(since));
+            limit = limit.zip(waited).map(|(sum, waited)| sum + waited);
+            if let Some(at) = attempt.sent_at {
+                add(&mut sent, at.since(attempt.claimed_at));
+            }
+            let ended = attempt.ended_at.unwrap_or(end);
+            add(&mut answer, ended.since(attempt.sent_at.unwrap_or(attempt.claimed_at)));
+            waiting_since = Some(ended);
+        }
+        let waits = self.attempts.last().is_none_or(|last| last.ended_at.is_some());
+        let last = waiting_since.filter(|_| waits).map_or(Duration::ZERO, |since| end.since(since));
+        JourneyTimes { turn, limit: limit.map(|sum| sum + last), sent, answer }
+    }
+}
+
+fn add(sum: &mut Option<Duration>, more: Duration) {
+    *sum = Some(sum.unwrap_or_default() + more);
+}
+
+/// The journeys that a partition remembers.
+#[derive(Debug)]
+pub(crate) struct Journeys {
+    known: FxHashMap<Seq, Journey>,
+    /// In the order in which they were first recorded.
+    order: VecDeque<Seq>,
+    /// Of operations accepted since then, every change of the turn is known.
+    known_since: Time,
+}
+
+impl Journeys {
+    /// Remembers what happens from now on.
+    pub(crate) fn new(now: Time) -> Self {
+        Self { known: FxHashMap::default(), order: VecDeque::new(), known_since: now }
+    }
+
+    fn entry(&mut self, seq: Seq, queued_at: Time, now: Time) -> &mut Journey {
+        if !self.known.contains_key(&seq) {
+            if self.order.len() == JOURNEYS_MAX {
+                self.forget_oldest(now);
+            }
+            self.order.push_back(seq);
+        }
+        self.known.entry(seq).or_insert_with(|| Journey::new(queued_at))
+    }
+
+    fn forget_oldest(&mut self, now: Time) {
+        let forgotten = self.order.pop_front().and_then(|seq| self.known.remove(&seq));
+        // Whoever is claimed next without a record may be the one that was forgotten.
+        if forgotten.is_some_and(|journey| journey.ended_at.is_none() && journey.attempts.is_empty()) {
+            self.known_since = now;
+        }
+    }
+
+    /// An operation was rerun, at the end of its group.
+    pub(crate) fn reopened(&mut self, seq: Seq, at: Time) {
+        *self.entry(seq, at, at) = Journey::new(at);
+    }
+
+    /// Limits were granted to an operation, and a worker took it.
+    pub(crate) fn claimed(&mut self, claim: &Claim, at: Time) {
+        // A poll is part of the attempt whose job it asks about.
+        if claim.poll {
+            return;
+        }
+        let is_new = !self.known.contains_key(&claim.seq);
+        let known_since = self.known_since;
+        let journey = self.entry(claim.seq, claim.accepted_at, at);
+        journey.is_partial |= is_new && claim.attempt > 1;
+        let Claim { accepted_at, group, kind, .. } = claim;
+        journey.claimed_as.get_or_insert_with(|| ClaimedAs {
+            accepted_at: *accepted_at,
+            group: Arc::clone(group),
+            kind: Arc::clone(kind),
+        });
+        if journey.turn_at.is_none() && !journey.is_partial && journey.queued_at >= known_since {
+            // It never was behind another one.
+            journey.turn_at = Some(journey.queued_at);
+        }
+        if journey.attempts.len() == ATTEMPTS_MAX {
+            journey.is_partial = true;
+            return;
+        }
+        journey.attempts.push(JourneyAttempt {
+            number: claim.attempt,
+            claimed_at: at,
+            sent_at: None,
+            accepted_at: None,
+            ended_at: None,
+            result: None,
+            fault: None,
+            status: None,
+            upstream: None,
+        });
+    }
+
+    fn open_attempt(&mut self, seq: Seq) -> Option<&mut JourneyAttempt> {
+        self.known.get_mut(&seq)?.attempts.last_mut().filter(|attempt| attempt.ended_at.is_none())
+    }
+
+    /// The call of an operation was sent.
+    pub(crate) fn sent(&mut self, seq: Seq, at: Time) {
+        if let Some(attempt) = self.open_attempt(seq) {
+            attempt.sent_at.get_or_insert(at);
+        }
+    }
+
+    /// An attempt was settled, or its job was accepted.
+    pub(crate) fn settled(&mut self, report: &Report, at: Time) {
+        let Some(attempt) = self.open_attempt(report.seq) else { return };
+        let (result, fault) = describe(&report.verdict);
+        attempt.status = report.figures.status.or(attempt.status);
+        attempt.upstream = report.figures.upstream.clone().or_else(|| attempt.upstream.take());
+        if matches!(report.verdict, Verdict::Accepted { .. }) {
+            attempt.accepted_at.get_or_insert(at);
+            return;
+        }
+        // A job whose poll failed is awaited as before, unless its operation ends with it.
+        if attempt.accepted_at.is_some()
+            && matches!(report.verdict, Verdict::PollFailed { .. } | Verdict::Returned)
+        {
+            return;
+        }
+        (attempt.result, attempt.fault) = (Some(result), fault.map(|fault| fault.class));
+        attempt.ended_at = Some(at);
+    }
+
+    /// An operation ended, and the next one of its group has its turn.
+    pub(crate) fn ended(&mut self, ended: &EndedOperation, now: Time) {
+        if let Some(journey) = self.known.get_mut(&ended.seq) {
+            journey.ended_at = Some(ended.at);
+            if let Some(attempt) = journey.attempts.last_mut() {
+                // A batch is sealed a moment after what it settles.
+                attempt.ended_at = Some(attempt.ended_at.map_or(ended.at, |at| at.min(ended.at)));
+            }
+        }
+        if let Some((next, queued_at)) = ended.next {
+            self.entry(next, queued_at, now).turn_at.get_or_insert(ended.at);
+        }
+    }
+
+    /// The journey of an operation.
+    pub(crate) fn get(&self, seq: Seq) -> Option<&Journey> {
+        self.known.get(&seq)
+    }
+
+    /// The journey of an operation that was not claimed yet and is the head of its group, or is
+    /// behind others.
+    pub(crate) fn of_waiting(&self, queued_at: Time, is_behind: bool, now: Time) -> JourneyTimes {
+        let is_known = queued_at >= self.known_since;
+        match is_behind {
+            true => JourneyTimes { turn: Some(now.since(queued_at)), ..JourneyTimes::default() },
+            false if is_known => JourneyTimes {
+                turn: Some(Duration::ZERO),
+                limit: Some(now.since(queued_at)),
+                ..JourneyTimes::default()
+            },
+            false => JourneyTimes::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::{EndState, Fault, Fence, OnUnknown};
+
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    fn claim(seq: u64, accepted: u64, attempt: u16) -> Claim {
+        Claim {
+            seq: Seq(seq),
+            fence: Fence(seq),
+            attempt_fence: Fence(seq),
+            accepted_at: at(accepted),
+            until: Time::MAX,
+            kind: "http".into(),
+            group: "g".into(),
+            attempt,
+            reconcile_first: false,
+            in_doubt: false,
+            on_unknown: OnUnknown::Ask,
+            deadline: None,
+            poll: false,
+            cancel_requested: false,
+            alternative: None,
+        }
+    }
+
+    fn report(seq: u64, verdict: Verdict) -> Report {
+        Report::without_call(Seq(seq), Fence(seq), verdict)
+    }
+
+    fn ended(seq: u64, millis: u64, next: Option<(u64, u64)>) -> EndedOperation {
+        let next = next.map(|(seq, queued)| (Seq(seq), at(queued)));
+        EndedOperation {
+            seq: Seq(seq),
+            at: at(millis),
+            state: EndState::Succeeded,
+            attempt: 1,
+            fault: None,
+            next,
+        }
+    }
+
+    fn millis(times: JourneyTimes) -> [Option<u128>; 4] {
+        [times.turn, times.limit, times.sent, times.answer].map(|time| Some(time?.as_millis()))
+    }
+
+    /// OPS-24: the time of each step of two operations of a group, one of which is tried twice.
+    #[test]
+    fn ops_24_the_steps_of_a_journey_add_up() {
+        let mut journeys = Journeys::new(at(0));
+        journeys.claimed(&claim(1, 10, 1), at(15));
+        journeys.sent(Seq(1), at(17));
+        let fault = Fault::new(FaultClass::Transient, "502");
+        journeys.settled(&report(1, Verdict::Retry { fault, after: None }), at(117));
+        journeys.claimed(&claim(1, 10, 2), at(317));
+        journeys.sent(Seq(1), at(318));
+        assert_eq!(millis(journeys.known[&Seq(1)].times(at(400))), [Some(0), Some(205), Some(3), Some(182)]);
+        journeys.settled(&report(1, Verdict::Done), at(418));
+        journeys.ended(&ended(1, 418, Some((2, 20))), at(420));
+        journeys.claimed(&claim(2, 20, 1), at(430));
+        journeys.sent(Seq(2), at(430));
+        assert_eq!(millis(journeys.known[&Seq(1)].times(at(999))), [Some(0), Some(205), Some(3), Some(200)]);
+        let second = journeys.get(Seq(2)).unwrap();
+        assert_eq!(millis(second.times(at(440))), [Some(398), Some(12), Some(0), Some(10)]);
+        let steps: Duration = [Some(398), Some(12), Some(0), Some(10)]
+            .map(|ms| Duration::from_millis(ms.unwrap()))
+            .iter()
+            .sum();
+        assert_eq!(at(440).since(at(20)), steps, "nothing is counted twice");
+    }
+
+    /// What happened before this owner, or was forgotten, is not guessed.
+    #[test]
+    fn what_is_not_known_is_not_guessed() {
+        let mut journeys = Journeys::new(at(100));
+        journeys.claimed(&claim(1, 50, 1), at(150));
+        assert_eq!(millis(journeys.known[&Seq(1)].times(at(160))), [None, None, None, Some(10)]);
+        journeys.claimed(&claim(2, 120, 3), at(150));
+        assert_eq!(millis(journeys.known[&Seq(2)].times(at(160))), [None; 4]);
+        assert_eq!(millis(journeys.of_waiting(at(50), false, at(160))), [None; 4]);
+        assert_eq!(millis(journeys.of_waiting(at(50), true, at(160))), [Some(110), None, None, None]);
+        assert_eq!(millis(journeys.of_waiting(at(110), false, at(160))), [Some(0), Some(50), None, None]);
+        // Turns are forgotten before they are used.
+        for seq in 0..=JOURNEYS_MAX as u64 {
+            journeys.ended(&ended(seq, 200, Some((seq + 10_000, 150))), at(200));
+        }
+        assert_eq!(journeys.known.len(), JOURNEYS_MAX);
+        journeys.claimed(&claim(10_000, 150, 1), at(300));
+        assert_eq!(millis(journeys.known[&Seq(10_000)].times(at(300)))[0], None);
+    }
+
+    /// The job of an attempt is awaited as part of it, whatever its polls say.
+    #[test]
+    fn a_job_is_part_of_its_attempt() {
+        let mut journeys = Journeys::new(at(0));
+        journeys.claimed(&claim(1, 0, 1), at(0));
+        journeys.sent(Seq(1), at(0));
+        journeys.settled(
+            &report(1, Verdict::Accepted { poll_after: None, timeout: Duration::from_secs(9) }),
+            at(20),
+        );
+        journeys.claimed(&Claim { poll: true, ..claim(1, 0, 1) }, at(500));
+        journeys.settled(&report(1, Verdict::Returned), at(510));
+        journeys.ended(&ended(1, 1_000, None), at(1_000));
+        let journey = journeys.get(Seq(1)).unwrap();
+        assert_eq!((journey.attempts.len(), journey.attempts[0].accepted_at), (1, Some(at(20))));
+        assert_eq!(millis(journey.times(at(2_000))), [Some(0), Some(0), Some(0), Some(1_000)]);
+        journeys.reopened(Seq(1), at(5_000));
+        assert_eq!(journeys.get(Seq(1)), Some(&Journey::new(at(5_000))), "a rerun starts anew");
+    }
+}

@@ -1,0 +1,135 @@
+//! Actions about all operations that a filter finds: the filter in the URL of the confirm step, how
+//! many it finds, and the sentence that says what will happen to them.
+
+use axum::http::Method;
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+use tidegate_core::Time;
+
+use super::action::{Action, ActionRequest};
+use super::actions::button;
+use super::parts::count;
+use super::view::{View, escape, number, text};
+use super::words::Language;
+use crate::api::local::{ApiCommand, LocalApi};
+use crate::edge::auth::Caller;
+use crate::edge::query::Query;
+use crate::error::Result;
+use crate::wire::time::Timestamp;
+
+/// The parts of a filter, by the names of the API.
+const PARTS: [&str; 7] = ["group", "state", "upstream", "kind", "created_after", "created_before", "error"];
+
+/// The filter in the subject of an action, as the API reads it.
+pub(super) fn filter(subject: &str) -> Result<Map<String, Value>> {
+    let mut query = Query::parse(subject);
+    let given = PARTS.iter().filter_map(|name| Some(((*name).to_owned(), query.take(name)?.into())));
+    let filter = given.collect();
+    query.finish()?;
+    Ok(filter)
+}
+
+/// The call of the API for an action about all that a filter finds.
+pub(super) fn command(action: Action, subject: &str) -> Result<ApiCommand> {
+    let mut body = filter(subject)?;
+    let (verb, outcome) = match action {
+        Action::RerunAll => ("rerun", None),
+        Action::AllHappened => ("resolve", Some("succeeded")),
+        Action::NoneHappened => ("resolve", Some("failed")),
+        Action::SendAllAgain => ("resolve", Some("repeat")),
+        _ => ("cancel", None),
+    };
+    if let Some(outcome) = outcome {
+        body.insert("as".to_owned(), outcome.into());
+    }
+    let target = format!("/v1/operations/{verb}");
+    Ok(ApiCommand { method: Method::POST, target, body: Value::Object(body) })
+}
+
+/// Counts what an action would change.
+pub(super) async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
+    let mut command = command(asked.action, &asked.subject)?;
+    command.body["dry_run"] = json!(true);
+    api.send(&Caller::named("page"), "", &command).await
+}
+
+/// The same filter, only for what was accepted before now: the action changes what the operator has
+/// seen, and nothing that arrives while the confirm step is open.
+pub(super) fn until_now(subject: &str, now: Time) -> String {
+    if subject.split('&').any(|pair| pair.starts_with("created_before=")) {
+        return subject.to_owned();
+    }
+    // Times on the wire have milliseconds: what was accepted within this one is included.
+    let next = Time::from_millis(now.as_millis() + 1);
+    format!("{subject}&created_before={}", escape(&Timestamp(next).to_string()))
+}
+
+/// The states of operations, as an action about them is named.
+pub(super) const fn actions_for(state: &str) -> &'static [Action] {
+    match state.as_bytes() {
+        b"unknown" => &[Action::AllHappened, Action::NoneHappened, Action::SendAllAgain],
+        b"failed" | b"canceled" => &[Action::RerunAll],
+        b"queued" | b"waiting" | b"running" => &[Action::CancelAll],
+        _ => &[],
+    }
+}
+
+/// The buttons below a list with this state and these other parts of a filter.
+pub(super) fn buttons(view: &View, state: &str, others: &str) -> Markup {
+    let actions = actions_for(state);
+    html! {
+        @if !actions.is_empty() {
+            p.buttons { @for action in actions { (button(view, *action, &format!("state={state}{others}"))) } }
+        }
+    }
+}
+
+/// What a confirm step asks, such as "Cancel 17 waiting operations of group shop:1".
+pub(super) fn sentence(view: &View, asked: &ActionRequest, preview: &Value) -> String {
+    let filter = Value::Object(filter(&asked.subject).unwrap_or_default());
+    let (label, found) = (view.words.action(asked.action).label, found(preview));
+    let state = view.words.state(text(&filter, "state"));
+    let (intro, known) = match view.language {
+        Language::English => {
+            let noun = if number(preview, "matched") == 1 { "operation" } else { "operations" };
+            let names = [("group", " of group "), ("upstream", " for "), ("kind", " of kind ")];
+            let verb = match asked.action {
+                Action::CancelAll => "Cancel".to_owned(),
+                Action::RerunAll => "Re-run".to_owned(),
+                _ => format!("{label}:"),
+            };
+            (format!("{verb} {found} {state} {noun}"), names)
+        }
+        Language::Russian => {
+            let names = [("group", ", группа "), ("upstream", ", сервис "), ("kind", ", вид ")];
+            (format!("{label}: {found} ({state})"), names)
+        }
+    };
+    let parts =
+        known.into_iter().filter_map(|(name, word)| Some(format!("{word}{}", filter[name].as_str()?)));
+    let error = filter["error"].as_str().map(|error| format!(", \"{error}\"")).unwrap_or_default();
+    format!("{intro}{}{error}", parts.collect::<String>())
+}
+
+/// How many it would change at once.
+fn found(preview: &Value) -> String {
+    let more = if preview["more"] == true { "+" } else { "" };
+    format!("{}{more}", count(number(preview, "matched")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_a_filter_and_stays_one() {
+        let subject = until_now("state=waiting&group=a%26b", Time::from_millis(7));
+        assert_eq!(subject, "state=waiting&group=a%26b&created_before=1970%2D01%2D01T00%3A00%3A00%2E008Z");
+        assert_eq!(until_now(&subject, Time::from_millis(9)), subject);
+        let command = command(Action::CancelAll, &subject).unwrap();
+        let body =
+            json!({ "state": "waiting", "group": "a&b", "created_before": "1970-01-01T00:00:00.008Z" });
+        assert_eq!((&*command.target, command.body), ("/v1/operations/cancel", body));
+        assert_eq!(filter("sate=waiting").unwrap_err().field.as_deref(), Some("sate"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Commands about all operations that a filter finds, over the API.
+
+use serde_json::{Value, json};
+use tidegate_sim::HttpSimOptions;
+
+use crate::support::{World, operation, within};
+
+/// Submits this many operations of a group that is paused.
+async fn queue(world: &World, group: &str, count: usize) -> Vec<String> {
+    world.post(&format!("/v1/groups/{group}/pause"), r#"{"create":true}"#).await;
+    let batch = json!({ "operations": vec![operation(group); count] });
+    let accepted = world.post("/v1/operations/batch", batch).await.json;
+    let results = accepted["results"].as_array().unwrap();
+    results.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn state(world: &World, id: &str) -> Value {
+    world.get(&format!("/v1/operations/{id}")).await.json["state"].clone()
+}
+
+/// OPS-9: what a filter finds is counted, then canceled, and nothing else; the audit log has the
+/// command with its filter and its effect, and not the count before it.
+#[tokio::test]
+async fn ops_9_what_a_filter_finds_is_canceled() {
+    within(async {
+        let world = World::new().await;
+        let (ids, others) = (queue(&world, "g", 3).await, queue(&world, "h", 1).await);
+        let before = world.get("/v1/audit").await.json["entries"].as_array().unwrap().len();
+        let counted = world.post("/v1/operations/cancel", json!({ "group": "g", "dry_run": true })).await;
+        assert_eq!((counted.status, &counted.json["matched"]), (200, &json!(3)), "{counted:?}");
+        assert_eq!(json!([counted.json["changed"], counted.json["dry_run"]]), json!([0, true]));
+        assert_ne!(state(&world, &ids[0]).await, "canceled");
+        let done = world.post("/v1/operations/cancel", json!({ "group": "g" })).await.json;
+        assert_eq!(json!([done["changed"], done["refused"], done["more"]]), json!([3, 0, false]), "{done}");
+        for id in &ids {
+            assert_eq!(state(&world, id).await, "canceled");
+        }
+        assert_ne!(state(&world, &others[0]).await, "canceled");
+        let log = world.get("/v1/audit").await.json;
+        let (entries, first) = (log["entries"].as_array().unwrap(), &log["entries"][0]);
+        assert_eq!(entries.len(), before + 1, "a count is no command: {log}");
+        assert_eq!(
+            json!([first["action"], first["kind"], first["subject"], first["detail"]]),
+            json!(["cancel_all", "operations", "", "group g: 3 changed"])
+        );
+        for (body, field) in [(json!({}), "group"), (json!({ "group": "g", "state": "failed" }), "state")] {
+            world.post("/v1/operations/cancel", body).await.refused(400, "TG0002", Some(field));
+        }
+        world.post("/v1/operations/cancel", json!({ "grup": "h" })).await.refused(
+            400,
+            "TG0001",
+            Some("grup"),
+        );
+        assert_ne!(state(&world, &others[0]).await, "canceled", "a misspelled filter cancels nothing");
+    })
+    .await;
+}
+
+/// OPS-9: one command changes at most 1,000, and says that there are more.
+#[tokio::test]
+async fn ops_9_a_bulk_command_is_bounded() {
+    within(async {
+        let world = World::new().await;
+        queue(&world, "g", 1_000).await;
+        let newest = queue(&world, "g", 7).await;
+        let command = json!({ "state": "queued,waiting", "kind": "http" });
+        let first = world.post("/v1/operations/cancel", &command).await.json;
+        assert_eq!(json!([first["matched"], first["changed"], first["more"]]), json!([1_000, 1_000, true]));
+        assert_eq!(state(&world, &newest[6]).await, "canceled", "the newest first");
+        let second = world.post("/v1/operations/cancel", &command).await.json;
+        assert_eq!(json!([second["matched"], second["changed"], second["more"]]), json!([7, 7, false]));
+    })
+    .await;
+}
+
+/// OPS-9: failed operations are rerun by the text of their fault, and only those accepted before a
+/// time.
+#[tokio::test]
+async fn ops_9_failures_are_rerun_by_their_text() {
+    within(async {
+        let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut ids = Vec::new();
+        for group in ["a", "b"] {
+            let mut failing = operation(group);
+            failing["max_attempts"] = 1.into();
+            let id = world.submit(failing).await;
+            let ended = world.wait_until_ended(&id).await;
+            ids.push((id, ended));
+            world.post(&format!("/v1/groups/{group}/pause"), r#"{"create":true}"#).await;
+        }
+        let fault = ids[0].1["fault"]["message"].as_str().unwrap().to_uppercase();
+        let other = json!({ "error": "no such fault" });
+        assert_eq!(world.post("/v1/operations/rerun", other).await.json["matched"], 0);
+        let before = json!({ "error": fault, "created_before": ids[1].1["created_at"] });
+        let done = world.post("/v1/operations/rerun", before).await.json;
+        assert_eq!(json!([done["matched"], done["changed"]]), json!([1, 1]), "{done}");
+        assert_ne!(state(&world, &ids[0].0).await, "failed");
+        assert_eq!(state(&world, &ids[1].0).await, "failed");
+    })
+    .await;
+}
+
+/// OPS-23: what happened to all calls whose outcome is unknown is recorded at once.
+#[tokio::test]
+async fn ops_23_unknown_outcomes_are_resolved_at_once() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let ids = [world.submit(operation("a")).await, world.submit(operation("b")).await];
+        for id in &ids {
+            while state(&world, id).await != "unknown" {
+                tokio::task::yield_now().await;
+            }
+        }
+        let path = "/v1/operations/resolve";
+        world.post(path, json!({ "upstream": "echo" })).await.refused(400, "TG0001", Some("as"));
+        world.post(path, json!({ "as": "failed" })).await.refused(400, "TG0002", Some("group"));
+        let done = world.post(path, json!({ "upstream": "echo", "as": "succeeded" })).await.json;
+        assert_eq!(json!([done["matched"], done["changed"]]), json!([2, 2]), "{done}");
+        for id in &ids {
+            assert_eq!(state(&world, id).await, "succeeded");
+        }
+    })
+    .await;
+}

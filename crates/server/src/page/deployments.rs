@@ -51,7 +51,7 @@ pub(crate) fn panel(rows: &[DeploymentRow], now: Time) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { "Deployments, newest first" }
-            table {
+            table.cards {
                 caption.hidden { "Deployments to guilds" }
                 thead { tr { th.c-state scope="col" { "Stage" } th.c-id scope="col" { "Deployment" } th.c-name scope="col" { "Guild" } th.number scope="col" { "Applied" } th.number scope="col" { "To do" } th.number scope="col" { "Failed" } th.number scope="col" { "Begun" } th scope="col" { "Note" } } }
                 tbody {
@@ -60,10 +60,10 @@ pub(crate) fn panel(rows: &[DeploymentRow], now: Time) -> Markup {
                             td { (state(one.stage.as_str())) }
                             th scope="row" { (link(&one.id)) }
                             td { (group(&one.scope)) }
-                            td.number { (number(*applied)) }
-                            td.number { (number(*planned)) }
-                            td.number { (number(*failed)) }
-                            td.number { (ago(one.started_at, now)) }
+                            td.number data-label="Applied" { (number(*applied)) }
+                            td.number data-label="To do" { (number(*planned)) }
+                            td.number data-label="Failed" { (number(*failed)) }
+                            td.number data-label="Begun" { (ago(one.started_at, now)) }
                             td.why { @if let Some(note) = &one.note { (note) } }
                         }
                     }
@@ -128,7 +128,7 @@ fn warning(one: &Deployment) -> Option<&'static str> {
 
 fn table(steps: &[DeploymentStep]) -> Markup {
     html! {
-        table {
+        table.cards {
             caption { "The state of each step" }
             thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Step" } th scope="col" { "Action" } th scope="col" { "Id" } th scope="col" { "Operation" } th scope="col" { "Note" } } }
             tbody {
@@ -149,7 +149,7 @@ fn table(steps: &[DeploymentStep]) -> Markup {
 
 fn events_table(events: &[DeploymentStep]) -> Markup {
     html! {
-        table {
+        table.cards {
             caption { "What happened last, newest first" }
             thead { tr { th.c-state scope="col" { "Event" } th.c-name scope="col" { "Step" } th scope="col" { "Action" } th scope="col" { "At" } th scope="col" { "Note" } } }
             tbody {

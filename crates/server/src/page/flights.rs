@@ -45,7 +45,7 @@ fn content(flights: &[FlightView], sources: &[(String, SourceOrigin)], now: Time
 
 fn table(flights: &[FlightView], now: Time) -> Markup {
     html! {
-        table {
+        table.cards {
             caption.hidden { "Flights" }
             thead { tr { th scope="col" { "Type" } th.c-name scope="col" { "Entity" } th scope="col" { "Tenant" } th scope="col" { "Asked for" } th.number scope="col" { "Questions" } th.number scope="col" { "Waiting" } th.number scope="col" { "Deferred" } th.number scope="col" { "Since" } th.number scope="col" { "Until" } th.c-name scope="col" { "Answer" } } }
             tbody {
@@ -53,13 +53,13 @@ fn table(flights: &[FlightView], now: Time) -> Markup {
                     tr {
                         td { (flight.key.entity_type()) }
                         th scope="row" { (flight.key.id()) }
-                        td { (flight.key.tenant()) }
-                        td { (flight.mode.name()) }
-                        td.number { (flight.questions) }
-                        td.number { (count(flight.waiting as u64)) }
-                        td.number { (count(flight.deferred as u64)) }
-                        td.number { (ago(flight.opened, now)) }
-                        td.number { (within(flight.until, now)) }
+                        td data-label="Tenant" { (flight.key.tenant()) }
+                        td data-label="Asked for" { (flight.mode.name()) }
+                        td.number data-label="Questions" { (flight.questions) }
+                        td.number data-label="Waiting" { (count(flight.waiting as u64)) }
+                        td.number data-label="Deferred" { (count(flight.deferred as u64)) }
+                        td.number data-label="Since" { (ago(flight.opened, now)) }
+                        td.number data-label="Until" { (within(flight.until, now)) }
                         td.why { @if flight.failure.is_some() { "none; newcomers fail at once" } @else { "expected" } }
                     }
                 }
@@ -70,7 +70,7 @@ fn table(flights: &[FlightView], now: Time) -> Markup {
 
 fn source_table(sources: &[(String, SourceOrigin)]) -> Markup {
     html! {
-        table {
+        table.cards {
             caption.hidden { "Sources" }
             thead { tr { th.c-name scope="col" { "Type" } th scope="col" { "Answered by" } } }
             tbody {

@@ -90,7 +90,7 @@ fn hit_rate(counts: HitCounts) -> Markup {
 /// A table of keys. With a flag, each row has the commands that record its outcome, which it ends.
 fn table(site: PageSite, keys: &[KeySummary], now: Time, flag: Option<&str>) -> Markup {
     html! {
-        table {
+        table.cards {
             caption.hidden { "Idempotency keys" }
             thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if flag.is_some() { th scope="col" { "It happened, or it did not" } } @if site == PageSite::Server { th.c-acts scope="col" { span.hidden { "Actions" } } } } }
             tbody {
@@ -98,10 +98,10 @@ fn table(site: PageSite, keys: &[KeySummary], now: Time, flag: Option<&str>) -> 
                     tr {
                         td { (state(word(*key_state, now))) }
                         th scope="row" { (name.key.as_str()) }
-                        td { (name.scope.as_str()) }
+                        td data-label="Scope" { (name.scope.as_str()) }
                         td { (name.method) " " (name.path) }
-                        td.number { (ago(*created, now)) }
-                        td.number { (within(*expires, now)) }
+                        td.number data-label="Age" { (ago(*created, now)) }
+                        td.number data-label="Expires" { (within(*expires, now)) }
                         @if let Some(flag) = flag {
                             td.why {
                                 code { "tidegate key complete " (quoted(name.key.as_str())) " --status 201 --body …" (flag) } " "

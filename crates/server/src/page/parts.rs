@@ -40,6 +40,11 @@ pub(super) fn group(name: &str) -> Markup {
     html! { a.group href={ "/groups/" (utf8_percent_encode(name, NON_ALPHANUMERIC)) } { (name) } }
 }
 
+/// The cell of a sentence in a row of fixed height, with all of it as a tooltip.
+pub(super) fn why_cell(text: &str) -> Markup {
+    html! { td.why title=[(!text.is_empty()).then_some(text)] { @if !text.is_empty() { span { (text) } } } }
+}
+
 /// How long ago, with the time itself as a tooltip.
 pub(super) fn ago(at: Time, now: Time) -> Markup {
     html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (span(now.since(at))) } }

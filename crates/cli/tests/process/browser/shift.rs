@@ -119,13 +119,14 @@ async fn pages_do_not_shift_under_load() {
         let (overview, phone, operations, groups) =
             tokio::join!(start("overview"), start("phone"), start("operations"), start("groups"));
         let page = |path: &str| format!("{}{path}", server.address);
+        let (home, list, all_groups) = (page(""), page("/operations"), page("/groups"));
         // The first wave fills every list.
         sleep(Duration::from_secs(2)).await;
         tokio::join!(
-            watch(&overview, &page(""), DESKTOP, time),
-            watch(&phone, &page(""), PHONE, time),
-            watch(&operations, &page("/operations"), DESKTOP, time),
-            watch(&groups, &page("/groups"), DESKTOP, time),
+            watch(&overview, &home, DESKTOP, time),
+            watch(&phone, &home, PHONE, time),
+            watch(&operations, &list, DESKTOP, time),
+            watch(&groups, &all_groups, DESKTOP, time),
         );
         point_and_hold(&overview, &server.address).await;
         keep_pictures(&overview, &server.address).await;

@@ -14,12 +14,12 @@ use crate::caller::Caller;
 use crate::child::{RunningServer, StartingServer, tidegate};
 
 /// How long a page is watched: a minute where tests draw anew, which takes long anyway.
-const WATCHED: Duration = Duration::from_secs(12);
+const WATCHED: Duration = Duration::from_secs(10);
 const WATCHED_LONG: Duration = Duration::from_secs(60);
 /// The most that a page may shift, all shifts of that time added up.
 const SHIFT_MAX: f64 = 0.02;
 /// How long what is held is looked at.
-const HELD: Duration = Duration::from_millis(2_500);
+const HELD: Duration = Duration::from_millis(1_500);
 /// Longer than all of it may take.
 const LIMIT: Duration = Duration::from_secs(170);
 

@@ -4,8 +4,8 @@ use hyper::Method;
 use tidegate_fixture::chromium::ChromeDriver;
 use tokio::time::timeout;
 
-use super::axe::Axe;
-use super::exhibit::{Exhibit, FAILED, KEY_ANSWERED, KEY_UNDER_WAY, PAUSED, views};
+use super::axe::{Axe, EVERY_LOOK};
+use super::exhibit::{Exhibit, FAILED, KEY_ANSWERED, KEY_UNDER_WAY, PAUSED, state_of, views, wait_for};
 use super::pictures;
 use super::session::Browser;
 use crate::ALONE;
@@ -26,7 +26,7 @@ async fn faults(exhibit: &Exhibit, browser: &Browser, axe: &Axe, views: &[(&str,
     let mut faults = Vec::new();
     for (name, path) in views {
         let url = format!("{}{path}", exhibit.server.address);
-        faults.extend(axe.faults(browser, &url).await);
+        faults.extend(axe.faults(browser, &url, &EVERY_LOOK).await);
         if PICTURED.contains(name) {
             pictures::keep(browser, &url, name).await;
         }
@@ -41,11 +41,11 @@ async fn log_in(browser: &Browser, axe: &Axe) -> Vec<String> {
     let token = format!("[[token]]\nname = \"anna\"\nvalue_env = \"{}\"\nscopes = [\"read\"]\n", TOKEN.0);
     configure(dir.path(), 1, &token);
     let server = tokio::task::block_in_place(|| RunningServer::start(dir.path(), "warn", Some(TOKEN)));
-    let mut faults = axe.faults(browser, &format!("{}/operations", server.address)).await;
+    let mut faults = axe.faults(browser, &format!("{}/operations", server.address), &EVERY_LOOK).await;
     pictures::keep(browser, &format!("{}/operations", server.address), "login").await;
     browser.run(LOG_IN, &["a wrong one"]).await;
     browser.wait_until("document.querySelector('[role=alert]')", &[]).await;
-    faults.extend(axe.faults_here(browser, "a login with a wrong token").await);
+    faults.extend(axe.faults_here(browser, "a login with a wrong token", &EVERY_LOOK).await);
     browser.run(LOG_IN, &[TOKEN.1]).await;
     browser.wait_until("location.pathname === '/operations' && document.getElementById('live')", &[]).await;
     faults
@@ -74,14 +74,14 @@ async fn act(exhibit: &Exhibit, browser: &Browser) {
         browser.confirm("because of a test", notice).await;
     }
     // It has failed again meanwhile.
-    super::exhibit::wait_for(&exhibit.caller, &subjects.failed, "failed").await;
+    wait_for(&exhibit.caller, &subjects.failed, "failed").await;
     browser.open(&format!("{}/actions/rerun-failed?subject={FAILED}", exhibit.server.address)).await;
     browser.confirm("all of them", "(1)").await;
     let log = exhibit.caller.get("/v1/audit").await;
     assert_eq!(log.matches("because of a test").count(), actions.len(), "{log}");
     let group = exhibit.caller.call(Method::GET, "/v1/groups/shop%3A02", &[], None).await.unwrap();
     assert!(group.1.contains("\"paused\""), "{group:?}");
-    let canceled = super::exhibit::state_of(&exhibit.caller, &subjects.queued).await;
+    let canceled = state_of(&exhibit.caller, &subjects.queued).await;
     assert_eq!(canceled, "canceled");
 }
 
@@ -108,8 +108,7 @@ async fn axe_finds_no_serious_fault_in_any_view() {
         );
         found.extend(more.into_iter().chain(at_login));
         assert!(found.is_empty(), "{found:#?}");
-        let errors: Vec<_> =
-            [first.console_errors().await, second.console_errors().await].concat().into_iter().collect();
+        let errors = [first.console_errors().await, second.console_errors().await].concat();
         assert!(errors.iter().all(|error| error.contains("/nowhere")), "{errors:?}");
         act(&exhibit, &first).await;
     };

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::nodes::{Nodes, Setup};
 use super::store::Store;
 use crate::ALONE;
-use crate::browser::axe::Axe;
+use crate::browser::axe::{Axe, TWO_LOOKS};
 use crate::browser::exhibit::{
     FAILED, PAUSED, Subjects, Upstreams, WaitingCallers, state_of, views, wait_for,
 };
@@ -66,8 +66,8 @@ async fn act_on_everything(nodes: &Nodes, browser: &Browser, subjects: &Subjects
     browser.confirm("all of them", "(1)").await;
 }
 
-/// Any node shows every view without a serious fault, in light and dark, at 1440 and 390 px, and
-/// performs what an operator clicks, whichever node owns it.
+/// Any node shows every view without a serious fault, in light at 1440 px and dark at
+/// 390 px, and performs what an operator clicks, whichever node owns it.
 #[tokio::test(flavor = "multi_thread")]
 async fn chromium_operates_a_cluster_from_any_node() {
     let _alone = ALONE.lock().await;
@@ -91,7 +91,7 @@ async fn chromium_operates_a_cluster_from_any_node() {
         let faults = async |browser: &Browser, views: &[(&str, String)]| {
             let mut faults = Vec::new();
             for (_, path) in views {
-                faults.extend(axe.faults(browser, &format!("{}{path}", nodes.address(2))).await);
+                faults.extend(axe.faults(browser, &format!("{}{path}", nodes.address(2)), &TWO_LOOKS).await);
             }
             faults
         };

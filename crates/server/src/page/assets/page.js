@@ -67,10 +67,14 @@ async function refresh() {
     const answer = await fetch(path + location.search, { cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const pointedAt = document.querySelector("[data-live=steady]:hover");
+    const top = pointedAt?.getBoundingClientRect().top;
     for (const region of next.querySelectorAll("[data-live]")) {
       const old = document.getElementById(region.id);
       if (old && !inUse(old)) patchSteadily(old, region);
     }
+    // What grew above it does not push it away.
+    if (pointedAt) scrollBy(0, pointedAt.getBoundingClientRect().top - top);
     fresh = Date.now();
     say(word.dataset.fresh);
   } catch {

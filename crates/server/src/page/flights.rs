@@ -1,66 +1,82 @@
 //! Entities that are being asked for: how much is asked, who waits and until when, and which
 //! sources there are. It is read-only and never shows data.
 
+mod words;
+
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_core::Time;
 use tidegate_hydration::FlightView;
 
-use super::parts::{ago, count, within};
+use super::parts::count;
+use super::view::View;
 use super::words::Language;
-use super::{Frame, framed};
 use crate::hydration::SourceOrigin;
 use crate::state::ServerState;
 
 /// How many flights are shown.
 const ROWS: usize = 200;
 
-pub(crate) async fn show(State(server): State<Arc<ServerState>>) -> Response {
+pub(crate) async fn show(State(server): State<Arc<ServerState>>, headers: HeaderMap) -> Response {
+    let view = View::at(Language::preferred(&headers), server.clock.now());
     let flights = server.entities.hydrator.flights(None, ROWS + 1);
     let sources = server.entities.registered().into_iter();
     let sources: Vec<_> = sources.map(|(entity_type, origin)| (entity_type, origin.redacted())).collect();
-    let content = content(&flights, &sources, server.clock.now());
-    let frame = Frame { title: "Flights", language: Language::English, regions: Some("") };
-    framed(&frame, &content).into_response()
+    view.live_page(view.language.words().flights, &content(&view, &flights, &sources))
 }
 
-fn content(flights: &[FlightView], sources: &[(String, SourceOrigin)], now: Time) -> Markup {
+fn content(view: &View, flights: &[FlightView], sources: &[(String, SourceOrigin)]) -> Markup {
+    let words = view.language.flight_words();
     html! {
-        h1 { "Flights" }
-        p.sentence { "Entities of other modules that this node is asking for. All callers that wait for an entity share its questions: one, and another when there is no answer." }
+        h1 { (view.language.words().flights) }
+        p.sentence { (words.about) }
         section #open data-live {
-            h2 { "Open" }
-            @if flights.is_empty() { p.quiet { "There are none." } } @else { (table(flights, now)) }
-            @if flights.len() > ROWS { p { "There are more: " code { "tidegate flight list" } " shows all of them." } }
+            h2 { (words.open) }
+            @if flights.is_empty() { p.quiet { (words.none) } } @else { (table(view, flights)) }
+            @if flights.len() > ROWS { p { (words.more) " " code { "tidegate flight list" } } }
         }
         section #sources data-live {
-            h2 { "Sources" }
-            @if sources.is_empty() { p.quiet { "No source is registered at this node." } } @else { (source_table(sources)) }
+            h2 { (words.sources) }
+            @if sources.is_empty() { p.quiet { (words.no_sources) } } @else { (source_table(view, sources)) }
         }
     }
 }
 
-fn table(flights: &[FlightView], now: Time) -> Markup {
+fn table(view: &View, flights: &[FlightView]) -> Markup {
+    let words = view.language.flight_words();
     html! {
         table.cards {
-            caption.hidden { "Flights" }
-            thead { tr { th scope="col" { "Type" } th.c-name scope="col" { "Entity" } th scope="col" { "Tenant" } th scope="col" { "Asked for" } th.number scope="col" { "Questions" } th.number scope="col" { "Waiting" } th.number scope="col" { "Deferred" } th.number scope="col" { "Since" } th.number scope="col" { "Until" } th.c-name scope="col" { "Answer" } } }
+            caption.hidden { (view.language.words().flights) }
+            thead {
+                tr {
+                    th scope="col" { (words.entity_type) }
+                    th.c-name scope="col" { (words.entity) }
+                    th scope="col" { (words.tenant) }
+                    th scope="col" { (words.asked_for) }
+                    th.number scope="col" { (words.questions) }
+                    th.number scope="col" { (words.waiting) }
+                    th.number scope="col" { (words.deferred) }
+                    th.number scope="col" { (words.since) }
+                    th.number scope="col" { (words.until) }
+                    th.c-name scope="col" { (words.answer) }
+                }
+            }
             tbody {
                 @for flight in flights.iter().take(ROWS) {
                     tr {
                         td { (flight.key.entity_type()) }
                         th scope="row" { (flight.key.id()) }
-                        td data-label="Tenant" { (flight.key.tenant()) }
-                        td data-label="Asked for" { (flight.mode.name()) }
-                        td.number data-label="Questions" { (flight.questions) }
-                        td.number data-label="Waiting" { (count(flight.waiting as u64)) }
-                        td.number data-label="Deferred" { (count(flight.deferred as u64)) }
-                        td.number data-label="Since" { (ago(flight.opened, now)) }
-                        td.number data-label="Until" { (within(flight.until, now)) }
-                        td.why { @if flight.failure.is_some() { "none; newcomers fail at once" } @else { "expected" } }
+                        td data-label=(words.tenant) { (flight.key.tenant()) }
+                        td data-label=(words.asked_for) { (flight.mode.name()) }
+                        td.number data-label=(words.questions) { (flight.questions) }
+                        td.number data-label=(words.waiting) { (count(flight.waiting as u64)) }
+                        td.number data-label=(words.deferred) { (count(flight.deferred as u64)) }
+                        td.number data-label=(words.since) { (view.ago(flight.opened)) }
+                        td.number data-label=(words.until) { (view.within(flight.until)) }
+                        td.why { @if flight.failure.is_some() { (words.no_answer) } @else { (words.expected) } }
                     }
                 }
             }
@@ -68,11 +84,12 @@ fn table(flights: &[FlightView], now: Time) -> Markup {
     }
 }
 
-fn source_table(sources: &[(String, SourceOrigin)]) -> Markup {
+fn source_table(view: &View, sources: &[(String, SourceOrigin)]) -> Markup {
+    let words = view.language.flight_words();
     html! {
         table.cards {
-            caption.hidden { "Sources" }
-            thead { tr { th.c-name scope="col" { "Type" } th scope="col" { "Answered by" } } }
+            caption.hidden { (words.sources) }
+            thead { tr { th.c-name scope="col" { (words.entity_type) } th scope="col" { (words.answered_by) } } }
             tbody {
                 @for (entity_type, origin) in sources {
                     tr {
@@ -90,6 +107,7 @@ fn source_table(sources: &[(String, SourceOrigin)]) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::Time;
     use tidegate_hydration::{EntityKey, HydrationMode};
 
     use super::*;
@@ -110,13 +128,20 @@ mod tests {
             waiters: Vec::new(),
         };
         let origin = SourceOrigin::Upstream { name: "shop".to_owned(), path: "/x/{id}".to_owned() };
-        let html = content(&[flight], &[("customer".to_owned(), origin)], now).into_string();
+        let (flights, sources) = ([flight], [("customer".to_owned(), origin)]);
+        let view = View::at(Language::English, now);
+        let html = content(&view, &flights, &sources).into_string();
         let regions = ["id=\"open\" data-live", "id=\"sources\" data-live"];
         let parts = ["&lt;b&gt;7", "1,234", ">2<", "2 s", "in 3 s", "upstream shop, /x/{id}"];
         for part in parts.into_iter().chain(regions) {
             assert!(html.contains(part), "{part}: {html}");
         }
-        let none = content(&[], &[], now).into_string();
+        let russian = content(&View::at(Language::Russian, now), &flights, &sources).into_string();
+        for part in ["Запросы сущностей", "через 3 с", "ожидается", "upstream shop, /x/{id}"]
+        {
+            assert!(russian.contains(part), "{part}: {russian}");
+        }
+        let none = content(&view, &[], &[]).into_string();
         assert!(none.contains("There are none.") && none.contains("No source is registered"), "{none}");
     }
 }

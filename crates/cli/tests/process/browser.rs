@@ -1,7 +1,12 @@
 //! The pages in a real Chromium, in front of a real server with simulated upstreams.
 
+pub(crate) mod axe;
+pub(crate) mod exhibit;
 mod generations;
-mod operator;
-mod session;
+pub(crate) mod operator;
+mod pictures;
+pub(crate) mod session;
+mod shift;
 mod slots;
-mod studio;
+pub(crate) mod studio;
+mod views;

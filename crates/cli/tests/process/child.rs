@@ -1,4 +1,4 @@
-//! `tidegate serve` or `tidegate proxy` as a child process of the test, in its own folder. It ends
+//! `tidegate serve`, `proxy` or `demo` as a child process of the test, in its own folder. It ends
 //! with its handle.
 
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use tidegate_sim::HttpSim;
 /// How long a start may take.
 const START: Duration = Duration::from_secs(30);
 /// What it prints before its address.
-const SERVES: [&str; 2] = ["tidegate serves ", "tidegate proxies "];
+const SERVES: [&str; 3] = ["tidegate serves ", "tidegate proxies ", "tidegate demo: open "];
 
 /// A server that was started and may not be ready yet. Dropping it kills it.
 pub(crate) struct StartingServer(Child);
@@ -105,7 +105,7 @@ impl RunningServer {
             for line in lines.map_while(Result::ok) {
                 if let Some((_, address)) = SERVES.iter().find_map(|serves| line.split_once(serves)) {
                     // With a JSON log the banner is a line of JSON.
-                    let address = address.split('"').next().unwrap_or_default();
+                    let address = address.split('"').next().unwrap_or_default().trim_end_matches('/');
                     let _ = tell.send(address.to_owned());
                 }
                 all.push_str(&line);

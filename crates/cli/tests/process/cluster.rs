@@ -4,6 +4,7 @@
 mod archived;
 mod away;
 mod batch;
+mod browser;
 mod clock;
 mod cut;
 mod deadlock;

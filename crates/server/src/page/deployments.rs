@@ -1,18 +1,23 @@
 //! Deployments, from the journal: the latest ones on the overview, and one with the state of each
 //! step and its last events. Templates are not shown.
 
+mod words;
+
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate_core::OperationId;
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepEvents, StepState};
-use tidegate_core::{OperationId, Time};
 use tidegate_discord::deploy::DeployRequest;
 
-use super::parts::{ago, count, group, state};
-use super::{document, error_page};
+use super::error_page;
+use super::parts::{count, group};
+use super::view::View;
+use super::words::Language;
 use crate::api::deployments::find_with_steps;
 use crate::error::Result;
 use crate::state::ServerState;
@@ -47,23 +52,35 @@ pub(crate) async fn list_recent(server: &ServerState) -> Result<Vec<DeploymentRo
 }
 
 /// The panel of the overview; empty if there are no deployments.
-pub(crate) fn panel(rows: &[DeploymentRow], now: Time) -> Markup {
+pub(super) fn panel(view: &View, rows: &[DeploymentRow]) -> Markup {
+    let words = view.language.deployment_words();
     html! {
         @if !rows.is_empty() {
-            h2 { "Deployments, newest first" }
-            table {
-                caption.hidden { "Deployments to guilds" }
-                thead { tr { th.c-state scope="col" { "Stage" } th.c-id scope="col" { "Deployment" } th.c-name scope="col" { "Guild" } th.number scope="col" { "Applied" } th.number scope="col" { "To do" } th.number scope="col" { "Failed" } th.number scope="col" { "Begun" } th scope="col" { "Note" } } }
+            h2 { (words.newest_first) }
+            table.cards {
+                caption.hidden { (words.deployments) }
+                thead {
+                    tr {
+                        th.c-state scope="col" { (words.stage) }
+                        th.c-id scope="col" { (view.words.deployment) }
+                        th.c-name scope="col" { (words.guild) }
+                        th.number scope="col" { (words.applied) }
+                        th.number scope="col" { (words.planned) }
+                        th.number scope="col" { (words.failed) }
+                        th.number scope="col" { (words.begun) }
+                        th scope="col" { (words.note) }
+                    }
+                }
                 tbody {
                     @for DeploymentRow { one, planned, applied, failed } in rows {
                         tr {
-                            td { (state(one.stage.as_str())) }
+                            td { (view.state(one.stage.as_str())) }
                             th scope="row" { (link(&one.id)) }
                             td { (group(&one.scope)) }
-                            td.number { (number(*applied)) }
-                            td.number { (number(*planned)) }
-                            td.number { (number(*failed)) }
-                            td.number { (ago(one.started_at, now)) }
+                            td.number data-label=(words.applied) { (number(*applied)) }
+                            td.number data-label=(words.planned) { (number(*planned)) }
+                            td.number data-label=(words.failed) { (number(*failed)) }
+                            td.number data-label=(words.begun) { (view.ago(one.started_at)) }
                             td.why { @if let Some(note) = &one.note { (note) } }
                         }
                     }
@@ -81,11 +98,14 @@ fn number(number: usize) -> String {
     count(number as u64)
 }
 
-pub(crate) async fn show(State(server): State<Arc<ServerState>>, Path(id): Path<String>) -> Response {
+pub(crate) async fn show(
+    State(server): State<Arc<ServerState>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let view = View::at(Language::preferred(&headers), server.clock.now());
     match find_with_events(&server, &id).await {
-        Ok((one, steps, events)) => {
-            document(&one.id, false, &content(&one, &steps, &events, server.clock.now())).into_response()
-        }
+        Ok((one, steps, events)) => view.page(&one.id, &content(&view, &one, &steps, &events)),
         Err(error) => error_page(&error),
     }
 }
@@ -99,24 +119,26 @@ async fn find_with_events(
     Ok((one, steps, events))
 }
 
-fn content(one: &Deployment, steps: &[DeploymentStep], events: &StepEvents, now: Time) -> Markup {
+fn content(view: &View, one: &Deployment, steps: &[DeploymentStep], events: &StepEvents) -> Markup {
+    let words = view.language.deployment_words();
+    let as_json = view.words.as_json;
     let happened = events.dropped + events.events.len() as u64;
     html! {
-        h1 { (state(one.stage.as_str())) " " code { (one.id) } }
+        h1 { (view.state(one.stage.as_str())) " " code { (one.id) } }
         @if let Some(note) = &one.note { p.sentence { (note) } }
         dl {
-            dt { "Guild" } dd { (group(&one.scope)) }
-            dt { "Begun" } dd { (Timestamp(one.started_at)) " (" (ago(one.started_at, now)) " ago)" }
+            dt { (words.guild) } dd { (group(&one.scope)) }
+            dt { (words.begun) } dd { (view.when(one.started_at)) }
             @if one.stage != DeploymentStage::Running {
-                dt { "Ended" } dd { (Timestamp(one.updated_at)) " (" (ago(one.updated_at, now)) " ago)" }
+                dt { (words.ended) } dd { (view.when(one.updated_at)) }
             }
-            dt { "Plans" } dd { (one.round) }
-            @if let Some(warning) = warning(one) { dt { "Warning" } dd { (warning) } }
-            dt { "Steps" } dd { (number(steps.len())) ", " a href={ "/v1/deployments/" (one.id) } { "as JSON" } }
-            dt { "Events" } dd { (count(happened)) ", " a href={ "/v1/deployments/" (one.id) "/events" } { "as JSON" } }
+            dt { (words.plans) } dd { (one.round) }
+            @if let Some(warning) = warning(one) { dt { (words.warning) } dd { (warning) } }
+            dt { (words.steps) } dd { (number(steps.len())) ", " a href={ "/v1/deployments/" (one.id) } { (as_json) } }
+            dt { (words.events) } dd { (count(happened)) ", " a href={ "/v1/deployments/" (one.id) "/events" } { (as_json) } }
         }
-        @if !steps.is_empty() { section { (table(steps)) } }
-        @if !events.events.is_empty() { section { (events_table(&events.events)) } }
+        @if !steps.is_empty() { section { (table(view, steps)) } }
+        @if !events.events.is_empty() { section { (events_table(view, &events.events)) } }
     }
 }
 
@@ -126,15 +148,25 @@ fn warning(one: &Deployment) -> Option<&'static str> {
     Some(template.names.warning())
 }
 
-fn table(steps: &[DeploymentStep]) -> Markup {
+fn table(view: &View, steps: &[DeploymentStep]) -> Markup {
+    let words = view.language.deployment_words();
     html! {
-        table {
-            caption { "The state of each step" }
-            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Step" } th scope="col" { "Action" } th scope="col" { "Id" } th scope="col" { "Operation" } th scope="col" { "Note" } } }
+        table.cards {
+            caption { (words.state_of_steps) }
+            thead {
+                tr {
+                    th.c-state scope="col" { (view.words.state_label) }
+                    th.c-name scope="col" { (words.step) }
+                    th scope="col" { (words.action) }
+                    th scope="col" { "Id" }
+                    th scope="col" { (view.words.operation) }
+                    th scope="col" { (words.note) }
+                }
+            }
             tbody {
                 @for step in steps {
                     tr {
-                        td { (state(step.state.as_str())) }
+                        td { (view.state(step.state.as_str())) }
                         th scope="row" { (step.kind) " " (step.key) }
                         td { (step.action) }
                         td { @if let Some(id) = &step.foreign_id { (id) } }
@@ -147,15 +179,24 @@ fn table(steps: &[DeploymentStep]) -> Markup {
     }
 }
 
-fn events_table(events: &[DeploymentStep]) -> Markup {
+fn events_table(view: &View, events: &[DeploymentStep]) -> Markup {
+    let words = view.language.deployment_words();
     html! {
-        table {
-            caption { "What happened last, newest first" }
-            thead { tr { th.c-state scope="col" { "Event" } th.c-name scope="col" { "Step" } th scope="col" { "Action" } th scope="col" { "At" } th scope="col" { "Note" } } }
+        table.cards {
+            caption { (words.last_events) }
+            thead {
+                tr {
+                    th.c-state scope="col" { (words.event) }
+                    th.c-name scope="col" { (words.step) }
+                    th scope="col" { (words.action) }
+                    th scope="col" { (view.words.when) }
+                    th scope="col" { (words.note) }
+                }
+            }
             tbody {
                 @for event in events.iter().rev().take(EVENT_ROWS) {
                     tr {
-                        td { (state(event.state.as_str())) }
+                        td { (view.state(event.state.as_str())) }
                         td { (event.kind) " " (event.key) }
                         td { (event.action) }
                         td { (Timestamp(event.at)) }

@@ -1,16 +1,18 @@
 //! Entities that are being asked for, by all nodes: how much is asked, who waits and until when,
 //! and which sources there are. It is read-only and never shows data.
 
+mod words;
+
 use axum::extract::{Extension, State};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
-use tidegate_core::Time;
 
-use super::parts::{ago, count, within};
-use super::view::{items, number, text, time_in};
+use super::error_page;
+use super::parts::count;
+use super::view::{View, items, number, text, time_in};
 use super::words::Language;
-use super::{Frame, error_page, framed};
 use crate::api::local::LocalApi;
 use crate::edge::auth::CallerTenant;
 use crate::hydration::SourceOrigin;
@@ -18,7 +20,11 @@ use crate::hydration::SourceOrigin;
 /// How many flights are shown.
 const ROWS: usize = 200;
 
-pub(crate) async fn show(State(api): State<LocalApi>, caller: Option<Extension<CallerTenant>>) -> Response {
+pub(crate) async fn show(
+    State(api): State<LocalApi>,
+    caller: Option<Extension<CallerTenant>>,
+    headers: HeaderMap,
+) -> Response {
     let page = match api.get(&format!("/v1/flights?limit={ROWS}")).await {
         Ok(page) => page,
         Err(error) => return error_page(&error),
@@ -30,48 +36,63 @@ pub(crate) async fn show(State(api): State<LocalApi>, caller: Option<Extension<C
     let flights: Vec<_> = items(&page, "flights").iter().filter(is_visible).collect();
     let sources = api.server.entities.registered().into_iter();
     let sources: Vec<_> = sources.map(|(entity_type, origin)| (entity_type, origin.redacted())).collect();
-    let content = content(&page, &flights, &sources, api.server.clock.now());
-    let frame = Frame { title: "Flights", language: Language::English, regions: Some("") };
-    framed(&frame, &content).into_response()
+    let view = View::new(&headers, &api);
+    view.live_page(view.language.words().flights, &content(&view, &page, &flights, &sources))
 }
 
-fn content(page: &Value, flights: &[&Value], sources: &[(String, SourceOrigin)], now: Time) -> Markup {
+fn content(view: &View, page: &Value, flights: &[&Value], sources: &[(String, SourceOrigin)]) -> Markup {
+    let words = view.language.flight_words();
     let unreachable: Vec<_> = items(page, "unreachable").iter().filter_map(Value::as_str).collect();
     html! {
-        h1 { "Flights" }
-        p.sentence { "Entities of other modules that this server and the other nodes of its store are asking for. All callers of a node that wait for an entity share its questions: one, and another when there is no answer." }
+        h1 { (view.language.words().flights) }
+        p.sentence { (words.about) }
         section #open data-live {
-            h2 { "Open" }
-            @if flights.is_empty() { p.quiet { "There are none." } } @else { (table(flights, now)) }
-            @if page["next_cursor"].is_string() { p { "There are more: " code { "tidegate flight list" } " shows all of them." } }
-            @if !unreachable.is_empty() { p { "Not shown, because the node did not answer: " (unreachable.join(", ")) "." } }
+            h2 { (words.open) }
+            @if flights.is_empty() { p.quiet { (words.none) } } @else { (table(view, flights)) }
+            @if page["next_cursor"].is_string() { p { (words.more) " " code { "tidegate flight list" } } }
+            @if !unreachable.is_empty() { p { (words.unreachable) " " (unreachable.join(", ")) "." } }
         }
         section #sources data-live {
-            h2 { "Sources" }
-            @if sources.is_empty() { p.quiet { "No source is registered at this node." } } @else { (source_table(sources)) }
+            h2 { (words.sources) }
+            @if sources.is_empty() { p.quiet { (words.no_sources) } } @else { (source_table(view, sources)) }
         }
     }
 }
 
-fn table(flights: &[&Value], now: Time) -> Markup {
+fn table(view: &View, flights: &[&Value]) -> Markup {
+    let words = view.language.flight_words();
     html! {
-        table {
-            caption.hidden { "Flights" }
-            thead { tr { th scope="col" { "Type" } th.c-name scope="col" { "Entity" } th scope="col" { "Tenant" } th scope="col" { "Node" } th scope="col" { "Asked for" } th.number scope="col" { "Questions" } th.number scope="col" { "Waiting" } th.number scope="col" { "Deferred" } th.number scope="col" { "Since" } th.number scope="col" { "Until" } th.c-name scope="col" { "Answer" } } }
+        table.cards {
+            caption.hidden { (view.language.words().flights) }
+            thead {
+                tr {
+                    th scope="col" { (words.entity_type) }
+                    th.c-name scope="col" { (words.entity) }
+                    th scope="col" { (words.tenant) }
+                    th scope="col" { (words.node) }
+                    th scope="col" { (words.asked_for) }
+                    th.number scope="col" { (words.questions) }
+                    th.number scope="col" { (words.waiting) }
+                    th.number scope="col" { (words.deferred) }
+                    th.number scope="col" { (words.since) }
+                    th.number scope="col" { (words.until) }
+                    th.c-name scope="col" { (words.answer) }
+                }
+            }
             tbody {
                 @for flight in flights {
                     tr {
                         td { (text(flight, "entity_type")) }
                         th scope="row" { (text(flight, "entity_id")) }
-                        td { (text(flight, "tenant")) }
-                        td { (text(flight, "node")) }
-                        td { (text(flight, "hydration_mode")) }
-                        td.number { (number(flight, "questions")) }
-                        td.number { (count(number(flight, "waiting"))) }
-                        td.number { (count(number(flight, "deferred"))) }
-                        td.number { @if let Some(opened) = time_in(flight, "opened_at") { (ago(opened, now)) } }
-                        td.number { @if let Some(until) = time_in(flight, "until") { (within(until, now)) } }
-                        td.why { @if flight["unanswered"] == true { "none; newcomers fail at once" } @else { "expected" } }
+                        td data-label=(words.tenant) { (text(flight, "tenant")) }
+                        td data-label=(words.node) { (text(flight, "node")) }
+                        td data-label=(words.asked_for) { (text(flight, "hydration_mode")) }
+                        td.number data-label=(words.questions) { (number(flight, "questions")) }
+                        td.number data-label=(words.waiting) { (count(number(flight, "waiting"))) }
+                        td.number data-label=(words.deferred) { (count(number(flight, "deferred"))) }
+                        td.number data-label=(words.since) { @if let Some(opened) = time_in(flight, "opened_at") { (view.ago(opened)) } }
+                        td.number data-label=(words.until) { @if let Some(until) = time_in(flight, "until") { (view.within(until)) } }
+                        td.why { @if flight["unanswered"] == true { (words.no_answer) } @else { (words.expected) } }
                     }
                 }
             }
@@ -79,11 +100,12 @@ fn table(flights: &[&Value], now: Time) -> Markup {
     }
 }
 
-fn source_table(sources: &[(String, SourceOrigin)]) -> Markup {
+fn source_table(view: &View, sources: &[(String, SourceOrigin)]) -> Markup {
+    let words = view.language.flight_words();
     html! {
-        table {
-            caption.hidden { "Sources" }
-            thead { tr { th.c-name scope="col" { "Type" } th scope="col" { "Answered by" } } }
+        table.cards {
+            caption.hidden { (words.sources) }
+            thead { tr { th.c-name scope="col" { (words.entity_type) } th scope="col" { (words.answered_by) } } }
             tbody {
                 @for (entity_type, origin) in sources {
                     tr {
@@ -102,6 +124,7 @@ fn source_table(sources: &[(String, SourceOrigin)]) -> Markup {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tidegate_core::Time;
 
     use super::*;
     use crate::wire::time::Timestamp;
@@ -118,14 +141,22 @@ mod tests {
         });
         let origin = SourceOrigin::Upstream { name: "shop".to_owned(), path: "/x/{id}".to_owned() };
         let page = json!({ "next_cursor": null, "unreachable": ["paris"] });
-        let html = content(&page, &[&flight], &[("customer".to_owned(), origin)], now).into_string();
+        let sources = [("customer".to_owned(), origin)];
+        let view = View::at(Language::English, now);
+        let html = content(&view, &page, &[&flight], &sources).into_string();
         let regions = ["id=\"open\" data-live", "id=\"sources\" data-live"];
         let parts =
             ["&lt;b&gt;7", "1,234", ">2<", "2 s", "in 3 s", "upstream shop, /x/{id}", "berlin", "paris"];
         for part in parts.into_iter().chain(regions) {
             assert!(html.contains(part), "{part}: {html}");
         }
-        let none = content(&json!({}), &[], &[], now).into_string();
+        let view_in_russian = View::at(Language::Russian, now);
+        let russian = content(&view_in_russian, &page, &[&flight], &sources).into_string();
+        for part in ["Запросы сущностей", "через 3 с", "ожидается", "upstream shop, /x/{id}"]
+        {
+            assert!(russian.contains(part), "{part}: {russian}");
+        }
+        let none = content(&view, &json!({}), &[], &[]).into_string();
         assert!(none.contains("There are none.") && none.contains("No source is registered"), "{none}");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::action::Action;
 use super::actions::{button, notice};
 use super::operations::table as operation_table;
-use super::parts::{count, group as group_link};
+use super::parts::{count, group as group_link, why_cell};
 use super::view::{View, escape, filled_in, items, number, text, time_in};
 use super::{error_page, request_query};
 use crate::api::local::LocalApi;
@@ -67,7 +67,7 @@ fn list_content(view: &View, only: Option<&str>, page: &Value) -> Markup {
 pub(super) fn table(view: &View, groups: &[Value]) -> Markup {
     let words = view.words;
     html! {
-        table.cards {
+        table.cards.rows {
             caption.hidden { (words.groups) }
             thead {
                 tr {
@@ -93,7 +93,7 @@ fn row(view: &View, group: &Value) -> Markup {
             th scope="row" { (group_link(name)) }
             td.number data-label=(words.depth) { (count(number(group, "depth"))) }
             td.number data-label=(words.age) { @if let Some(at) = time_in(&group["head"], "created_at") { (view.ago(at)) } }
-            td.why { (text(&group["why"], "because")) }
+            (why_cell(text(&group["why"], "because")))
             td { @if let Some(at) = time_in(group, "drains_at") { (words.about) " " (view.within(at)) } }
             td.act { (main_button(view, group)) }
         }

@@ -2,19 +2,21 @@
 //! outcome. It never shows a body. The server serves it, and so does the admin
 //! port of a proxy that runs on its own.
 
+mod words;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_core::Time;
 use tidegate_idempotency::{HitCounts, KeyAdmin, KeyFilter, KeyPage, KeySummary, RecordName};
 use tidegate_store::{Clock, WallClock};
 
 use super::action::{Action, KeyParts};
-use super::parts::{ago, count, state, within};
+use super::parts::count;
+use super::view::View;
 use super::words::Language;
-use super::{PageSite, document_at, error_page_at};
+use super::{Frame, PageSite, error_page_at, framed_at};
 use crate::error::Error;
 use crate::wire::key::state as word;
 
@@ -23,8 +25,8 @@ const LOOKED_AT: usize = 1_000;
 /// How many of those are shown.
 const ROWS: usize = 200;
 
-pub(crate) async fn show(State(keys): State<KeyAdmin>) -> Response {
-    show_at(PageSite::Server, &keys, "").await
+pub(crate) async fn show(State(keys): State<KeyAdmin>, headers: HeaderMap) -> Response {
+    show_at(PageSite::Server, &keys, &headers, "").await
 }
 
 /// The same page of a proxy. Its commands name the proxy, which is not where they look by default.
@@ -32,83 +34,100 @@ pub(crate) async fn show_in_proxy(State(keys): State<KeyAdmin>, headers: HeaderM
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let flag =
         host.map_or_else(String::new, |host| format!(" --server {}", quoted(&format!("http://{host}"))));
-    show_at(PageSite::Proxy, &keys, &flag).await
+    show_at(PageSite::Proxy, &keys, &headers, &flag).await
 }
 
-async fn show_at(site: PageSite, keys: &KeyAdmin, flag: &str) -> Response {
+async fn show_at(site: PageSite, keys: &KeyAdmin, headers: &HeaderMap, flag: &str) -> Response {
+    let view = View::at(Language::preferred(headers), WallClock.now());
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => {
-            let content = content(site, page, keys.hit_counts(), WallClock.now(), flag);
-            document_at(site, "Keys", &content).into_response()
+            let content = content(&view, site, page, keys.hit_counts(), flag);
+            let frame = Frame { title: view.language.words().keys, language: view.language, regions: None };
+            framed_at(site, &frame, &content).into_response()
         }
         Err(error) => error_page_at(site, &Error::from(error)),
     }
 }
 
 /// The page; `flag` ends the commands that it names.
-fn content(site: PageSite, page: KeyPage, hits: HitCounts, now: Time, flag: &str) -> Markup {
+fn content(view: &View, site: PageSite, page: KeyPage, hits: HitCounts, flag: &str) -> Markup {
+    let words = view.language.key_words();
     let (unknown, others): (Vec<_>, Vec<_>) =
-        page.keys.into_iter().partition(|key| word(key.state, now) == "unknown");
+        page.keys.into_iter().partition(|key| word(key.state, view.now) == "unknown");
     let is_more = page.next.is_some() || unknown.len() > ROWS || others.len() > ROWS;
     html! {
-        h1 { "Idempotency keys" }
-        (hit_rate(hits))
+        h1 { (words.title) }
+        (hit_rate(view, hits))
         @if !unknown.is_empty() {
             section {
-                h2 { "Outcome unknown" }
-                p.sentence { "Each of these requests may have been done. Check in the service, then record the outcome." }
-                (table(site, &unknown, now, Some(flag)))
+                h2 { (words.unknown) }
+                p.sentence { (words.unknown_about) }
+                (table(view, site, &unknown, Some(flag)))
             }
         }
         section {
-            h2 { "In work and answered" }
-            @if others.is_empty() { p.quiet { "There are none." } } @else { (table(site, &others, now, None)) }
+            h2 { (words.others) }
+            @if others.is_empty() { p.quiet { (words.none) } } @else { (table(view, site, &others, None)) }
         }
-        @if is_more { p { "There are more: " code { "tidegate key list" (flag) } " shows all of them." } }
+        @if is_more { p { (words.more) " " code { "tidegate key list" (flag) } } }
     }
 }
 
 /// The hit rate of this process, with what it means.
-fn hit_rate(counts: HitCounts) -> Markup {
+fn hit_rate(view: &View, counts: HitCounts) -> Markup {
+    let words = view.language.key_words();
     let Some(percent) = counts.percent() else {
-        return html! { p.quiet { "No request with a key has come to this node since it started." } };
+        return html! { p.quiet { (words.no_requests) } };
     };
     let total = counts.hits.saturating_add(counts.misses);
+    let [good, usual, low] = words.verdicts;
     let verdict = match percent {
-        81.. => "good",
-        50..=80 => "usual",
-        _ => "worth a look: clients may make a new key for each try",
+        81.. => good,
+        50..=80 => usual,
+        _ => low,
     };
     html! {
         p {
-            "Hit rate: " b { (percent) " %" } ", " (verdict) ". "
-            (count(counts.hits)) " of " (count(total)) " requests with a key got a stored response, at this node since it started."
+            (words.hit_rate) ": " b { (percent) " %" } ", " (verdict) ". "
+            (count(counts.hits)) " " (view.words.of) " " (count(total)) " " (words.answered_from_store)
         }
     }
 }
 
 /// A table of keys. With a flag, each row has the commands that record its outcome, which it ends.
-fn table(site: PageSite, keys: &[KeySummary], now: Time, flag: Option<&str>) -> Markup {
+fn table(view: &View, site: PageSite, keys: &[KeySummary], flag: Option<&str>) -> Markup {
+    let (words, operator_words, now) = (view.language.key_words(), view.words, view.now);
     html! {
-        table {
-            caption.hidden { "Idempotency keys" }
-            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if flag.is_some() { th scope="col" { "It happened, or it did not" } } @if site == PageSite::Server { th.c-acts scope="col" { span.hidden { "Actions" } } } } }
+        table.cards {
+            caption.hidden { (words.title) }
+            thead {
+                tr {
+                    th.c-state scope="col" { (operator_words.state_label) }
+                    th.c-name scope="col" { (operator_words.key) }
+                    th scope="col" { (words.scope) }
+                    th scope="col" { (operator_words.request) }
+                    th.number scope="col" { (operator_words.age) }
+                    th.number scope="col" { (words.expires) }
+                    @if flag.is_some() { th scope="col" { (words.decision) } }
+                    @if site == PageSite::Server { th.c-acts scope="col" { span.hidden { (operator_words.actions) } } }
+                }
+            }
             tbody {
                 @for KeySummary { name, state: key_state, created, expires } in keys.iter().take(ROWS) {
                     tr {
-                        td { (state(word(*key_state, now))) }
+                        td { (view.state(word(*key_state, now))) }
                         th scope="row" { (name.key.as_str()) }
-                        td { (name.scope.as_str()) }
+                        td data-label=(words.scope) { (name.scope.as_str()) }
                         td { (name.method) " " (name.path) }
-                        td.number { (ago(*created, now)) }
-                        td.number { (within(*expires, now)) }
+                        td.number data-label=(operator_words.age) { (view.ago(*created)) }
+                        td.number data-label=(words.expires) { (view.within(*expires)) }
                         @if let Some(flag) = flag {
                             td.why {
                                 code { "tidegate key complete " (quoted(name.key.as_str())) " --status 201 --body …" (flag) } " "
                                 code { "tidegate key release " (quoted(name.key.as_str())) (flag) }
                             }
                         }
-                        @if site == PageSite::Server { td.act { (buttons(name, word(*key_state, now))) } }
+                        @if site == PageSite::Server { td.act { (buttons(view, name, word(*key_state, now))) } }
                     }
                 }
             }
@@ -117,7 +136,7 @@ fn table(site: PageSite, keys: &[KeySummary], now: Time, flag: Option<&str>) -> 
 }
 
 /// What an operator can do about a key in its state. A proxy has no forms.
-fn buttons(name: &RecordName, state: &str) -> Markup {
+fn buttons(view: &View, name: &RecordName, state: &str) -> Markup {
     let actions: &[Action] = match state {
         "unknown" => &[Action::CompleteKey, Action::ReleaseKey],
         "processing" => &[Action::ReleaseKey],
@@ -125,10 +144,9 @@ fn buttons(name: &RecordName, state: &str) -> Markup {
     };
     let (key, scope) = (name.key.as_str(), name.scope.as_str());
     let parts = KeyParts { key, scope, method: &name.method, path: &name.path };
-    let words = Language::English.operator_words();
     html! {
         @for action in actions {
-            @let label = words.action(*action).label;
+            @let label = view.words.action(*action).label;
             a.button href=(action.key_href(&parts)) aria-label={ (label) " " (key) } { (label) } " "
         }
     }
@@ -145,6 +163,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::Time;
     use tidegate_core::shared::record::OnLapse;
     use tidegate_idempotency::KeyState;
 
@@ -154,7 +173,8 @@ mod tests {
     /// 50 %.
     #[test]
     fn idm_9_the_hit_rate_is_told_with_its_meaning() {
-        let shown = |hits, misses| hit_rate(HitCounts { hits, misses }).into_string();
+        let view = View::at(Language::English, Time::ZERO);
+        let shown = |hits, misses| hit_rate(&view, HitCounts { hits, misses }).into_string();
         for (hits, misses, percent, verdict) in [
             (9, 1, "90 %", "good"),
             (8, 2, "80 %", "usual"),
@@ -183,7 +203,8 @@ mod tests {
             key("acme POST /pay done", KeyState::Completed(7)),
             key("acme POST /pay %3cb%3e%27", KeyState::Processing { until: then, on_lapse: OnLapse::Hold }),
         ];
-        let html = content(PageSite::Server, KeyPage { keys, next: None }, HitCounts::default(), now, "")
+        let view = View::at(Language::English, now);
+        let html = content(&view, PageSite::Server, KeyPage { keys, next: None }, HitCounts::default(), "")
             .into_string();
         let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
         assert!(at("&lt;b&gt;'") < at(">done<"), "{html}");
@@ -200,11 +221,26 @@ mod tests {
         let state = KeyState::Processing { until: then, on_lapse: OnLapse::Hold };
         let name = RecordName::parse("acme POST /pay order-7").unwrap();
         let keys = vec![KeySummary { name, state, created: then, expires: later }];
-        let now = Time::from_millis(2);
+        let view = View::at(Language::English, Time::from_millis(2));
         let flag = " --server http://127.0.0.1:7401";
-        let html = content(PageSite::Proxy, KeyPage { keys, next: None }, HitCounts::default(), now, flag)
+        let html = content(&view, PageSite::Proxy, KeyPage { keys, next: None }, HitCounts::default(), flag)
             .into_string();
         assert!(html.contains("tidegate key release order-7 --server http://127.0.0.1:7401<"), "{html}");
         assert!(html.contains("--body … --server http://127.0.0.1:7401<"), "{html}");
+    }
+    /// The page is in the language of its reader; what others named stays as it is.
+    #[test]
+    fn keys_are_shown_in_russian() {
+        let (then, later) = (Time::from_millis(1), Time::from_millis(3));
+        let name = RecordName::parse("acme POST /pay order-7").unwrap();
+        let keys = vec![KeySummary { name, state: KeyState::Completed(7), created: then, expires: later }];
+        let view = View::at(Language::Russian, Time::from_millis(2));
+        let page = KeyPage { keys, next: None };
+        let html = content(&view, PageSite::Server, page, HitCounts { hits: 1, misses: 1 }, "").into_string();
+        for part in ["Ключи идемпотентности", "завершён", "1 из 2", "order-7", "POST /pay"]
+        {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(!html.contains("Scope") && !html.contains("Expire<"), "{html}");
     }
 }

@@ -9,7 +9,7 @@ use tidegate_core::Time;
 use tidegate_dispatch::LedgerEntry;
 
 use super::generations::without_models;
-use super::parts::time_ago;
+use super::parts::{time_ago, why_cell};
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations::ledger::LedgerQuery;
@@ -67,7 +67,7 @@ fn content(
 /// Attempts as a table; `is_mixed` when they are of several generations.
 pub(super) fn attempts_table(entries: &[LedgerEntry], now: Time, words: &Words, is_mixed: bool) -> Markup {
     html! {
-        table {
+        table.cards.rows {
             caption.hidden { (words.attempts) }
             thead {
                 tr {
@@ -92,16 +92,18 @@ fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup 
     html! {
         tr {
             @if is_mixed { th scope="row" { a.id href={ "/generations/" (id) } title=(id) { "op_…" (short) } } }
-            td.number { (entry.attempt) }
+            td.number data-label=(words.attempt) { (entry.attempt) }
             td { (entry.provider) " · " (entry.key) }
             td.why {
-                (entry.outcome.as_str())
-                @if entry.may_be_billed_twice { " " strong.doubt { (words.billed_twice) } }
+                span {
+                    (entry.outcome.as_str())
+                    @if entry.may_be_billed_twice { " " strong.doubt { (words.billed_twice) } }
+                }
             }
             td { (time_ago(entry.submitted_at, now, words)) }
-            td.number { @if let Some(cost) = entry.cost { (cost) } }
+            td.number data-label=(words.cost) { @if let Some(cost) = entry.cost { (cost) } }
             td { @if let Some(job) = &entry.external_id { code title=(job) { (job) } } }
-            td.why { @if let Some(reason) = &entry.reason { (reason) } }
+            (why_cell(entry.reason.as_deref().unwrap_or_default()))
         }
     }
 }

@@ -11,7 +11,7 @@ use super::actions::{button, notice};
 use super::bulk;
 use super::error_page;
 use super::operation::{actions_for, call_line};
-use super::parts::{count, group, operation_link};
+use super::parts::{count, group, operation_link, why_cell};
 use super::view::{View, escape, filled_in, number, text, time_in};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
@@ -170,7 +170,7 @@ fn content(view: &View, request: &ListRequest, found: &FoundOperations) -> Marku
 fn filter_form(view: &View, request: &ListRequest) -> Markup {
     let words = view.words;
     html! {
-        form.filter method="get" action="/operations" role="search" {
+        form.filter method="get" action="/operations" role="search" aria-label=(words.search_operations) {
             label {
                 (words.state_label)
                 select name="state" {
@@ -194,14 +194,14 @@ fn filter_form(view: &View, request: &ListRequest) -> Markup {
 pub(super) fn table(view: &View, operations: &[Value]) -> Markup {
     let words = view.words;
     html! {
-        table.cards {
+        table.cards.rows {
             caption.hidden { (words.operations) }
             thead {
                 tr {
                     th.c-state scope="col" { (words.state_label) }
                     th.c-id scope="col" { (words.operation) }
                     th.c-name scope="col" { (words.group) }
-                    th.c-name scope="col" { (words.request) }
+                    th.c-call scope="col" { (words.request) }
                     th.number scope="col" { (words.attempt) }
                     th.number scope="col" { (words.age) }
                     th scope="col" { (words.last_fault) }
@@ -225,7 +225,7 @@ fn row(view: &View, operation: &Value) -> Markup {
             td { (call_line(operation)) }
             td.number data-label=(words.attempt) { (number(operation, "attempt")) }
             td.number data-label=(words.age) { @if let Some(at) = time_in(operation, "created_at") { (view.ago(at)) } }
-            td.why { (text(&operation["fault"], "message")) }
+            (why_cell(text(&operation["fault"], "message")))
             td.act {
                 @match action {
                     Some(action) => (button(view, *action, id)),

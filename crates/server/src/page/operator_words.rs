@@ -131,7 +131,7 @@ pub(crate) struct OperatorWords {
     pub charts: [&'static str; 4],
     pub filters: [&'static str; 4],
     action_words: [ActionWords; ACTION_COUNT],
-    states: [(&'static str, &'static str); 13],
+    states: [(&'static str, &'static str); 16],
     sources: [(&'static str, &'static str); 3],
 }
 

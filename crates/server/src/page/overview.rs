@@ -97,7 +97,7 @@ fn content(view: &View, data: &OverviewData) -> Markup {
             p { a href="/limits" { (words.change_limits) } }
         }
         section #groups data-live="steady" data-slots { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
-        section #deployments data-live { (panel(&data.deployments, view.now)) }
+        section #deployments data-live { (panel(view, &data.deployments)) }
         section #operations data-live="steady" { (last_operations(view, data)) }
         (part(view, &data.cluster, nodes))
     }

@@ -9,12 +9,7 @@ use tidegate_core::Time;
 use super::words::Words;
 use crate::wire::time::Timestamp;
 
-/// A state, never shown by colour alone.
-pub(super) fn state(word: &str) -> Markup {
-    state_in(word, word)
-}
-
-/// A state, shown with a word of another language.
+/// A state, shown with a word of the reader's language, and never by colour alone.
 pub(super) fn state_in(word: &str, shown: &str) -> Markup {
     let glyph = match word {
         "running" => "▶",
@@ -40,14 +35,9 @@ pub(super) fn group(name: &str) -> Markup {
     html! { a.group href={ "/groups/" (utf8_percent_encode(name, NON_ALPHANUMERIC)) } { (name) } }
 }
 
-/// How long ago, with the time itself as a tooltip.
-pub(super) fn ago(at: Time, now: Time) -> Markup {
-    html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (span(now.since(at))) } }
-}
-
-/// The time until then, with the time itself as a tooltip.
-pub(super) fn within(at: Time, now: Time) -> Markup {
-    html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { "in " (span(at.since(now))) } }
+/// The cell of a sentence in a row of fixed height, with all of it as a tooltip.
+pub(super) fn why_cell(text: &str) -> Markup {
+    html! { td.why title=[(!text.is_empty()).then_some(text)] { @if !text.is_empty() { span { (text) } } } }
 }
 
 /// How long ago, in a language, with the time itself as a tooltip.
@@ -60,12 +50,7 @@ pub(super) fn time_until(at: Time, now: Time, words: &Words) -> Markup {
     html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (words.within) " " (words.span(at.since(now))) } }
 }
 
-/// Formats a duration in one or two units.
-pub(super) fn span(duration: Duration) -> String {
-    span_in(duration, ["s", "min", "h", "d"])
-}
-
-/// The same with these names of second, minute, hour and day.
+/// Formats a duration in one or two units, with these names of second, minute, hour and day.
 pub(super) fn span_in(duration: Duration, [second, minute, hour, day]: [&str; 4]) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -116,8 +101,8 @@ mod tests {
             [count(0), count(999), count(1_000), count(1_234_567)],
             ["0", "999", "1,000", "1,234,567"]
         );
-        assert_eq!(span(Duration::from_secs(7_445)), "2 h 04 min");
-        assert_eq!(span(Duration::from_secs(90_061)), "1 d 1 h");
+        let span = |seconds| span_in(Duration::from_secs(seconds), ["s", "min", "h", "d"]);
+        assert_eq!([span(7_445), span(90_061)], ["2 h 04 min", "1 d 1 h"]);
         let (now, then) = (Time::from_millis(1_000), Time::from_millis(4_000));
         let until = time_until(then, now, super::super::words::Language::English.words()).into_string();
         assert!(until.contains(">in 3 s<"), "{until}");

@@ -36,13 +36,13 @@ fn content(statuses: &[ProviderStatus], now: Time, words: &Words) -> Markup {
         h1 { (words.providers) }
         section #providers data-live {
             @if statuses.is_empty() { p.quiet { (words.no_providers) } } @else {
-                table {
+                table.cards.rows {
                     caption.hidden { (words.providers) }
                     thead {
                         tr {
                             th.c-id scope="col" { (words.provider) }
                             th.c-state scope="col" { (words.status) }
-                            th.c-name scope="col" { (words.until) }
+                            th.c-time scope="col" { (words.until) }
                             th.number scope="col" { (words.slots) }
                             th.number scope="col" { (words.per_minute) }
                             th.number scope="col" { (words.waiting) }
@@ -69,12 +69,12 @@ fn row(status: &ProviderStatus, now: Time, words: &Words) -> Markup {
             th scope="row" { (status.name) }
             td { span class={ "state " (class) } { span aria-hidden="true" { (glyph) } " " (words.availability(state)) } }
             td { @if let Some(until) = until { (time_until(until, now, words)) } }
-            td.number { (slots(&status.slots, words)) }
-            td.number { (rate(&status.rpm, words)) }
-            td.number { (count(status.waiting() as u64)) }
-            td.number { (status.breaker.failures) }
+            td.number data-label=(words.slots) { (slots(&status.slots, words)) }
+            td.number data-label=(words.per_minute) { (rate(&status.rpm, words)) }
+            td.number data-label=(words.waiting) { (count(status.waiting() as u64)) }
+            td.number data-label=(words.errors_in_a_row) { (status.breaker.failures) }
             td.why {
-                @if let Some(error) = &status.last_error { (error.message) " (" (time_ago(error.at, now, words)) ")" }
+                @if let Some(error) = &status.last_error { span title=(error.message) { (error.message) " (" (time_ago(error.at, now, words)) ")" } }
             }
         }
     }

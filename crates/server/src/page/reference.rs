@@ -115,7 +115,7 @@ struct FieldRow<'a> {
 
 fn table(caption: &str, rows: Vec<FieldRow<'_>>) -> Markup {
     html! {
-        table {
+        table.cards {
             caption.hidden { (caption) }
             thead { tr { th.c-name scope="col" { "Name" } th.c-left scope="col" { "Type" } th.c-state scope="col" { "Required" } th scope="col" { "Meaning" } } }
             tbody {
@@ -123,7 +123,7 @@ fn table(caption: &str, rows: Vec<FieldRow<'_>>) -> Markup {
                     tr {
                         th scope="row" { code { (row.name) } }
                         td.why { (row.kind) }
-                        td { @if row.must { "yes" } }
+                        td data-label=[row.must.then_some("Required")] { @if row.must { "yes" } }
                         td.why { (row.says) }
                     }
                 }

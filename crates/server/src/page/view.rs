@@ -25,8 +25,12 @@ pub(super) struct View {
 
 impl View {
     pub(super) fn new(headers: &HeaderMap, api: &LocalApi) -> Self {
-        let language = Language::preferred(headers);
-        Self { language, words: language.operator_words(), now: api.server.clock.now() }
+        Self::at(Language::preferred(headers), api.server.clock.now())
+    }
+
+    /// A reader of this language, at this time.
+    pub(super) const fn at(language: Language, now: Time) -> Self {
+        Self { language, words: language.operator_words(), now }
     }
 
     /// A page that is not live.

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use hyper::Method;
 use serde_json::{Value, json};
 use tidegate_fixture::chromium::ChromeDriver;
@@ -19,6 +21,11 @@ pub(crate) const PHONE: u32 = 390;
 /// The width of a desktop, in CSS pixels.
 pub(crate) const DESKTOP: u32 = 1_440;
 const HEIGHT: u32 = 900;
+/// Gives a reason and confirms.
+const CONFIRM: &str = "document.querySelector('.confirm [name=reason]').value = arguments[0];\
+                       document.querySelector('.confirm button').click();";
+const HAS_FORM: &str = "document.querySelector('.confirm')";
+const HAS_NOTICE: &str = "document.querySelector('.notice')?.textContent.includes(arguments[0])";
 
 /// One browser. It ends with its driver.
 pub(crate) struct Browser {
@@ -63,6 +70,19 @@ impl Browser {
         self.command("execute/sync", &json!({ "script": script, "args": arguments })).await
     }
 
+    /// Runs the body of a function that calls the last of its `arguments` with its result.
+    pub(crate) async fn run_until_called(&self, script: &str, arguments: &[&str]) -> Value {
+        self.command("execute/async", &json!({ "script": script, "args": arguments })).await
+    }
+
+    /// Gives a reason in the confirm step that is open, confirms, and waits for a notice that has
+    /// this text.
+    pub(crate) async fn confirm(&self, reason: &str, notice: &str) {
+        self.wait_until(HAS_FORM, &[]).await;
+        self.run(CONFIRM, &[reason]).await;
+        self.wait_until(HAS_NOTICE, &[notice]).await;
+    }
+
     /// Waits until an expression about the page is true.
     pub(crate) async fn wait_until(&self, condition: &str, arguments: &[&str]) {
         let until = Instant::now() + PATIENCE;
@@ -91,6 +111,24 @@ impl Browser {
             "width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": width == PHONE,
         });
         self.devtools("Emulation.setDeviceMetricsOverride", &size).await;
+    }
+
+    /// Has the page believe that its user prefers `light` or `dark`.
+    pub(crate) async fn prefer(&self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.devtools("Emulation.setEmulatedMedia", &json!({ "features": [feature] })).await;
+    }
+
+    /// Moves the pointer.
+    pub(crate) async fn point_at(&self, [x, y]: [f64; 2]) {
+        let moved = json!({ "type": "mouseMoved", "x": x, "y": y });
+        self.devtools("Input.dispatchMouseEvent", &moved).await;
+    }
+
+    /// What is seen of the page, as PNG.
+    pub(crate) async fn picture(&self) -> Vec<u8> {
+        let taken = self.devtools("Page.captureScreenshot", &json!({ "format": "png" })).await;
+        BASE64_STANDARD.decode(taken["data"].as_str().expect("a picture is text")).expect("of base64")
     }
 
     /// From the next page on, no page runs its scripts.

@@ -162,6 +162,11 @@ impl Nodes {
         self.doors.set_open(node, !is_frozen);
     }
 
+    /// Where a node serves.
+    pub(super) fn address(&self, node: usize) -> String {
+        format!("http://{}", self.nodes[node].listen)
+    }
+
     /// The partitions of a node, as this one sees it.
     pub(super) async fn partitions_of(&self, node: usize, seen_by: usize) -> BTreeSet<u16> {
         let at = &self.nodes[node].listen;

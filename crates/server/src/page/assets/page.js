@@ -22,14 +22,19 @@ function inUse(region) {
   return Boolean(selection) && !selection.isCollapsed && region.contains(selection.anchorNode);
 }
 
+function isRow(node) {
+  return node.nodeName === "TR";
+}
+
 function isSame(node, wanted) {
-  return node.nodeName === wanted.nodeName && (node.id || "") === (wanted.id || "");
+  return node.nodeName === wanted.nodeName && (isRow(node) || (node.id || "") === (wanted.id || ""));
 }
 
 // Makes the content of one element that of another. Children with an id keep their element wherever
-// they move; the others are matched by their place.
+// they move; the others are matched by their place. So are the rows of a table: they are equally
+// high and are filled anew, because a row that moved would move all below it.
 function patch(element, wanted) {
-  const keeps = (name) => name === "open" && element.nodeName === "DETAILS";
+  const keeps = (name) => name === "style" || (name === "open" && element.nodeName === "DETAILS");
   for (const { name } of [...element.attributes]) {
     if (!wanted.hasAttribute(name) && !keeps(name)) element.removeAttribute(name);
   }
@@ -38,7 +43,7 @@ function patch(element, wanted) {
   }
   let place = element.firstChild;
   for (const child of [...wanted.childNodes]) {
-    const known = child.id ? element.querySelector(`:scope > #${CSS.escape(child.id)}`) : place;
+    const known = child.id && !isRow(child) ? element.querySelector(`:scope > #${CSS.escape(child.id)}`) : place;
     if (!known || !isSame(known, child)) { element.insertBefore(child, place); continue; }
     if (known === place) place = place.nextSibling; else element.insertBefore(known, place);
     if (known.nodeType === Node.ELEMENT_NODE) patch(known, child);
@@ -68,6 +73,13 @@ function emptied(row) {
   return empty;
 }
 
+// A region keeps the height it once had, so that what is below it does not move up and down.
+function patchSteadily(region, wanted) {
+  const height = region.offsetHeight;
+  patch(region, wanted);
+  if (region.offsetHeight < height) region.style.minHeight = `${height}px`;
+}
+
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
@@ -76,12 +88,16 @@ async function refresh() {
     const answer = await fetch(path + location.search, { cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const pointedAt = document.querySelector("[data-live=steady]:hover");
+    const top = pointedAt?.getBoundingClientRect().top;
     for (const region of next.querySelectorAll("[data-live]")) {
       const old = document.getElementById(region.id);
       if (!old || inUse(old)) continue;
       if ("slots" in region.dataset) keepSlots(old, region);
-      patch(old, region);
+      patchSteadily(old, region);
     }
+    // What grew above it does not push it away.
+    if (pointedAt) scrollBy(0, pointedAt.getBoundingClientRect().top - top);
     fresh = Date.now();
     say(word.dataset.fresh);
   } catch {
@@ -118,6 +134,13 @@ button.addEventListener("click", () => {
   if (held) { close(); say(word.dataset.held + new Date(fresh).toLocaleTimeString()); } else { open(); }
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+// At another width, every height is another one.
+let width = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === width) return;
+  width = innerWidth;
+  for (const region of document.querySelectorAll("[data-live]")) region.style.minHeight = "";
+});
 addEventListener("pagehide", close);
 addEventListener("pageshow", open);
 open();

@@ -116,7 +116,7 @@ fn waiting_for(why: &GenerationReason, language: Language) -> Markup {
         @if language == Language::English { p { (why.because) } }
         @if !why.providers.is_empty() {
             div.wide {
-                table {
+                table.cards {
                     caption.hidden { (words.why_waiting) }
                     thead { tr { th.c-name scope="col" { (words.provider) } th.c-name scope="col" { (words.key) } th.c-state scope="col" { (words.status) } th scope="col" { (words.until) } } }
                     tbody {

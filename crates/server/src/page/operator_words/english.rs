@@ -195,6 +195,9 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ("idle", "idle"),
         ("processing", "processing"),
         ("completed", "completed"),
+        ("planned", "planned"),
+        ("applied", "applied"),
+        ("done", "done"),
     ],
     sources: [("config", "config"), ("operator", "operator"), ("learned", "learned")],
 };

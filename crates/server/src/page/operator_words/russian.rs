@@ -202,6 +202,9 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ("idle", "пусто"),
         ("processing", "выполняется"),
         ("completed", "завершён"),
+        ("planned", "запланирован"),
+        ("applied", "применён"),
+        ("done", "готово"),
     ],
     sources: [("config", "настройка"), ("operator", "оператор"), ("learned", "из ответов")],
 };

@@ -1,0 +1,116 @@
+//! Every view, and every action of an operator, on a server of its own.
+
+use hyper::Method;
+use tidegate_fixture::chromium::ChromeDriver;
+use tokio::time::timeout;
+
+use super::axe::{Axe, EVERY_LOOK};
+use super::exhibit::{Exhibit, FAILED, KEY_ANSWERED, KEY_UNDER_WAY, PAUSED, state_of, views, wait_for};
+use super::pictures;
+use super::session::Browser;
+use crate::ALONE;
+use crate::child::{RunningServer, configure};
+
+/// Longer than all of it may take.
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(90);
+const TOKEN: (&str, &str) = ("OPERATOR", "the-token-of-an-operator");
+/// Types a token into the form of the login and sends it.
+const LOG_IN: &str = "document.querySelector('[name=token]').value = arguments[0];\
+                      document.querySelector('main form button').click();";
+
+/// The pictures that the documentation has of these views; the others are taken under load.
+const PICTURED: [&str; 7] = ["operation", "group", "keys", "audit", "generation", "confirm", "deployment"];
+
+/// The faults of some views.
+async fn faults(exhibit: &Exhibit, browser: &Browser, axe: &Axe, views: &[(&str, String)]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (name, path) in views {
+        let url = format!("{}{path}", exhibit.server.address);
+        faults.extend(axe.faults(browser, &url, &EVERY_LOOK).await);
+        if PICTURED.contains(name) {
+            pictures::keep(browser, &url, name).await;
+        }
+    }
+    faults
+}
+
+/// The faults of the login, which a browser without a token is led to, before and after it got a
+/// wrong one; then the right one lets it in.
+async fn log_in(browser: &Browser, axe: &Axe) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let token = format!("[[token]]\nname = \"anna\"\nvalue_env = \"{}\"\nscopes = [\"read\"]\n", TOKEN.0);
+    configure(dir.path(), 1, &token);
+    let server = tokio::task::block_in_place(|| RunningServer::start(dir.path(), "warn", Some(TOKEN)));
+    let mut faults = axe.faults(browser, &format!("{}/operations", server.address), &EVERY_LOOK).await;
+    pictures::keep(browser, &format!("{}/operations", server.address), "login").await;
+    browser.run(LOG_IN, &["a wrong one"]).await;
+    browser.wait_until("document.querySelector('[role=alert]')", &[]).await;
+    faults.extend(axe.faults_here(browser, "a login with a wrong token", &EVERY_LOOK).await);
+    browser.run(LOG_IN, &[TOKEN.1]).await;
+    browser.wait_until("location.pathname === '/operations' && document.getElementById('live')", &[]).await;
+    faults
+}
+
+/// Performs every action that a page has a button for, through its confirm step.
+async fn act(exhibit: &Exhibit, browser: &Browser) {
+    let subjects = &exhibit.subjects;
+    let [_, second, third] = &subjects.unknown;
+    let of_key = |key: &str| format!("{key}&scope=-&method=POST&path=%2Fv1%2Foperations");
+    let (under_way, answered) = (of_key(KEY_UNDER_WAY), of_key(KEY_ANSWERED));
+    let actions = [
+        ("pause", "shop:02", "Pause"),
+        ("cancel", &*subjects.queued, "Cancel"),
+        ("resume", PAUSED, "Resume"),
+        ("rerun", &*subjects.failed, "Re-run"),
+        ("did-not-happen", second, "It did not"),
+        ("send-again", third, "Send again"),
+        ("set-limit", "echo/requests", "Change"),
+        ("reset-limit", "echo/requests", "As configured"),
+        ("release-key", &*under_way, "Release"),
+        ("expire-key", &*answered, "Expire"),
+    ];
+    for (name, subject, notice) in actions {
+        browser.open(&format!("{}/actions/{name}?subject={subject}", exhibit.server.address)).await;
+        browser.confirm("because of a test", notice).await;
+    }
+    // It has failed again meanwhile.
+    wait_for(&exhibit.caller, &subjects.failed, "failed").await;
+    browser.open(&format!("{}/actions/rerun-failed?subject={FAILED}", exhibit.server.address)).await;
+    browser.confirm("all of them", "(1)").await;
+    let log = exhibit.caller.get("/v1/audit").await;
+    assert_eq!(log.matches("because of a test").count(), actions.len(), "{log}");
+    let group = exhibit.caller.call(Method::GET, "/v1/groups/shop%3A02", &[], None).await.unwrap();
+    assert!(group.1.contains("\"paused\""), "{group:?}");
+    let canceled = state_of(&exhibit.caller, &subjects.queued).await;
+    assert_eq!(canceled, "canceled");
+}
+
+/// No view has a serious fault, in light and dark, at 1440 and 390 px, and none is wider than a
+/// phone; every action works from its confirm step; the console has no errors.
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_no_serious_fault_in_any_view() {
+    let _alone = ALONE.lock().await;
+    let looked = async {
+        let (driver, axe) = (ChromeDriver::start(), Axe::load());
+        let (exhibit, first, second) = tokio::join!(
+            Exhibit::open(),
+            Browser::start(&driver, "first", "en-GB,en"),
+            Browser::start(&driver, "second", "en-GB,en"),
+        );
+        let mut views = views(&exhibit.subjects);
+        views.push(("deployment", format!("/deployments/{}", exhibit.deployment)));
+        views.push(("error", "/docs/errors/TG0012".to_owned()));
+        let (some, others) = views.split_at(views.len() / 2);
+        let (mut found, more, at_login) = tokio::join!(
+            faults(&exhibit, &first, &axe, some),
+            faults(&exhibit, &second, &axe, others),
+            async { log_in(&Browser::start(&driver, "login", "en-GB,en").await, &axe).await },
+        );
+        found.extend(more.into_iter().chain(at_login));
+        assert!(found.is_empty(), "{found:#?}");
+        let errors = [first.console_errors().await, second.console_errors().await].concat();
+        assert!(errors.iter().all(|error| error.contains("/nowhere")), "{errors:?}");
+        act(&exhibit, &first).await;
+    };
+    timeout(LIMIT, looked).await.expect("all of it is seen in time");
+}

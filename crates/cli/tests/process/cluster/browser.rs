@@ -1,0 +1,106 @@
+//! Every view of one node of three, and actions of an operator at nodes that do not own what they
+//! are about.
+
+use std::time::Duration;
+
+use tidegate_fixture::chromium::ChromeDriver;
+use tokio::time::timeout;
+
+use super::nodes::{Nodes, Setup};
+use super::store::Store;
+use crate::ALONE;
+use crate::browser::axe::{Axe, TWO_LOOKS};
+use crate::browser::exhibit::{
+    FAILED, PAUSED, Subjects, Upstreams, WaitingCallers, state_of, views, wait_for,
+};
+use crate::browser::operator::FOLLOW;
+use crate::browser::session::Browser;
+use crate::browser::studio::{self, PROVIDER_KEY};
+
+const NODES: usize = 3;
+/// Longer than all of it may take.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// An action by a click on a page: the page, its section, the button, and the operation whose owner
+/// is not asked.
+struct Click<'a> {
+    page: &'a str,
+    section: &'a str,
+    button: &'a str,
+    about: &'a str,
+}
+
+/// Clicks and confirms, at a node that does not own what it is about.
+async fn act(nodes: &Nodes, browser: &Browser, click: &Click<'_>) {
+    let owner = nodes.owner_of(click.about, 0).await;
+    let other = (owner + 1) % NODES;
+    browser.open(&format!("{}{}", nodes.address(other), click.page)).await;
+    browser.run(FOLLOW, &[click.section, click.button]).await;
+    browser.confirm("at another node", click.button).await;
+}
+
+/// Cancels, resumes, pauses, resolves and reruns.
+async fn act_on_everything(nodes: &Nodes, browser: &Browser, subjects: &Subjects) {
+    let operation = |id: &str| format!("/operations/{id}");
+    let [canceled, resolved, rerun] =
+        [&subjects.queued, &subjects.unknown[0], &subjects.failed].map(|id| (operation(id), id.as_str()));
+    let group = format!("/groups/{PAUSED}");
+    let clicks = [
+        Click { page: &canceled.0, section: "operation", button: "Cancel", about: canceled.1 },
+        Click { page: &group, section: "group", button: "Resume", about: canceled.1 },
+        Click { page: &group, section: "group", button: "Pause", about: canceled.1 },
+        Click { page: &resolved.0, section: "operation", button: "It happened", about: resolved.1 },
+        Click { page: &rerun.0, section: "operation", button: "Re-run", about: rerun.1 },
+    ];
+    for click in &clicks {
+        act(nodes, browser, click).await;
+    }
+    let caller = nodes.doors.at(0);
+    let states = [state_of(caller, canceled.1).await, state_of(caller, resolved.1).await];
+    assert_eq!(states, ["canceled", "succeeded"]);
+    wait_for(caller, rerun.1, "failed").await;
+    let log = caller.get("/v1/audit").await;
+    assert_eq!(log.matches("at another node").count(), clicks.len(), "{log}");
+    browser.open(&format!("{}/groups/{FAILED}", nodes.address(1))).await;
+    browser.run(FOLLOW, &["group", "Re-run failed"]).await;
+    browser.confirm("all of them", "(1)").await;
+}
+
+/// Any node shows every view without a serious fault, in light at 1440 px and dark at
+/// 390 px, and performs what an operator clicks, whichever node owns it.
+#[tokio::test(flavor = "multi_thread")]
+async fn chromium_operates_a_cluster_from_any_node() {
+    let _alone = ALONE.lock().await;
+    let operated = async {
+        let (driver, axe) = (ChromeDriver::start(), Axe::load());
+        let (upstreams, provider) = (Upstreams::start().await, studio::provider().await);
+        let environment = vec![(PROVIDER_KEY.0.to_owned(), PROVIDER_KEY.1.to_owned())];
+        let setup = Setup {
+            store: upstreams.sections() + &studio::sections(&provider),
+            environments: vec![environment; NODES],
+            ..Setup::default()
+        };
+        let (nodes, first, second) = tokio::join!(
+            Nodes::start_with(NODES, Store::redis(), setup),
+            Browser::start(&driver, "first", "en-GB,en"),
+            Browser::start(&driver, "second", "en-GB,en"),
+        );
+        let subjects = Subjects::create(nodes.doors.at(1)).await;
+        let _waiting = WaitingCallers::start(nodes.doors.at(2)).await;
+        let views = views(&subjects);
+        let faults = async |browser: &Browser, views: &[(&str, String)]| {
+            let mut faults = Vec::new();
+            for (_, path) in views {
+                faults.extend(axe.faults(browser, &format!("{}{path}", nodes.address(2)), &TWO_LOOKS).await);
+            }
+            faults
+        };
+        let (some, others) = views.split_at(views.len() / 2);
+        let (found, more) = tokio::join!(faults(&first, some), faults(&second, others));
+        assert!(found.is_empty() && more.is_empty(), "{found:#?} {more:#?}");
+        first.open(&nodes.address(2)).await;
+        first.wait_until("document.querySelectorAll('#nodes tbody tr').length === 3", &[]).await;
+        act_on_everything(&nodes, &first, &subjects).await;
+    };
+    timeout(LIMIT, operated).await.expect("all of it is done in time");
+}

@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::error_page;
 use super::parts::count;
 use super::view::{View, items, number, text, time_in};
-use super::words::Language;
 use crate::api::local::LocalApi;
 use crate::edge::auth::CallerTenant;
 use crate::hydration::SourceOrigin;
@@ -127,6 +126,7 @@ mod tests {
     use tidegate_core::Time;
 
     use super::*;
+    use crate::page::words::Language;
     use crate::wire::time::Timestamp;
 
     /// HYD-15: an open flight is shown with its node and how many wait; an id is text, not markup.

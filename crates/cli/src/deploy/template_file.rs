@@ -42,8 +42,8 @@ pub(super) async fn read_template(file: &Path) -> Result<TemplateText, CliError>
     }
 }
 
-/// Reads a template, or every template directly in a folder, in the order of their names and as they
-/// are at one moment.
+/// Reads a template, or every template directly in a folder, in the order of their names and as
+/// they are at one moment.
 pub(super) async fn read_templates(place: &Path) -> Result<Vec<TemplateText>, CliError> {
     if !place.is_dir() {
         return Ok(vec![read_template(place).await?]);

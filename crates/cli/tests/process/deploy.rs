@@ -252,7 +252,8 @@ async fn ops_19_a_plan_in_a_file_is_shown_again() {
     };
     let shown = show(false).await;
     assert!(shown.status.success() && text(&shown).contains("+ role lead"), "{shown:?}");
-    assert_eq!(text(&shown), text(&planned), "to the letter, with what to do next");
+    let planned = text(&planned).replace("reading the guild\n", "");
+    assert_eq!(text(&shown), planned, "to the letter, with what to do next");
     let json = read(&show(true).await);
     assert_eq!((&json["plan"]["writes"], json["digest"].is_string()), (&14.into(), true), "{json}");
     assert_eq!(sim.stats().all.calls, calls);

@@ -77,6 +77,13 @@ async fn hyd_15_any_node_lists_the_flights_of_all() {
         for _ in 0..2 {
             nodes.push(Server::start(config_on(&store.url(), &sim, "")).await.unwrap());
         }
+        for node in &nodes {
+            // A node that has just joined is not known to the other yet.
+            let is_pair = |view: &Value| view["nodes"].as_array().is_some_and(|nodes| nodes.len() == 2);
+            while !is_pair(&serde_json::from_str(&read(node, "/v1/cluster").await).unwrap()) {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
         // One entity is asked for by both.
         for (node, entities) in [(&nodes[0], ["a", "c"]), (&nodes[1], ["b", "c"])] {
             for id in entities {

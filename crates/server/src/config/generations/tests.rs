@@ -239,5 +239,19 @@ chain = ["nope"]
 [model.dev]
 chain = [{ provider = "replicate", model = "dev" }]
 "#;
-    assert_snapshot!(wrong(text), @"");
+    let found = wrong(text);
+    let expected = [
+        "tidegate.toml:3:14: generations.result_max: ",
+        "tidegate.toml:5:1: provider.Foo: Its name must be 1 to 31 of a-z, 0-9, - and _.",
+        "tidegate.toml:14:10: provider.acme.fields: The key files is missing.",
+        "tidegate.toml:15:10: provider.acme.states: The key succeeded is missing.",
+        "tidegate.toml:21:16: model.flux.input_schema: It is no JSON Schema: /minLength: ",
+        "tidegate.toml:21:16: model.flux.input_schema: It is no JSON Schema: /type: ",
+        "tidegate.toml:22:9: model.flux.chain: There is no [provider.nope].",
+        "tidegate.toml:25:44: model.dev.chain[0].model: \"dev\" is no model of Replicate.",
+    ];
+    for problem in expected {
+        assert_eq!(found.matches(problem).count(), 1, "{problem}: {found}");
+    }
+    assert_eq!(found.lines().count(), expected.len(), "{found}");
 }

@@ -124,13 +124,12 @@ pub(crate) async fn wait_for(caller: &Caller, id: &str, state: &str) {
 /// They end with their handle.
 pub(crate) struct WaitingCallers([JoinHandle<()>; 2]);
 
-/// The key of a request that is under way.
-pub(crate) const KEY_UNDER_WAY: &str = "order-1042";
 /// The key of a request that was answered.
 pub(crate) const KEY_ANSWERED: &str = "order-1041";
 
 impl WaitingCallers {
-    pub(crate) async fn start(caller: &Caller) -> Self {
+    /// The request that is under way has this key.
+    pub(crate) async fn start(caller: &Caller, key: &'static str) -> Self {
         let operation = |upstream: &str| {
             let request = json!({ "method": "POST", "path": "/orders" });
             json!({ "upstream": upstream, "group": "shop:02", "request": request })
@@ -144,13 +143,12 @@ impl WaitingCallers {
             }
         });
         let writing = tokio::spawn(async move {
-            loop {
-                let key = [("idempotency-key", KEY_UNDER_WAY)];
-                let path = "/v1/operations?wait_ms=60000";
-                writer.call(hyper::Method::POST, path, &key, Some(&waits)).await;
-                sleep(LOOK).await;
-            }
+            let (path, key) = ("/v1/operations?wait_ms=60000", [("idempotency-key", key)]);
+            writer.call(hyper::Method::POST, path, &key, Some(&waits)).await;
         });
+        while !caller.get("/v1/keys").await.contains(key) {
+            sleep(LOOK).await;
+        }
         Self([reading, writing])
     }
 }
@@ -187,7 +185,7 @@ impl Exhibit {
         let begun = caller.post("/v1/deployments", &[], &deployed::small()).await;
         let deployment = begun["id"].as_str().unwrap().to_owned();
         let subjects = Subjects::create(&caller).await;
-        let waiting = WaitingCallers::start(&caller).await;
+        let waiting = WaitingCallers::start(&caller, "order-1042").await;
         deployed::wait_until_ended(&caller, &deployment).await;
         let _sims = (upstreams, provider, discord);
         Self { server, caller, subjects, deployment, _waiting: waiting, _sims, _dir: dir }

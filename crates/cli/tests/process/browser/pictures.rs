@@ -14,6 +14,8 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/images");
 const LEN_MAX: usize = 150_000;
 /// The most colours of a palette.
 const COLOURS_MAX: usize = 256;
+/// How many of them are taken as they are: those that most of a page has.
+const EXACT: usize = 64;
 
 type Colour = [u8; 3];
 
@@ -50,9 +52,7 @@ fn with_palette(png: &[u8]) -> Vec<u8> {
     for colour in &colours {
         *counts.entry(*colour).or_default() += 1;
     }
-    let mut palette: Vec<Colour> = counts.keys().copied().collect();
-    palette.sort_by_key(|colour| (std::cmp::Reverse(counts[colour]), *colour));
-    palette.truncate(COLOURS_MAX);
+    let palette = palette(&counts);
     let nearest: HashMap<Colour, u8> =
         counts.keys().map(|colour| (*colour, nearest(&palette, *colour))).collect();
     let indices: Vec<u8> = colours.iter().map(|colour| nearest[colour]).collect();
@@ -65,6 +65,38 @@ fn with_palette(png: &[u8]) -> Vec<u8> {
     encoder.set_filter(png::Filter::NoFilter);
     encoder.write_header().unwrap().write_image_data(&indices).unwrap();
     encoded
+}
+
+/// The colours that most of a picture has, and for the others one for each of as many parts of them,
+/// which are found by cutting the widest part in two again and again.
+fn palette(counts: &HashMap<Colour, usize>) -> Vec<Colour> {
+    let mut palette: Vec<Colour> = counts.keys().copied().collect();
+    palette.sort_by_key(|colour| (std::cmp::Reverse(counts[colour]), *colour));
+    let mut parts = vec![palette.split_off(EXACT.min(palette.len()))];
+    parts.retain(|part| !part.is_empty());
+    while !parts.is_empty() && palette.len() + parts.len() < COLOURS_MAX {
+        let widest = (0..parts.len()).max_by_key(|part| widest_channel(&parts[*part])).unwrap();
+        let mut part = parts.swap_remove(widest);
+        let (width, channel) = widest_channel(&part);
+        if width == 0 {
+            parts.push(part);
+            break;
+        }
+        part.sort_by_key(|colour| colour[channel]);
+        let upper = part.split_off(part.len() / 2);
+        parts.extend([part, upper]);
+    }
+    palette.extend(parts.iter().map(|part| part[part.len() / 2]));
+    palette
+}
+
+/// The channel in which some colours differ most, after by how much.
+fn widest_channel(colours: &[Colour]) -> (u8, usize) {
+    let width = |channel: usize| {
+        let of = || colours.iter().map(|colour| colour[channel]);
+        of().max().unwrap_or_default() - of().min().unwrap_or_default()
+    };
+    (0..3).map(|channel| (width(channel), channel)).max().unwrap_or_default()
 }
 
 /// The place of the colour that is most like this one.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_fixture::chromium::ChromeDriver;
 use tokio::time::{sleep, timeout};
 
@@ -23,14 +23,14 @@ const HELD: Duration = Duration::from_millis(1_500);
 /// Longer than all of it may take.
 const LIMIT: Duration = Duration::from_secs(170);
 
-/// Keeps each shift that no click or key has caused, with the first element that moved.
+/// Keeps each shift from now on that no click or key has caused, with the first element that moved.
 const RECORD: &str = r#"
     window.shifts = [];
     const describe = ({ node }) => (node?.outerHTML ?? node?.parentElement?.outerHTML ?? "").slice(0, 120);
     const keep = (entry) => {
         if (!entry.hadRecentInput) window.shifts.push([entry.value, entry.sources.map(describe)[0] ?? ""]);
     };
-    new PerformanceObserver((list) => list.getEntries().forEach(keep)).observe({ type: "layout-shift", buffered: true });
+    new PerformanceObserver((list) => list.getEntries().forEach(keep)).observe({ type: "layout-shift" });
 "#;
 /// The centre of the third row of the last operations, which is brought into view.
 const ROW: &str = "const row = document.querySelector('#operations tbody tr:nth-child(3)');\
@@ -97,6 +97,8 @@ async fn point_and_hold(browser: &Browser, server: &str) {
 async fn keep_pictures(browser: &Browser, server: &str) {
     if pictures::are_wanted() {
         sleep(WATCHED_LONG).await;
+        let pause = json!({ "by": "anna", "reason": "price fix", "create": true });
+        Caller::of(server).post("/v1/groups/shop%3A07/pause", &[], &pause).await;
     }
     for name in
         ["overview", "operations", "groups", "limits", "generations", "providers", "ledger", "flights"]

@@ -5,14 +5,16 @@ use tidegate_fixture::chromium::ChromeDriver;
 use tokio::time::timeout;
 
 use super::axe::{Axe, EVERY_LOOK};
-use super::exhibit::{Exhibit, FAILED, KEY_ANSWERED, KEY_UNDER_WAY, PAUSED, state_of, views, wait_for};
+use super::exhibit::{Exhibit, FAILED, KEY_ANSWERED, PAUSED, WaitingCallers, state_of, views, wait_for};
 use super::pictures;
 use super::session::Browser;
 use crate::ALONE;
 use crate::child::{RunningServer, configure};
 
 /// Longer than all of it may take.
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(90);
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(150);
+/// The key of a request that is under way until it is released.
+const KEY_RELEASED: &str = "order-1043";
 const TOKEN: (&str, &str) = ("OPERATOR", "the-token-of-an-operator");
 /// Types a token into the form of the login and sends it.
 const LOG_IN: &str = "document.querySelector('[name=token]').value = arguments[0];\
@@ -56,8 +58,10 @@ async fn act(exhibit: &Exhibit, browser: &Browser) {
     let subjects = &exhibit.subjects;
     let [_, second, third] = &subjects.unknown;
     let of_key = |key: &str| format!("{key}&scope=-&method=POST&path=%2Fv1%2Foperations");
-    let (under_way, answered) = (of_key(KEY_UNDER_WAY), of_key(KEY_ANSWERED));
+    let (under_way, answered) = (of_key(KEY_RELEASED), of_key(KEY_ANSWERED));
+    let _waiting = WaitingCallers::start(&exhibit.caller, KEY_RELEASED).await;
     let actions = [
+        ("release-key", &*under_way, "Release"),
         ("pause", "shop:02", "Pause"),
         ("cancel", &*subjects.queued, "Cancel"),
         ("resume", PAUSED, "Resume"),
@@ -66,7 +70,6 @@ async fn act(exhibit: &Exhibit, browser: &Browser) {
         ("send-again", third, "Send again"),
         ("set-limit", "echo/requests", "Change"),
         ("reset-limit", "echo/requests", "As configured"),
-        ("release-key", &*under_way, "Release"),
         ("expire-key", &*answered, "Expire"),
     ];
     for (name, subject, notice) in actions {

@@ -19,7 +19,7 @@ use crate::browser::studio::{self, PROVIDER_KEY};
 
 const NODES: usize = 3;
 /// Longer than all of it may take.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// An action by a click on a page: the page, its section, the button, and the operation whose owner
 /// is not asked.
@@ -86,7 +86,7 @@ async fn chromium_operates_a_cluster_from_any_node() {
             Browser::start(&driver, "second", "en-GB,en"),
         );
         let subjects = Subjects::create(nodes.doors.at(1)).await;
-        let _waiting = WaitingCallers::start(nodes.doors.at(2)).await;
+        let _waiting = WaitingCallers::start(nodes.doors.at(2), "order-1042").await;
         let views = views(&subjects);
         let faults = async |browser: &Browser, views: &[(&str, String)]| {
             let mut faults = Vec::new();

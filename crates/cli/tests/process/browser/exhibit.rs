@@ -120,42 +120,32 @@ pub(crate) async fn wait_for(caller: &Caller, id: &str, state: &str) {
     }
 }
 
-/// Callers that wait for what does not come: an open flight, and a key whose request is under way.
-/// They end with their handle.
-pub(crate) struct WaitingCallers([JoinHandle<()>; 2]);
+/// A caller that waits for an entity that does not come, so that a flight is open. It ends with its
+/// handle.
+pub(crate) struct WaitingCaller(JoinHandle<()>);
 
 /// The key of a request that was answered.
-pub(crate) const KEY_ANSWERED: &str = "order-1041";
+const KEY: &str = "order-1041";
 
-impl WaitingCallers {
-    /// The request that is under way has this key.
-    pub(crate) async fn start(caller: &Caller, key: &'static str) -> Self {
-        let operation = |upstream: &str| {
-            let request = json!({ "method": "POST", "path": "/orders" });
-            json!({ "upstream": upstream, "group": "shop:02", "request": request })
-        };
-        caller.post("/v1/operations", &[("idempotency-key", KEY_ANSWERED)], &operation("echo")).await;
-        let (reader, writer, waits) = (caller.clone(), caller.clone(), operation("slow"));
-        let reading = tokio::spawn(async move {
+impl WaitingCaller {
+    /// Starts it, after a request with a key.
+    pub(crate) async fn start(caller: &Caller) -> Self {
+        let request = json!({ "method": "POST", "path": "/orders" });
+        let operation = json!({ "upstream": "echo", "group": "shop:02", "request": request });
+        caller.post("/v1/operations", &[("idempotency-key", KEY)], &operation).await;
+        let reader = caller.clone();
+        Self(tokio::spawn(async move {
             loop {
                 let path = "/v1/entities/customer/c-7?wait_ms=5000";
                 reader.call(hyper::Method::GET, path, &[], None).await;
             }
-        });
-        let writing = tokio::spawn(async move {
-            let (path, key) = ("/v1/operations?wait_ms=60000", [("idempotency-key", key)]);
-            writer.call(hyper::Method::POST, path, &key, Some(&waits)).await;
-        });
-        while !caller.get("/v1/keys").await.contains(key) {
-            sleep(LOOK).await;
-        }
-        Self([reading, writing])
+        }))
     }
 }
 
-impl Drop for WaitingCallers {
+impl Drop for WaitingCaller {
     fn drop(&mut self) {
-        self.0.iter().for_each(JoinHandle::abort);
+        self.0.abort();
     }
 }
 
@@ -165,7 +155,7 @@ pub(super) struct Exhibit {
     pub caller: Caller,
     pub subjects: Subjects,
     pub deployment: String,
-    _waiting: WaitingCallers,
+    _waiting: WaitingCaller,
     _sims: (Upstreams, ProviderSim, DiscordSim),
     _dir: TempDir,
 }
@@ -185,7 +175,7 @@ impl Exhibit {
         let begun = caller.post("/v1/deployments", &[], &deployed::small()).await;
         let deployment = begun["id"].as_str().unwrap().to_owned();
         let subjects = Subjects::create(&caller).await;
-        let waiting = WaitingCallers::start(&caller, "order-1042").await;
+        let waiting = WaitingCaller::start(&caller).await;
         deployed::wait_until_ended(&caller, &deployment).await;
         let _sims = (upstreams, provider, discord);
         Self { server, caller, subjects, deployment, _waiting: waiting, _sims, _dir: dir }

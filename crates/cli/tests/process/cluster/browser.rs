@@ -11,7 +11,7 @@ use super::store::Store;
 use crate::ALONE;
 use crate::browser::axe::{Axe, TWO_LOOKS};
 use crate::browser::exhibit::{
-    FAILED, PAUSED, Subjects, Upstreams, WaitingCallers, state_of, views, wait_for,
+    FAILED, PAUSED, Subjects, Upstreams, WaitingCaller, state_of, views, wait_for,
 };
 use crate::browser::operator::FOLLOW;
 use crate::browser::session::Browser;
@@ -86,7 +86,7 @@ async fn chromium_operates_a_cluster_from_any_node() {
             Browser::start(&driver, "second", "en-GB,en"),
         );
         let subjects = Subjects::create(nodes.doors.at(1)).await;
-        let _waiting = WaitingCallers::start(nodes.doors.at(2), "order-1042").await;
+        let _waiting = WaitingCaller::start(nodes.doors.at(2)).await;
         let views = views(&subjects);
         let faults = async |browser: &Browser, views: &[(&str, String)]| {
             let mut faults = Vec::new();

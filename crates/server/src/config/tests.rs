@@ -104,7 +104,7 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; known keys: at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; known keys: auth, bus, cluster, generations, hydration, idempotency, kind, model, on_failure, pacing, provider, server, source, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; known keys: auth, bus, cluster, generations, hydration, idempotency, kind, model, on_failure, pacing, provider, server, source, store, telemetry, token, upstream.
     ");
 }
 

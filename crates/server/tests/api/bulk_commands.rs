@@ -10,8 +10,8 @@ async fn queue(world: &World, group: &str, count: usize) -> Vec<String> {
     world.post(&format!("/v1/groups/{group}/pause"), r#"{"create":true}"#).await;
     let batch = json!({ "operations": vec![operation(group); count] });
     let accepted = world.post("/v1/operations/batch", batch).await.json;
-    let results = accepted["results"].as_array().unwrap();
-    results.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    let accepted = accepted["operations"].as_array().unwrap();
+    accepted.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
 }
 
 async fn state(world: &World, id: &str) -> Value {

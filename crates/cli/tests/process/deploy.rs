@@ -255,7 +255,7 @@ async fn ops_19_a_plan_in_a_file_is_shown_again() {
     let planned = text(&planned).replace("reading the guild\n", "");
     assert_eq!(text(&shown), planned, "to the letter, with what to do next");
     let json = read(&show(true).await);
-    assert_eq!((&json["plan"]["writes"], json["digest"].is_string()), (&14.into(), true), "{json}");
+    assert_eq!((&json["plan"]["writes"], json["digest"].is_string()), (&16.into(), true), "{json}");
     assert_eq!(sim.stats().all.calls, calls);
     let file = dir.path().join("small.plan");
     let mut older: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();

@@ -44,7 +44,8 @@ async fn operations_are_found() {
             );
         }
         let (_, html) = page(&world, "/operations?state=failed&group=shop%3A1").await;
-        assert!(html.contains("/actions/rerun-failed?subject=shop%3A1"), "{html}");
+        let rerun_all = "/actions/rerun-all?subject=state%3Dfailed%26group%3Dshop%253A1";
+        assert!(html.contains(rerun_all), "{html}");
         for wrong in ["?state=lost", "?sate=failed", "?cursor=x"] {
             let (status, html) = page(&world, &format!("/operations{wrong}")).await;
             assert!(status == 400 && html.contains("</html>"), "{wrong}: {status} {html}");

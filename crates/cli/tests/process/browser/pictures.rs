@@ -67,8 +67,8 @@ fn with_palette(png: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// The colours that most of a picture has, and for the others one for each of as many parts of them,
-/// which are found by cutting the widest part in two again and again.
+/// The colours that most of a picture has, and for the others one for each of as many parts of
+/// them, which are found by cutting the widest part in two again and again.
 fn palette(counts: &HashMap<Colour, usize>) -> Vec<Colour> {
     let mut palette: Vec<Colour> = counts.keys().copied().collect();
     palette.sort_by_key(|colour| (std::cmp::Reverse(counts[colour]), *colour));

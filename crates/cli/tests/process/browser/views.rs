@@ -50,8 +50,8 @@ async fn log_in(browser: &Browser, axe: &Axe) -> Vec<String> {
     faults
 }
 
-/// Performs what an operator can do about groups, operations and limits, through the confirm step of
-/// each.
+/// Performs what an operator can do about groups, operations and limits, through the confirm step
+/// of each.
 async fn act(exhibit: &Exhibit, browser: &Browser) {
     let subjects = &exhibit.subjects;
     let [_, second, third] = &subjects.unknown;

@@ -295,22 +295,6 @@ fn a_lost_poll_keeps_the_claim() {
     );
 }
 
-/// OPS-23, DSP-18: a worker dies while it polls, and the completion is overdue when its lease
-/// expires: the attempt is reported as overdue, so that its row is not awaited forever.
-#[test]
-fn ops_23_dsp_18_a_lost_poll_of_an_overdue_job_ends_its_attempt() {
-    let mut world = ModelHarness::new();
-    let claim = world.await_one(draft("g"), accepted(Some(5), 8));
-    world.wait_ms(5_000);
-    assert_eq!(world.take(9).len(), 1);
-    world.wait_ms(30_000);
-    let take = world.take_outcome(9);
-    let overdue: Vec<_> = take.overdue.iter().map(|one| (one.seq, one.fence, one.attempt)).collect();
-    assert_eq!(overdue, [(claim.seq, claim.fence, 1)]);
-    assert_eq!(take.lost, []);
-    assert_eq!(world.state(&claim), State::Unknown);
-}
-
 /// Polls keep within the limits of the upstream, take turns with other calls, and keep their slot.
 #[test]
 fn polls_are_paced_like_calls() {

@@ -153,3 +153,20 @@ fn ops_8_a_clock_that_goes_back_finds_operations_asleep_again() {
     world.now = then;
     assert_eq!(take_for(&mut world, &[(Some(&["resize"]), 9)]), [("a".into(), 0)]);
 }
+
+/// OPS-23, DSP-18: a worker dies while it polls, and the completion is overdue when its lease
+/// expires: the attempt is reported as overdue, so that no one awaits it forever.
+#[test]
+fn ops_23_dsp_18_a_lost_poll_of_an_overdue_job_ends_its_attempt() {
+    let mut world = ModelHarness::new();
+    world.accept(draft("g"));
+    let claim = world.take(1).pop().unwrap();
+    world.settle(&claim, accepted(Some(5), 8));
+    world.wait_ms(5_000);
+    assert!(world.take(9)[0].poll);
+    world.wait_ms(30_000);
+    let take = world.take_outcome(9);
+    let overdue: Vec<_> = take.overdue.iter().map(|one| (one.seq, one.fence, one.attempt)).collect();
+    assert_eq!((overdue, take.lost), (vec![(claim.seq, claim.fence, 1)], vec![]));
+    assert_eq!(world.model.active(claim.seq).unwrap().state, crate::state::State::Unknown);
+}

@@ -43,7 +43,7 @@ pub use control::{CancelOutcome, ControlRefusal, Resolution};
 pub use limits::LimitRefusal;
 pub use listing::{ActivePage, ActiveQuery};
 pub use pool::WorkerSlots;
-pub use settle::{ClaimReport, ClaimStatus, EndedOperation, SettleOutcome};
+pub use settle::{ClaimReport, ClaimStatus, EndedOperation, OperationIdentity, SettleOutcome};
 pub use take::{Claim, OverdueClaim, TakeOutcome};
 pub use takeover::{ClaimedCall, TakeoverOutcome};
 pub use view::{ActiveOperation, Counts, GroupView, LimitView};

@@ -57,16 +57,6 @@ pub struct Journey {
     pub ended_at: Option<Time>,
     /// Whether earlier attempts are missing.
     pub is_partial: bool,
-    /// What its claims say about it.
-    pub(crate) claimed_as: Option<ClaimedAs>,
-}
-
-/// What a claim says about its operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClaimedAs {
-    pub accepted_at: Time,
-    pub group: Arc<str>,
-    pub kind: Arc<str>,
 }
 
 /// How long an operation spent in each step; `None` where that was not recorded.
@@ -129,14 +119,7 @@ impl fmt::Debug for JourneySink {
 
 impl Journey {
     const fn new(queued_at: Time) -> Self {
-        Self {
-            queued_at,
-            turn_at: None,
-            attempts: Vec::new(),
-            ended_at: None,
-            is_partial: false,
-            claimed_as: None,
-        }
+        Self { queued_at, turn_at: None, attempts: Vec::new(), ended_at: None, is_partial: false }
     }
 
     /// The way of an operation of which only the beginning and the end are known.
@@ -224,12 +207,6 @@ impl Journeys {
         let known_since = self.known_since;
         let journey = self.entry(claim.seq, claim.accepted_at, at);
         journey.is_partial |= is_new && claim.attempt > 1;
-        let Claim { accepted_at, group, kind, .. } = claim;
-        journey.claimed_as.get_or_insert_with(|| ClaimedAs {
-            accepted_at: *accepted_at,
-            group: Arc::clone(group),
-            kind: Arc::clone(kind),
-        });
         if journey.turn_at.is_none() && !journey.is_partial && journey.queued_at >= known_since {
             // It never was behind another one.
             journey.turn_at = Some(journey.queued_at);
@@ -360,6 +337,7 @@ mod tests {
             attempt: 1,
             fault: None,
             next,
+            identity: None,
         }
     }
 

@@ -36,6 +36,19 @@ pub struct EndedOperation {
     /// The operation of the same group whose turn it is now because of this end, and when that was
     /// accepted.
     pub next: Option<(Seq, Time)>,
+    /// What it was: the model knows it no more.
+    pub identity: Option<OperationIdentity>,
+}
+
+/// What an operation is, whatever becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationIdentity {
+    /// When it was accepted.
+    pub accepted_at: Time,
+    /// Its group.
+    pub group: Arc<str>,
+    /// Its kind.
+    pub kind: Arc<str>,
 }
 
 /// The status of a current claim.
@@ -126,7 +139,7 @@ impl Model {
         let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
         let has_alternatives = entry.has_alternatives;
         let was_awaiting = self.awaiting_since(entry).is_some();
-        let next = self.next_turn(seq);
+        let (next, identity) = (self.next_turn(seq), self.identity_of(seq));
         let health = health_of(&verdict, blame, now);
         let effect = self.awaiting_effect((entry, reporter), now, &verdict, chance);
         let effect = effect.or_else(|| self.chained_effect(entry, now, &verdict, chance));
@@ -151,7 +164,7 @@ impl Model {
         self.decide(facts, Fact::Settled(Box::new(settled)));
         let ended = match &after {
             SettleEffect::Ended { state, .. } => {
-                Some(EndedOperation { seq, at: now, state: *state, attempt, fault, next })
+                Some(EndedOperation { seq, at: now, state: *state, attempt, fault, next, identity })
             }
             SettleEffect::Throttled { .. } if was_awaiting => None,
             // What the response said about the limit applies to all, even when this operation can
@@ -214,6 +227,15 @@ impl Model {
             attempt: entry.attempt.saturating_add(1),
             is_remote: self.pools[usize::from(entry.kind)] != LOCAL,
             worker: run.worker(),
+        })
+    }
+
+    pub(super) fn identity_of(&self, seq: Seq) -> Option<OperationIdentity> {
+        let entry = self.entry_of(seq)?;
+        Some(OperationIdentity {
+            accepted_at: entry.at,
+            group: Arc::clone(&self.groups[entry.group.at()].name),
+            kind: Arc::clone(&self.kinds[usize::from(entry.kind)]),
         })
     }
 

@@ -229,9 +229,9 @@ impl Model {
         };
         let hold = state == EndState::Failed
             && entry.is_some_and(|entry| entry.on_failure == crate::operation::OnFailure::Hold);
-        let next = self.next_turn(seq);
+        let (next, identity) = (self.next_turn(seq), self.identity_of(seq));
         self.decide(facts, Fact::Ended { seq, at: now, state, hold });
-        EndedOperation { seq, at: now, state, attempt, fault, next }
+        EndedOperation { seq, at: now, state, attempt, fault, next, identity }
     }
 
     /// Makes due groups ready: those that sleep, and those whose limit can grant something.

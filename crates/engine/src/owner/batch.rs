@@ -205,6 +205,7 @@ mod tests {
             attempt: 0,
             fault: None,
             next: None,
+            identity: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tidegate_core::fact::SettleEffect;
+use tidegate_core::model::{EndedOperation, OperationIdentity};
 use tidegate_core::{Fact, OperationId, Seq, State, Time, Verdict};
 use tidegate_store::Clock;
 use tidegate_store::log::Lsn;
@@ -74,24 +75,24 @@ impl Owner {
     /// The changes of a batch about to be written, if anyone listens.
     pub(super) fn changes(&self) -> Vec<Change> {
         if self.events.has_listeners(self.clock.now()) {
-            let ended = &self.building.ended;
-            let attempts = ended.iter().map(|ended| (ended.seq, ended.attempt)).collect();
-            return self.building.facts.iter().filter_map(|fact| self.change(fact, &attempts)).collect();
+            let ended = self.building.ended.iter().map(|ended| (ended.seq, ended)).collect();
+            return self.building.facts.iter().filter_map(|fact| self.change(fact, &ended)).collect();
         }
         self.events.skip(self.building.facts.len());
         Vec::new()
     }
 
-    /// The change that a fact is for listeners. `attempts` has how many attempts the operations
-    /// made that end in this batch: the model knows them no more.
-    fn change(&self, fact: &Fact, attempts: &HashMap<Seq, u16>) -> Option<Change> {
+    /// The change that a fact is for listeners. `ended` has the operations that end in this batch:
+    /// the model knows them no more.
+    fn change(&self, fact: &Fact, ended: &HashMap<Seq, &EndedOperation>) -> Option<Change> {
         let operation = |seq: Seq, state: Option<State>| {
             let active = self.model.active(seq);
             let state = state.or_else(|| active.as_ref().map(|active| active.state))?;
             let kept = self.payloads.get(seq).or_else(|| self.building.operation(seq));
-            let made = attempts.get(&seq).copied().unwrap_or_default();
             let known = active.map(|a| (a.at, a.group, a.kind, a.attempt)).or_else(|| {
-                kept.map(|kept| (kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), made))
+                let ended = ended.get(&seq)?;
+                let OperationIdentity { accepted_at, group, kind } = ended.identity.clone()?;
+                Some((accepted_at, group, kind, ended.attempt))
             });
             let labels = kept.map(|kept| {
                 let Envelope { upstream, user, .. } = Envelope::decode(&kept.envelope);

@@ -1,15 +1,13 @@
 //! Records the ways of operations from batches that are durable, and passes on those that ended.
 
-use std::sync::Arc;
-
-use tidegate_core::model::{ActiveOperation, EndedOperation};
+use tidegate_core::model::{ActiveOperation, EndedOperation, OperationIdentity};
 use tidegate_core::{OperationId, State};
 use tidegate_store::Clock;
 
 use super::Owner;
 use super::batch::SealedBatch;
 use crate::envelope::Envelope;
-use crate::journey::{ClaimedAs, EndedJourney, Journey, JourneyTimes};
+use crate::journey::{EndedJourney, Journey, JourneyTimes};
 
 impl Owner {
     /// Records a durable batch, before its calls are sent.
@@ -33,16 +31,11 @@ impl Owner {
         }
     }
 
-    /// The way of an operation that ended; `None` when it was never claimed, and is not in memory
-    /// any more.
+    /// The way of an operation that ended.
     fn ended_journey(&self, ended: &EndedOperation) -> Option<EndedJourney> {
         let operation = self.payloads.get(ended.seq);
         let journey = self.journeys.get(ended.seq).cloned();
-        let claimed_as = journey.as_ref().and_then(|journey| journey.claimed_as.clone());
-        let ClaimedAs { accepted_at, group, kind } = claimed_as.or_else(|| {
-            let (group, kind) = (Arc::clone(&operation?.group), Arc::clone(&operation?.kind));
-            Some(ClaimedAs { accepted_at: operation?.at, group, kind })
-        })?;
+        let OperationIdentity { accepted_at, group, kind } = ended.identity.clone()?;
         Some(EndedJourney {
             id: OperationId::new(accepted_at, self.options.partition, ended.seq),
             group,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Change, Filter, GroupFilter};
+use tidegate::{Change, Filter, GroupFilter, OperationId, Subscription};
 use tidegate_core::{State, Verdict};
 
 use crate::scripted_upstream::*;
@@ -182,4 +182,40 @@ async fn the_event_of_an_end_has_the_number_of_attempts() {
         assert_eq!(engine.get(id).await.unwrap().attempt, 3);
         assert!(seen.is_sorted_by_key(|(_, attempt)| *attempt), "{seen:?}");
     }
+}
+
+/// Every end is an event: also that of an operation which was rerun, or accepted before a restart,
+/// and is no longer in memory.
+#[tokio::test(start_paused = true)]
+async fn every_end_is_an_event() {
+    let upstream = ScriptedUpstream::new(|_, _| (Duration::ZERO, Verdict::Rejected(fault("404"))));
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    engine.pause("later", "test", "").await.unwrap();
+    let id = engine.submit(operation("g", "|x")).await.unwrap().id;
+    let later = engine.submit(operation("later", "|y")).await.unwrap().id;
+    engine.wait(id, LONG).await.unwrap();
+    let mut events = engine.events(None);
+    engine.rerun(id).await.unwrap();
+    engine.wait(id, LONG).await.unwrap();
+    assert_eq!(states_of(&mut events, id), [State::Queued, State::Running, State::Failed]);
+    engine.drain().await;
+    let engine = open(&store, &upstream).await;
+    let mut events = engine.events(None);
+    engine.resume("later").await.unwrap();
+    engine.wait(later, LONG).await.unwrap();
+    assert_eq!(states_of(&mut events, later), [State::Running, State::Failed]);
+}
+
+/// The states that an operation entered, as its events say.
+fn states_of(events: &mut Subscription, wanted: OperationId) -> Vec<State> {
+    let mut states = Vec::new();
+    while let Ok(event) = events.live.try_recv() {
+        if let Change::Operation { id, state, .. } = event.change
+            && id == wanted
+        {
+            states.push(state);
+        }
+    }
+    states
 }

@@ -13,8 +13,10 @@ use crate::ALONE;
 
 /// How long the load goes on before and after.
 const BETWEEN: Duration = Duration::from_millis(600);
-/// How long calls that were granted before the store went may take to leave.
+/// Calls that were granted before the store went have left when none left for this long, which
+/// takes so long at most.
 const LAST_CALLS: Duration = Duration::from_millis(400);
+const LAST_CALLS_MAX: Duration = Duration::from_secs(5);
 /// How long the store stays away after that.
 const AWAY: Duration = Duration::from_millis(1_500);
 /// In which time acceptance goes on by itself.
@@ -43,6 +45,17 @@ pub(super) async fn accepts_again(nodes: &Nodes, operation: &Value) -> Duration 
     since.elapsed()
 }
 
+/// Waits until no call has left for so long, and returns how many had.
+async fn quiet_after(time: Duration, calls: impl Fn() -> u64) -> u64 {
+    loop {
+        let before = calls();
+        sleep(time).await;
+        if calls() == before {
+            return before;
+        }
+    }
+}
+
 /// OPS-8, LIM-30: while the store is away every acceptance is refused with a time, and no call
 /// leaves; when it is back everything goes on by itself, and nothing that was acknowledged is lost.
 async fn store_away(store: Store) {
@@ -50,9 +63,8 @@ async fn store_away(store: Store) {
     let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     tokio::task::block_in_place(|| nodes.store.kill());
-    sleep(LAST_CALLS).await;
     let calls = || nodes.limited.stats().calls + nodes.wide.stats().calls;
-    let before = calls();
+    let before = timeout(LAST_CALLS_MAX, quiet_after(LAST_CALLS, calls)).await.expect("calls end");
     let probe = |n| load::operation("limited", "probe", n);
     let asked = timeout(REFUSED, nodes.doors.post(&probe(0))).await.expect("it answers in time");
     let (status, headers, text) = asked.expect("a whole answer");

@@ -7,3 +7,4 @@ mod broken;
 mod broken_bus;
 mod faulty;
 mod memory;
+mod seeds;

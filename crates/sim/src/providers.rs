@@ -193,6 +193,11 @@ impl ProviderSim {
         self.shared.state().0.jobs.newest_first().cloned().collect()
     }
 
+    /// Changes the share of submits that fail, from 0 to 1: an outage begins, or ends.
+    pub fn set_fail_rate(&self, rate: f64) {
+        self.shared.state().0.set_fail_rate(rate);
+    }
+
     /// Stops it. Webhooks that were not delivered yet are lost.
     pub async fn shutdown(self) {
         self.runner.abort();

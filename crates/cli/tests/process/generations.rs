@@ -3,6 +3,7 @@
 
 mod kills;
 mod remote;
+mod scale;
 mod studio;
 
 use std::net::TcpListener;

@@ -88,6 +88,11 @@ impl ProviderSimState {
         }
     }
 
+    /// Changes the share of submits that fail.
+    pub const fn set_fail_rate(&mut self, rate: f64) {
+        self.fail_rate = rate;
+    }
+
     /// Counts a call.
     pub const fn count_call(&mut self) {
         self.stats.calls += 1;

@@ -12,24 +12,14 @@ use tidegate_fixture::redis::RedisServer;
 use tidegate_sim::rng::SeededRng;
 use tokio::time::{sleep, timeout};
 
-use super::studio::{MODELS, SLOTS, Studio};
+use super::scale::Scale;
+use super::studio::{MODELS, Studio};
 use crate::ALONE;
 use crate::caller::Caller;
 
-/// Kills, and how many there are with `./test --long`.
+/// Kills, with `./test`.
 const KILLS: usize = 3;
-const KILLS_LONG: usize = 50;
-pub(super) const USERS: usize = 6;
-/// What one user has unfinished at the most.
-const AHEAD: usize = 4;
-/// What one user creates at the least.
-const LEAST: usize = 10;
-/// How long the load continues before a kill, in milliseconds.
-pub(super) const LOAD_MS: std::ops::Range<u64> = 150..500;
-/// How long a test may take, and how much longer for each kill: on Redis a server that was killed
-/// gets its partitions back when their leases have expired.
-pub(super) const WHOLE_TEST: Duration = Duration::from_secs(60);
-const TIME_PER_KILL: Duration = Duration::from_secs(20);
+/// From one request that was not served to the next.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A generation that was created, and how it ended.
@@ -60,7 +50,7 @@ async fn create(caller: &Caller, model: &str, prompt: &str) -> String {
 }
 
 /// Waits until a generation has ended, across restarts.
-async fn wait_until_ended(caller: &Caller, id: &str) -> String {
+async fn wait_until_ended(caller: &Caller, id: &str, pause: Duration) -> String {
     let path = format!("/api/generations/{id}");
     loop {
         match caller.call(Method::GET, &path, &[], None).await {
@@ -74,26 +64,55 @@ async fn wait_until_ended(caller: &Caller, id: &str) -> String {
             None | Some((503, _)) => {}
             Some((status, answer)) => panic!("{id} was created and is lost: {status} {answer}"),
         }
-        sleep(PAUSE).await;
+        sleep(pause).await;
     }
 }
 
 /// Creates generations until it is told to stop, and waits for the end of all.
-pub(super) async fn load(caller: Caller, user: usize, stop: Arc<AtomicBool>) -> Vec<EndedGeneration> {
+async fn load(caller: Caller, user: usize, scale: Scale, stop: Arc<AtomicBool>) -> Vec<EndedGeneration> {
     let (mut created, mut ended) = (Vec::new(), Vec::new());
     loop {
-        let more = !stop.load(Ordering::Relaxed) || created.len() < LEAST;
-        if more && created.len() < ended.len() + AHEAD {
+        let more = !stop.load(Ordering::Relaxed) || created.len() < scale.least;
+        if more && created.len() < ended.len() + scale.ahead {
             let (prompt, model) = (format!("u{user}-{}", created.len()), MODELS[created.len() % 2]);
             let id = create(&caller, model, &prompt).await;
             created.push((id, model, prompt));
         } else if let Some((id, model, prompt)) = created.get(ended.len()).cloned() {
-            let status = wait_until_ended(&caller, &id).await;
+            let status = wait_until_ended(&caller, &id, scale.pause).await;
             ended.push(EndedGeneration { id, model, prompt, status });
         } else {
             return ended;
         }
     }
+}
+
+/// Makes the load, calls `kill` again and again, and waits until every generation has ended.
+pub(super) async fn load_and_kill(
+    studio: &Studio,
+    caller: &Caller,
+    chance: &mut SeededRng,
+    mut kill: impl FnMut(usize),
+) -> Vec<EndedGeneration> {
+    let (scale, stop) = (&studio.scale, Arc::new(AtomicBool::new(false)));
+    let users: Vec<_> = (0..scale.users)
+        .map(|user| tokio::spawn(load(caller.clone(), user, scale.clone(), Arc::clone(&stop))))
+        .collect();
+    let kills = async {
+        for number in 0..scale.kills {
+            sleep(scale.load_time(chance)).await;
+            tokio::task::block_in_place(|| kill(number));
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    let all = async {
+        tokio::join!(kills, studio.outage());
+        let mut ended = Vec::new();
+        for user in users {
+            ended.extend(user.await.unwrap());
+        }
+        ended
+    };
+    timeout(scale.time, all).await.expect("every generation ends")
 }
 
 /// Every attempt in the ledger, by generation.
@@ -113,33 +132,19 @@ pub(super) async fn ledger(caller: &Caller) -> BTreeMap<String, Vec<Value>> {
     }
 }
 
-/// Kills processes under load. Then nothing is lost, billed without a trace, or held.
+/// Kills the server under load. Then nothing is lost, billed without a trace, or held.
 async fn killed_under_load(store: &str) {
-    let kills = if std::env::var_os("TIDEGATE_SEED").is_some() { KILLS_LONG } else { KILLS };
     let mut chance: SeededRng = crate::cluster::chance("the kills of generations");
-    let studio = Studio::new(store, chance.next()).await;
+    let studio = Studio::new(store, chance.next(), Scale::new(KILLS)).await;
     let mut server = studio.serve();
-    let (caller, stop) = (Caller::of(&studio.address), Arc::new(AtomicBool::new(false)));
-    let users: Vec<_> =
-        (0..USERS).map(|user| tokio::spawn(load(caller.clone(), user, Arc::clone(&stop)))).collect();
-    let all = async {
-        for _ in 0..kills {
-            let wait = LOAD_MS.start + chance.next() % (LOAD_MS.end - LOAD_MS.start);
-            sleep(Duration::from_millis(wait)).await;
-            tokio::task::block_in_place(|| server.kill());
-            server = studio.serve();
-        }
-        stop.store(true, Ordering::Relaxed);
-        let mut ended = Vec::new();
-        for user in users {
-            ended.extend(user.await.unwrap());
-        }
-        (server, ended)
-    };
-    let time = WHOLE_TEST + TIME_PER_KILL * u32::try_from(kills).unwrap();
-    let (_server, ended) = timeout(time, all).await.expect("every generation ends");
+    let caller = Caller::of(&studio.address);
+    let ended = load_and_kill(&studio, &caller, &mut chance, |_| {
+        server.kill();
+        server = studio.serve();
+    })
+    .await;
     check_bills(&studio, &ended, &ledger(&caller).await);
-    check_slots(&caller).await;
+    check_slots(&studio, &caller).await;
 }
 
 /// Compares what the providers billed with what the ledger shows.
@@ -176,15 +181,17 @@ pub(super) fn check_bills(studio: &Studio, ended: &[EndedGeneration], ledger: &B
     println!("{all} generations, {completed} completed, {attempts} attempts, {doubled} billed twice");
     assert_eq!(ledger.len(), all, "each one has been attempted");
     // A slow machine that is killed as soon as it serves completes few of them.
-    assert!(all >= USERS * LEAST && completed * 5 > all, "{completed} of {all} were completed");
+    let least = studio.scale.users * studio.scale.least;
+    assert!(all >= least && completed * 5 > all, "{completed} of {all} were completed");
 }
 
 /// Checks that no provider has a slot in use, or someone who waits for one.
-pub(super) async fn check_slots(caller: &Caller) {
+pub(super) async fn check_slots(studio: &Studio, caller: &Caller) {
+    let free = json!(studio.scale.slots);
     let all: Value = serde_json::from_str(&caller.get("/v1/providers").await).unwrap();
     for provider in all["providers"].as_array().unwrap() {
         let slots = &provider["slots"];
-        assert_eq!((&slots["in_use"], &slots["free"]), (&json!(0), &json!(SLOTS)), "{provider}");
+        assert_eq!((&slots["in_use"], &slots["free"]), (&json!(0), &free), "{provider}");
         assert_eq!(provider["waiting"], 0, "{provider}");
     }
 }

@@ -10,12 +10,12 @@ use tempfile::TempDir;
 use tidegate_sim::providers::signature::WebhookSigner;
 use tidegate_sim::providers::webhook::WebhookFaults;
 use tidegate_sim::{Provider, ProviderSim, ProviderSimOptions};
+use tokio::time::sleep;
 
+use super::scale::Scale;
 use crate::child::{RunningServer, StartingServer, tidegate};
 use crate::workers::WorkerProcess;
 
-/// Slots of each provider: fewer than there are generations at once, so that each one is used.
-pub(super) const SLOTS: u64 = 3;
 /// The models: one waits for what an unknown submit became, the other uses the next provider.
 pub(super) const MODELS: [&str; 2] = ["waits", "fails_over"];
 /// How long an accepted job may take, in seconds.
@@ -64,6 +64,7 @@ pub(super) struct Studio {
     webhook_secret: String,
     /// Whether the server has the keys of the providers.
     is_alone: bool,
+    pub scale: Scale,
 }
 
 /// The configurations of the processes.
@@ -83,17 +84,17 @@ enum Role {
 
 impl Studio {
     /// Starts the providers, and a server that uses them. An empty store is one in the folder.
-    pub(super) async fn new(store: &str, seed: u64) -> Self {
-        Self::with_roles(store, seed, &[(Role::Alone, SERVER_CONFIG)]).await
+    pub(super) async fn new(store: &str, seed: u64, scale: Scale) -> Self {
+        Self::with_roles(store, seed, scale, &[(Role::Alone, SERVER_CONFIG)]).await
     }
 
     /// Starts the providers for workers with their keys, and a server without.
-    pub(super) async fn with_workers(seed: u64) -> Self {
+    pub(super) async fn with_workers(seed: u64, scale: Scale) -> Self {
         let roles = [(Role::Server, SERVER_CONFIG), (Role::Worker, WORKER_CONFIG)];
-        Self::with_roles("", seed, &roles).await
+        Self::with_roles("", seed, scale, &roles).await
     }
 
-    async fn with_roles(store: &str, seed: u64, roles: &[(Role, &str)]) -> Self {
+    async fn with_roles(store: &str, seed: u64, scale: Scale, roles: &[(Role, &str)]) -> Self {
         let mut sims = BTreeMap::new();
         for (provider, name, _) in PROVIDERS {
             sims.insert(name, ProviderSim::start(options(provider, seed)).await.unwrap());
@@ -109,12 +110,13 @@ impl Studio {
                  [store]\nurl = \"{store}\"\n[idempotency]\nlease_s = 2\n\
                  [generations]\nstorage = {:?}\nper_user_rpm = 0\n{}",
                 dir.path().join("results").display().to_string(),
-                sections(&sims, *role),
+                sections(&sims, *role, scale.slots),
             );
             std::fs::write(dir.path().join(file), text).unwrap();
         }
         let is_alone = matches!(roles, [(Role::Alone, _)]);
-        Self { sims, dir, address, webhook_secret: WebhookSigner::new(seed).secret(), is_alone }
+        let webhook_secret = WebhookSigner::new(seed).secret();
+        Self { sims, dir, address, webhook_secret, is_alone, scale }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -135,6 +137,15 @@ impl Studio {
         tokio::task::block_in_place(|| RunningServer::of(StartingServer::of(command)))
     }
 
+    /// Lets the first provider of the chain fail for a while, if this test has an outage.
+    pub(super) async fn outage(&self) {
+        let (Some(outage), (_, name, _)) = (&self.scale.outage, PROVIDERS[0]) else { return };
+        sleep(outage.start).await;
+        self.sims[name].set_fail_rate(1.0);
+        sleep(outage.end - outage.start).await;
+        self.sims[name].set_fail_rate(0.0);
+    }
+
     /// What the providers have billed: the provider and its id of the job, by prompt.
     pub(super) fn bill(&self) -> BTreeMap<String, Vec<(&'static str, String)>> {
         let mut bill: BTreeMap<String, Vec<_>> = BTreeMap::new();
@@ -150,7 +161,7 @@ impl Studio {
 }
 
 /// The sections of the providers and of the models, and the kind that is left to workers.
-fn sections(sims: &BTreeMap<&'static str, ProviderSim>, role: Role) -> String {
+fn sections(sims: &BTreeMap<&'static str, ProviderSim>, role: Role, slots: u64) -> String {
     let (mut text, mut chain) = (String::new(), Vec::new());
     if role != Role::Alone {
         text.push_str("[[kind]]\nname = \"generation\"\nworker = \"remote\"\n");
@@ -174,7 +185,7 @@ fn sections(sims: &BTreeMap<&'static str, ProviderSim>, role: Role) -> String {
         }
         text.push_str(&format!(
             "[provider.{name}]\nbase_url = \"http://{addr}{path}\"\n{keys}\
-             max_concurrent = {SLOTS}\nrpm = 60000\npoll_after_s = 1\npoll_every_s = 1\n\
+             max_concurrent = {slots}\nrpm = 60000\npoll_after_s = 1\npoll_every_s = 1\n\
              cooldown_s = [1]\ntimeout_s = 5\ndeadline_s = {DEADLINE_S}\n"
         ));
         chain.push(format!("{{ provider = \"{name}\", model = \"{model}\", cost = 3000 }}"));

@@ -66,9 +66,15 @@ impl Client {
 
 /// Formats a request as it is sent.
 pub(crate) fn request(addr: SocketAddr, method: &str, path: &str, body: &str) -> Vec<u8> {
+    with_headers(addr, method, path, "", body)
+}
+
+/// Formats a request with more headers, each with its line end.
+pub(crate) fn with_headers(addr: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let len = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: {addr}\r\ncontent-type: application/json\r\ncontent-length: {len}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: {addr}\r\n{headers}content-type: application/json\r\n\
+         content-length: {len}\r\n\r\n{body}"
     )
     .into_bytes()
 }

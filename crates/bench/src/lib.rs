@@ -21,6 +21,7 @@ mod instant_upstream;
 mod limits;
 mod machine;
 mod nodes;
+mod operate;
 mod operations;
 mod peer;
 mod report;
@@ -132,6 +133,12 @@ pub enum Bench {
     /// to the submit, that of a failover, duplicate submits and leaked slots. Then what waits while
     /// every endpoint cools. Compared with LiteLLM's router under the same load.
     Dispatch(dispatch::Args),
+    /// What an operator's views cost: the page and the metrics of a server with millions of
+    /// operations.
+    ///
+    /// Then lifecycles over HTTP, of a plain server and of one with a token, with traces and with
+    /// open pages, in turns.
+    Operate(operate::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -157,6 +164,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Work(args) => Box::pin(work::run(args)).await?.map_or(Ok(()), |report| print(&report)),
         Bench::Dispatch(args) => print(&Box::pin(dispatch::run(args)).await?),
         Bench::Discord(args) => print(&Box::pin(discord::run(args)).await?),
+        Bench::Operate(args) => print(&Box::pin(operate::run(args)).await?),
     }
 }
 

@@ -76,6 +76,22 @@ fn the_benchmark_of_calls_runs_from_end_to_end() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// Views of a full server, and what tokens, traces and open pages cost.
+#[test]
+fn the_benchmark_of_views_runs_from_end_to_end() {
+    let scale = ["--operations", "3000", "--groups", "500", "--requests", "2", "--seconds", "1"];
+    let smaller = ["--connections", "4", "--pages", "2", "--turns", "1", "--store", "memory:"];
+    let report = report(&[&["operate"][..], &scale, &smaller].concat());
+    assert_eq!(report["views"]["operations"], 3_000, "{report}");
+    for view in ["overview", "groups_view", "operations_view", "summary", "metrics"] {
+        assert!(report["views"][view]["bytes"].as_u64() > Some(100), "{view}: {report}");
+    }
+    for with in ["with_token", "with_traces", "with_pages"] {
+        assert!(report["overhead"][with].as_f64() > Some(0.0), "{with}: {report}");
+    }
+    assert_eq!(report["goals"].as_array().map(Vec::len), Some(6), "{report}");
+}
+
 /// DSP-8, DSP-10, DSP-18: generations over endpoints of which the first fails for a while: none is
 /// lost or submitted twice, and no slot is leaked.
 #[test]

@@ -128,7 +128,7 @@ fn the_benchmark_of_workers_runs_from_end_to_end() {
 /// answers, whatever they do; every id of a scan is asked for once.
 #[test]
 fn hyd_19_hyd_26_the_benchmark_of_hydration_runs_from_end_to_end() {
-    let args = ["--callers", "500", "--hits", "100", "--scan", "1000", "--slow-ms", "100"];
+    let args = ["--callers", "100", "--hits", "100", "--scan", "1000", "--slow-ms", "100"];
     let report = report(&[&["hydration"], args.as_slice()].concat());
     let ours = |case: &str| {
         let all = report[case].as_array().unwrap().iter();
@@ -140,8 +140,8 @@ fn hyd_19_hyd_26_the_benchmark_of_hydration_runs_from_end_to_end() {
         figure["found"].as_u64()
     };
     let found: Vec<_> = ours("one_entity").iter().map(|figure| asked(figure, 1)).collect();
-    assert_eq!(found, [Some(500), Some(500), Some(0)], "{report}");
-    assert_eq!(asked(&ours("many_entities")[0], 500), Some(500), "{report}");
+    assert_eq!(found, [Some(100), Some(100), Some(0)], "{report}");
+    assert_eq!(asked(&ours("many_entities")[0], 100), Some(100), "{report}");
     let scan = &ours("scan")[0];
     assert!(scan["questions"].as_u64() >= Some(1_000), "{scan}");
     assert_eq!((scan["not_found"].as_u64(), scan["missed"].as_u64()), (Some(1_000), Some(0)), "{scan}");

@@ -1,14 +1,19 @@
-//! Operations as spans in the JSON encoding of OTLP: ids in hexadecimal, times in nanoseconds and
-//! 64-bit numbers as texts, enumerations as numbers. One operation is one trace. Only names, states
-//! and times are in it; no path, header, body or message of a fault, which may hold secrets.
+//! Operations as spans of OTLP. One operation is one trace. Only names, states and times are in it;
+//! no path, header, body or message of a fault, which may hold secrets.
 
-use serde_json::{Value, json};
+mod span;
+
+use std::time::Duration;
+
 use tidegate::{EndedJourney, Journey, JourneyAttempt};
-use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::{OperationId, State, Time};
 
-const TRACE_ID_LEN: usize = 16;
-const SPAN_ID_LEN: usize = 8;
+use span::{
+    Attribute, AttributeValue, ExportRequest, HexId, ResourceAttributes, ResourceSpans, SPAN_ID_LEN, Scope,
+    ScopeSpans, Span, SpanEvent, SpanStatus, TRACE_ID_LEN, integer, text,
+};
+
 /// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
@@ -36,27 +41,28 @@ pub(super) struct Resource {
     pub node: String,
 }
 
-/// The body of an export request.
-pub(super) fn encode(resource: &Resource, ended: &[EndedJourney]) -> Value {
+/// Returns the body of an export request, written without a tree of values between: every operation
+/// that ends comes through here.
+pub(super) fn encode(resource: &Resource, ended: &[EndedJourney]) -> serde_json::Result<String> {
     let version = env!("CARGO_PKG_VERSION");
-    let attributes = [
+    let attributes = vec![
         text("service.name", &resource.service_name),
         text("service.instance.id", &resource.node),
         text("service.version", version),
     ];
-    let spans: Vec<Value> = ended.iter().flat_map(spans).collect();
-    json!({ "resourceSpans": [{
-        "resource": { "attributes": attributes },
-        "scopeSpans": [{ "scope": { "name": "tidegate", "version": version }, "spans": spans }],
-    }] })
+    let spans = ended.iter().flat_map(spans).collect();
+    let scope_spans = [ScopeSpans { scope: Scope { name: "tidegate", version }, spans }];
+    serde_json::to_string(&ExportRequest {
+        resource_spans: [ResourceSpans { resource: ResourceAttributes { attributes }, scope_spans }],
+    })
 }
 
 /// Makes the spans of one operation.
 struct SpanMaker {
-    trace: String,
+    trace: HexId<TRACE_ID_LEN>,
     /// A rerun of the same operation has other spans in the same trace.
     seed: Fingerprint,
-    root: String,
+    root: HexId<SPAN_ID_LEN>,
 }
 
 impl SpanMaker {
@@ -64,31 +70,35 @@ impl SpanMaker {
         let seed = Fingerprint::of("span")
             .part(ended.id.to_string().as_bytes())
             .part(&ended.journey.queued_at.as_micros().to_be_bytes());
-        let mut maker = Self { trace: hex(&trace_id(ended.id)), seed, root: String::new() };
-        maker.root = maker.span_id("operation", 0);
-        maker
-    }
-
-    fn span_id(&self, name: &str, number: usize) -> String {
-        let id = self.seed.clone().part(name.as_bytes()).part(&number.to_be_bytes()).finish();
-        hex(&id[..SPAN_ID_LEN])
+        let root = span_id(&seed, "operation", 0);
+        Self { trace: HexId(trace_id(ended.id)), seed, root }
     }
 
     /// A span below that of the operation.
-    fn child(&self, name: &str, number: usize, kind: u8, (from, to): (Time, Time)) -> Value {
-        json!({
-            "traceId": self.trace,
-            "spanId": self.span_id(name, number),
-            "parentSpanId": self.root,
-            "name": name,
-            "kind": kind,
-            "startTimeUnixNano": nanos(from),
-            "endTimeUnixNano": nanos(to.max(from)),
-        })
+    fn child<'a>(&self, name: &'static str, number: usize, kind: u8, (from, to): (Time, Time)) -> Span<'a> {
+        Span {
+            trace_id: self.trace,
+            span_id: span_id(&self.seed, name, number),
+            parent_span_id: Some(self.root),
+            name,
+            kind,
+            start_time_unix_nano: from,
+            end_time_unix_nano: to.max(from),
+            attributes: Vec::new(),
+            events: None,
+            status: None,
+        }
     }
 }
 
-fn spans(ended: &EndedJourney) -> Vec<Value> {
+fn span_id(seed: &Fingerprint, name: &str, number: usize) -> HexId<SPAN_ID_LEN> {
+    let hash = seed.clone().part(name.as_bytes()).part(&number.to_be_bytes()).finish();
+    let mut id = [0; SPAN_ID_LEN];
+    id.copy_from_slice(&hash[..SPAN_ID_LEN]);
+    HexId(id)
+}
+
+fn spans(ended: &EndedJourney) -> Vec<Span<'_>> {
     let (maker, journey) = (SpanMaker::new(ended), &ended.journey);
     let mut spans = vec![operation_span(&maker, ended)];
     if let Some(turn_at) = journey.turn_at.filter(|at| *at > journey.queued_at) {
@@ -96,7 +106,7 @@ fn spans(ended: &EndedJourney) -> Vec<Value> {
     }
     for (number, attempt) in journey.attempts.iter().enumerate() {
         let before = number.checked_sub(1).and_then(|before| journey.attempts.get(before));
-        spans.push(attempt_span(&maker, number, attempt, &wait_before(journey, before, attempt)));
+        spans.push(attempt_span(&maker, number, attempt, wait_before(journey, before, attempt)));
         if let (Some(from), Some(to)) = (attempt.accepted_at, attempt.ended_at) {
             spans.push(maker.child("completion", number, INTERNAL, (from, to)));
         }
@@ -104,11 +114,10 @@ fn spans(ended: &EndedJourney) -> Vec<Value> {
     spans
 }
 
-fn operation_span(maker: &SpanMaker, ended: &EndedJourney) -> Value {
+fn operation_span<'a>(maker: &SpanMaker, ended: &'a EndedJourney) -> Span<'a> {
     let journey = &ended.journey;
-    let end = journey.ended_at.unwrap_or(journey.queued_at).max(journey.queued_at);
     let mut attributes = vec![
-        text("tidegate.operation.id", &ended.id.to_string()),
+        Attribute { key: "tidegate.operation.id", value: AttributeValue::Id(ended.id) },
         text("tidegate.group", &ended.group),
         text("tidegate.kind", &ended.kind),
         text("tidegate.state", ended.state.as_str()),
@@ -116,67 +125,60 @@ fn operation_span(maker: &SpanMaker, ended: &EndedJourney) -> Value {
     ];
     attributes.extend(ended.request_id.as_deref().map(|id| text("tidegate.request_id", id)));
     attributes.extend(ended.fault.map(|class| text("error.type", class.as_str())));
-    let mut span = json!({
-        "traceId": maker.trace,
-        "spanId": maker.root,
-        "name": "operation",
-        "kind": INTERNAL,
-        "startTimeUnixNano": nanos(journey.queued_at),
-        "endTimeUnixNano": nanos(end),
-        "attributes": attributes,
-        "events": [{ "name": "accepted", "timeUnixNano": nanos(journey.queued_at) }],
-    });
-    match ended.state {
-        State::Succeeded => span["status"] = json!({ "code": STATUS_OK }),
-        State::Failed => span["status"] = json!({ "code": STATUS_ERROR }),
-        _ => {}
+    let code = match ended.state {
+        State::Succeeded => Some(STATUS_OK),
+        State::Failed => Some(STATUS_ERROR),
+        _ => None,
+    };
+    Span {
+        trace_id: maker.trace,
+        span_id: maker.root,
+        parent_span_id: None,
+        name: "operation",
+        kind: INTERNAL,
+        start_time_unix_nano: journey.queued_at,
+        end_time_unix_nano: journey.ended_at.unwrap_or(journey.queued_at).max(journey.queued_at),
+        attributes,
+        events: Some([SpanEvent { name: "accepted", time_unix_nano: journey.queued_at }]),
+        status: code.map(|code| SpanStatus { code }),
     }
-    span
 }
 
 /// What an attempt waited for, as far as it is known, and for how long.
-fn wait_before(journey: &Journey, before: Option<&JourneyAttempt>, attempt: &JourneyAttempt) -> Vec<Value> {
+fn wait_before(
+    journey: &Journey,
+    before: Option<&JourneyAttempt>,
+    attempt: &JourneyAttempt,
+) -> Option<(&'static str, Duration)> {
     let (reason, since) = match before {
         // The attempt before it was throttled, is retried, or was returned.
         Some(before) => (before.result, before.ended_at),
         None => (Some("limit"), journey.turn_at.filter(|_| !journey.is_partial)),
     };
     let waited = since.map(|since| attempt.claimed_at.since(since));
-    let waited = waited.filter(|waited| !waited.is_zero()).zip(reason);
-    let millis = |waited: std::time::Duration| u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-    waited.map_or_else(Vec::new, |(waited, reason)| {
-        vec![text("tidegate.wait.reason", reason), integer("tidegate.wait.ms", millis(waited))]
-    })
+    reason.zip(waited.filter(|waited| !waited.is_zero()))
 }
 
-fn attempt_span(maker: &SpanMaker, number: usize, attempt: &JourneyAttempt, wait: &[Value]) -> Value {
+fn attempt_span<'a>(
+    maker: &SpanMaker,
+    number: usize,
+    attempt: &'a JourneyAttempt,
+    wait: Option<(&'static str, Duration)>,
+) -> Span<'a> {
     let from = attempt.sent_at.unwrap_or(attempt.claimed_at);
     let to = attempt.accepted_at.or(attempt.ended_at).unwrap_or(from);
-    let mut span = maker.child("attempt", number, CLIENT, (from, to));
     let mut attributes = vec![integer("tidegate.attempt", u64::from(attempt.number))];
     attributes.extend(attempt.upstream.as_deref().map(|upstream| text("tidegate.upstream", upstream)));
     attributes.extend(attempt.result.map(|result| text("tidegate.result", result)));
     let status = attempt.status.map(|status| integer("http.response.status_code", u64::from(status)));
     attributes.extend(status);
     attributes.extend(attempt.fault.map(|class| text("error.type", class.as_str())));
-    attributes.extend_from_slice(wait);
-    span["attributes"] = Value::Array(attributes);
-    if attempt.fault.is_some() {
-        span["status"] = json!({ "code": STATUS_ERROR });
+    if let Some((reason, waited)) = wait {
+        let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        attributes.extend([text("tidegate.wait.reason", reason), integer("tidegate.wait.ms", millis)]);
     }
-    span
-}
-
-fn text(key: &str, value: &str) -> Value {
-    json!({ "key": key, "value": { "stringValue": value } })
-}
-
-fn integer(key: &str, value: u64) -> Value {
-    json!({ "key": key, "value": { "intValue": value.to_string() } })
-}
-
-fn nanos(at: Time) -> String {
-    (u128::from(at.as_micros()) * 1_000).to_string()
+    let status = attempt.fault.map(|_| SpanStatus { code: STATUS_ERROR });
+    Span { attributes, status, ..maker.child("attempt", number, CLIENT, (from, to)) }
 }
 
 #[cfg(test)]
@@ -196,11 +198,5 @@ mod tests {
         }
         let (few, many) = (0.1, 0.5);
         assert!(traces.iter().all(|trace| !is_sampled(*trace, few) || is_sampled(*trace, many)));
-    }
-
-    #[test]
-    fn numbers_are_written_as_the_encoding_asks() {
-        assert_eq!(nanos(Time::from_millis(1_794_737_805_458)), "1794737805458000000");
-        assert_eq!(integer("a", u64::MAX)["value"]["intValue"], "18446744073709551615");
     }
 }

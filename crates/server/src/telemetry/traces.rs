@@ -133,7 +133,7 @@ impl Collector {
         if batch.is_empty() {
             return Ok(());
         }
-        let body = otlp::encode(&self.resource, batch).to_string();
+        let body = otlp::encode(&self.resource, batch).map_err(|error| error.to_string())?;
         let mut problem = String::new();
         for attempt in 0..TRIES {
             if attempt > 0 {

@@ -164,8 +164,8 @@ async fn a_misspelled_group_is_not_paused() {
     .await;
 }
 
-/// OPS-9: a resume can be repeated, whatever is queued in the group; a name that no operation has is
-/// refused by every command.
+/// OPS-9: a resume can be repeated, whatever is queued in the group; a name that no operation has
+/// is refused by every command.
 #[tokio::test]
 async fn ops_9_a_resume_is_repeated() {
     within(async {

@@ -105,8 +105,8 @@ async fn ops_23_a_canceled_operation_keeps_its_fault() {
     .await;
 }
 
-/// OPS-25: a group that a failure holds names the operation that failed, and shows what waits behind
-/// it as lists do.
+/// OPS-25: a group that a failure holds names the operation that failed, and shows what waits
+/// behind it as lists do.
 #[tokio::test]
 async fn ops_25_a_held_group_names_the_failed_operation() {
     within(async {

@@ -73,6 +73,10 @@ impl Upstream for GenerationExecutor {
         Ok(required.with_alternatives(alternatives))
     }
 
+    fn is_submitted(&self) -> bool {
+        false
+    }
+
     fn finishes_canceled_calls(&self) -> bool {
         true
     }

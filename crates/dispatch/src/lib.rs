@@ -73,7 +73,7 @@ pub use generations::{
     GenerationReason, Generations, LedgerEntry, LedgerPage, NewGeneration, ProviderReason, ProviderState,
 };
 pub use input_schema::{InputProblem, schema_problems};
-pub use provider_set::ProviderLimits;
+pub use provider_set::{ProviderLimits, UNLIMITED};
 pub use results::ResultFile;
 pub use storage::ResultStorage;
 pub use tidegate_core::alternatives::PickStrategy;

@@ -19,7 +19,7 @@ use crate::webhook::WebhookKeyCache;
 
 /// The figure of a limit that is neither configured nor documented: it never closes, and can be set
 /// at run time.
-const UNLIMITED: u32 = 1_000_000;
+pub const UNLIMITED: u32 = 1_000_000;
 /// The period that `rpm` counts in.
 const MINUTE: Duration = Duration::from_secs(60);
 

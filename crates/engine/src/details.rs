@@ -1,17 +1,20 @@
 //! What an operation asks for, and what became of its attempts: for the person who has to decide
 //! what became of a call. Lists get the line of each request; one operation gets all of it.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use tidegate_core::Seq;
+use tidegate_core::{OperationId, Seq};
 use tidegate_store::StoreErrorKind;
 use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::StoredOperation;
 use tidegate_upstream::RequestView;
 
 use crate::engine::Engine;
+use crate::envelope::Envelope;
 use crate::error::Result;
 use crate::seal;
-use crate::view::{AttemptView, OperationDetails, OperationView};
+use crate::view::{AttemptView, OperationDetails, OperationOutline, OperationView};
 
 /// How many payloads are read at once for the lines of a list: each may have a mebibyte.
 const LINES_AT_ONCE: usize = 16;
@@ -61,6 +64,27 @@ impl Engine {
             cost: attempt.cost,
             response: Some(response).filter(|response| !response.is_empty()),
         }
+    }
+
+    /// Reads what these operations are, in short; those that are damaged or not stored are left
+    /// out.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn outlines(&self, seqs: &[Seq]) -> Result<BTreeMap<Seq, OperationOutline>> {
+        let mut outlines = BTreeMap::new();
+        for seqs in seqs.chunks(LINES_AT_ONCE) {
+            for stored in self.load_intact(seqs.to_vec()).await?.into_iter().flatten() {
+                let executor = self.executors.get(&stored.kind);
+                let outline = OperationOutline {
+                    id: OperationId::new(stored.at, self.options.partition, stored.seq),
+                    upstream: Envelope::decode(&stored.envelope).upstream,
+                    request: executor.and_then(|executor| executor.request_line(&stored.payload)),
+                };
+                outlines.insert(stored.seq, outline);
+            }
+        }
+        Ok(outlines)
     }
 
     /// Adds the request lines to the operations of a page that have none yet. A request that is

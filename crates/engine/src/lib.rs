@@ -80,8 +80,8 @@ pub use submission::{Receipt, RequestKey, Submission};
 pub use tidegate_core::ErrorCode;
 pub use tidegate_store::attempt::AttemptState;
 pub use view::{
-    AttemptView, Filter, GroupFilter, GroupPage, OperationDetails, OperationPage, OperationView, Reason,
-    SubmissionRules,
+    AttemptView, Filter, GroupFilter, GroupPage, OperationDetails, OperationOutline, OperationPage,
+    OperationView, Reason, SubmissionRules,
 };
 pub use waiting_groups::WaitingGroup;
 pub use work::{

@@ -25,12 +25,16 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn list(&self, filter: Filter) -> Result<OperationPage> {
-        let mut page = self.list_matching(filter).await?;
+        let mut page = self.list_without_requests(filter).await?;
         self.add_request_lines(&mut page.operations).await?;
         Ok(page)
     }
 
-    async fn list_matching(&self, mut filter: Filter) -> Result<OperationPage> {
+    /// Returns the same page without the request lines, which have to be read separately.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_without_requests(&self, mut filter: Filter) -> Result<OperationPage> {
         if let Some(key) = filter.dedupe_key.clone() {
             return self.list_keyed(&key, &filter).await;
         }
@@ -38,7 +42,7 @@ impl Engine {
             let first = self.first_seq_since(time).await?;
             filter.before = Some(OperationId::new(Time::ZERO, self.options.partition, first));
         }
-        let is_rare = filter.upstream.is_some() || filter.user.is_some();
+        let is_rare = filter.upstream.is_some() || filter.user.is_some() || filter.error.is_some();
         let chunks = if is_rare { CHUNKS_MAX } else { 1 };
         let chunk = if is_rare { CHUNK.max(filter.limit) } else { filter.limit };
         let mut page = OperationPage { operations: Vec::new(), next: filter.before };
@@ -118,9 +122,17 @@ fn matches_filter(view: &OperationView, filter: &Filter) -> bool {
         && is(&filter.kind, &view.kind)
         && filter.upstream.as_ref().is_none_or(|upstream| view.upstream.as_ref() == Some(upstream))
         && filter.user.as_ref().is_none_or(|user| view.user.as_ref() == Some(user))
+        && filter.error.as_ref().is_none_or(|error| has_fault_text(view, error))
         && (filter.states.is_empty() || filter.states.contains(&view.state))
         && filter.created_after.is_none_or(|after| view.created_at >= after)
         && filter.created_before.is_none_or(|before| view.created_at < before)
+}
+
+/// Whether the last fault of an operation has a text in its message or its class.
+fn has_fault_text(view: &OperationView, text: &str) -> bool {
+    let Some(fault) = &view.fault else { return false };
+    let text = text.to_lowercase();
+    fault.message.to_lowercase().contains(&text) || fault.class.as_str().contains(&text)
 }
 
 /// Merges several lists into one page, newest first: as far down as all of them have scanned.

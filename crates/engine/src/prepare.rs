@@ -83,8 +83,8 @@ pub(crate) fn requirements(
     cost: &BTreeMap<String, u64>,
 ) -> Result<CallRequirements> {
     let executor = executors.get(kind).ok_or_else(|| {
-        let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
-        let known = known.join(", ");
+        let known = executors.iter().filter(|(_, executor)| executor.is_submitted());
+        let known = known.map(|(kind, _)| &**kind).collect::<Vec<_>>().join(", ");
         Error::new(ErrorKind::UnknownKind, format!("No kind is called {kind:?}; known kinds: {known}."))
             .field("kind")
     })?;

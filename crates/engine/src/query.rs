@@ -246,9 +246,7 @@ impl Engine {
                 .collect();
             Some((view, why, line))
         });
-        found.await?.ok_or_else(|| {
-            Error::new(ErrorKind::NoGroup, format!("group {name:?} has nothing queued and is not stopped"))
-        })
+        found.await?.ok_or_else(|| no_group_error(name))
     }
 
     /// Returns the current state of all limits.
@@ -343,6 +341,12 @@ impl Engine {
         }
         view
     }
+}
+
+/// The error for a group of which the model knows nothing.
+pub(crate) fn no_group_error(group: &str) -> Error {
+    let message = format!("Group {group:?} has nothing queued and is not stopped.");
+    Error::new(ErrorKind::NoGroup, message)
 }
 
 pub(crate) fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {

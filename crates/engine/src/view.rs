@@ -91,6 +91,18 @@ impl fmt::Debug for StoredPayload {
     }
 }
 
+/// What an operation is, in short, whatever became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OperationOutline {
+    /// Its id.
+    pub id: OperationId,
+    /// The upstream it is for.
+    pub upstream: Option<Arc<str>>,
+    /// What it asks the upstream for; `None` for a kind that has no request line.
+    pub request: Option<RequestLine>,
+}
+
 /// What an operation asks for, and what became of its attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -148,6 +160,9 @@ pub struct Filter {
     pub user: Option<Arc<str>>,
     /// Only the operation accepted under this key, while the key is remembered.
     pub dedupe_key: Option<Arc<str>>,
+    /// Only operations whose last fault has this text in its message or its class, whatever the
+    /// case.
+    pub error: Option<Arc<str>>,
     /// Only operations accepted at this time or later.
     pub created_after: Option<Time>,
     /// Only operations accepted earlier.
@@ -198,6 +213,13 @@ impl Filter {
     #[must_use]
     pub fn with_dedupe_key(mut self, dedupe_key: impl Into<Arc<str>>) -> Self {
         self.dedupe_key = Some(dedupe_key.into());
+        self
+    }
+
+    /// Selects operations whose last fault has this text, whatever the case.
+    #[must_use]
+    pub fn with_error(mut self, error: impl Into<Arc<str>>) -> Self {
+        self.error = Some(error.into());
         self
     }
 

@@ -78,6 +78,7 @@ pub use policy::{
     BodyComparison, InFlightPolicy, Policy, PolicyError, RefusalDialect, StoreUnavailablePolicy,
     UnknownOutcomePolicy,
 };
+pub use refusal::RefusalCode;
 pub use request_body::BODIES_MAX_DEFAULT;
 pub use saved_response::{SealingKeyError, SealingKeys};
 pub use scope::{CallerScope, ScopeExtractor};

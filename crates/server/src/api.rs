@@ -3,7 +3,9 @@
 pub(crate) mod audit;
 mod buckets;
 pub(crate) mod bulk_commands;
+mod bulk_selection;
 mod cluster;
+mod command_reason;
 mod commands;
 mod complete;
 mod costs;

@@ -9,6 +9,8 @@ use std::time::Duration;
 pub use tidegate_core::ErrorCode;
 use tidegate_core::{OperationId, Time};
 
+use crate::config::TokenScope;
+
 /// An error of the server.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -22,6 +24,8 @@ pub struct Error {
     pub operation: Option<OperationId>,
     /// The earliest time at which it could be done.
     pub earliest: Option<Time>,
+    /// The scope that the caller's token lacks.
+    pub scope: Option<TokenScope>,
     /// How many seconds the caller should wait before it tries again. Small, because errors are
     /// passed by value.
     pub retry_after_s: Option<NonZeroU32>,
@@ -57,6 +61,7 @@ impl Error {
             field: None,
             operation: None,
             earliest: None,
+            scope: None,
             retry_after_s: None,
             unsure: false,
             also: Box::default(),

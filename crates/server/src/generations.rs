@@ -32,6 +32,8 @@ pub(crate) struct GenerationService {
     /// How ends are reported, if they are.
     notify: Option<NotifyConfig>,
     notifier: Option<Arc<Notifier>>,
+    /// Where others reach this server, if that is configured.
+    public_url: Option<String>,
 }
 
 impl GenerationService {
@@ -61,7 +63,7 @@ impl GenerationService {
             Notifier::new(config.with_private(notify.allows_private)).map(Arc::new)
         });
         let notifier = notifier.transpose().map_err(|refusal| bad(refusal.to_string()))?;
-        Ok(Some(Self { dispatch, notify, notifier }))
+        Ok(Some(Self { dispatch, notify, notifier, public_url: config.public_url.clone() }))
     }
 
     /// Adds the executors and the limits that generations need.
@@ -95,7 +97,13 @@ impl GenerationService {
     ) -> Generations {
         let generations = self.dispatch.generations(engine);
         if let Some(notify) = &self.notify {
-            tokio::spawn(reporter::run(engine.clone(), generations.clone(), notify.url.clone()));
+            let reporter = reporter::EndReporter {
+                engine: engine.clone(),
+                generations: generations.clone(),
+                default_url: notify.url.clone(),
+                public_url: self.public_url.clone(),
+            };
+            tokio::spawn(reporter.run());
         }
         if store.status_board().is_some() {
             let mirror = mirror::ProviderMirror {

@@ -18,6 +18,8 @@ mod puller;
 use std::collections::BTreeSet;
 
 use tidegate::Submission;
+use tidegate_dispatch::KIND as GENERATION;
+use tidegate_dispatch::notify::KIND as NOTIFICATION;
 
 pub(crate) use hub::{HandedClaim, WorkHub};
 pub(crate) use puller::{PAUSE, attach, return_undelivered};
@@ -68,14 +70,23 @@ impl RemoteKinds {
         self.custom.iter().chain(&self.built_in).map(String::as_str)
     }
 
-    /// Checks that a submission has the fields of its kind: a payload for remote workers, or a
-    /// request to an upstream.
+    /// Checks that a submission is of a kind that callers submit, and has its fields: a payload for
+    /// remote workers, or a request to an upstream.
     ///
     /// # Errors
-    /// Names the field that is missing or does not belong there.
+    /// Names the field that is wrong, missing or does not belong there.
     pub(crate) fn check_shape(&self, submission: &Submission) -> Result<()> {
         let (kind, has_payload) = (&submission.kind, submission.upstream.is_none());
         let wrong = |field: &str, message: String| Err(Error::new(ErrorCode::Invalid, message).field(field));
+        let not_submitted = match &**kind {
+            GENERATION => Some("Generations are created with POST /api/generations/create."),
+            NOTIFICATION => Some("Tidegate sends the reports of generations itself."),
+            _ => None,
+        };
+        if let Some(instead) = not_submitted {
+            let message = format!("Operations of kind {kind} cannot be submitted. {instead}");
+            return Err(Error::new(ErrorCode::UnknownKind, message).field("kind"));
+        }
         match self.custom.contains(&**kind) {
             true if !has_payload => wrong(
                 "payload",

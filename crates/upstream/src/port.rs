@@ -430,6 +430,12 @@ pub trait Upstream: Send + Sync {
         (!is_same_json(one, other)).then_some("request")
     }
 
+    /// Whether callers submit operations of this kind themselves. Those of other kinds are made by
+    /// the program. By default they do.
+    fn is_submitted(&self) -> bool {
+        true
+    }
+
     /// The encoded response by which a job was accepted, from what was kept of it; empty when that
     /// is not known.
     fn job_response<'a>(&self, _memo: &'a [u8]) -> &'a [u8] {

@@ -25,8 +25,20 @@ pub(super) struct SelectionArgs {
         conflicts_with_all = FILTERS
     )]
     pub id: Option<String>,
+    /// Why, for the audit log.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
     #[command(flatten)]
     pub filter: FilterArgs,
+}
+
+/// A command with its reason.
+#[derive(Serialize)]
+pub(super) struct CommandBody<'a, B> {
+    #[serde(flatten)]
+    pub command: &'a B,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
 }
 
 /// The options that make a filter.
@@ -61,7 +73,7 @@ pub(super) struct FilterArgs {
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     created_before: Option<String>,
-    /// Operations whose last fault has this text.
+    /// Operations whose last fault has this text, whatever the case.
     #[arg(long, value_name = "TEXT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,

@@ -122,6 +122,7 @@ fn show(value: &Value, output: &Output) {
         ("state", text(value, "state")),
         ("depth", text(value, "depth")),
         ("paused", pause),
+        ("held by", text(&value["held"], "operation")),
         ("head", text(&value["head"], "id")),
         ("why", text(&value["why"], "because")),
     ]);

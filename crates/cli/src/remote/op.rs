@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::bulk::{self, SelectionArgs};
+use super::bulk::{self, CommandBody, SelectionArgs};
 use super::submit::{self, SubmitArgs};
 use crate::client::{self, Client, RemoteArgs, encode_segment, query};
 use crate::error::CliError;
@@ -66,6 +66,9 @@ enum OpCommand {
         /// Only operations accepted before this time.
         #[arg(long, value_name = "TIME")]
         created_before: Option<String>,
+        /// Only operations whose last fault has this text, whatever the case.
+        #[arg(long, value_name = "TEXT")]
+        error: Option<String>,
         /// List at most this many, 1 to 200. Default: 50.
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
@@ -177,6 +180,7 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
             key,
             created_after,
             created_before,
+            error,
             limit,
             cursor,
         } => {
@@ -189,6 +193,7 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
                 ("dedupe_key", key),
                 ("created_after", created_after),
                 ("created_before", created_before),
+                ("error", error),
                 ("limit", limit.map(|limit| limit.to_string())),
             ];
             list(&first_page(&client, pairs).await?, output);
@@ -217,9 +222,10 @@ async fn command(
     body: &impl Serialize,
     output: &Output,
 ) -> Result<(), CliError> {
-    match selection.id {
-        Some(id) => show(&post(client, &id, &format!("/{verb}"), body).await?, output),
-        None => bulk::run(client, &selection.filter, verb, body, output).await?,
+    let body = CommandBody { command: body, reason: selection.reason.as_deref() };
+    match &selection.id {
+        Some(id) => show(&post(client, id, &format!("/{verb}"), &body).await?, output),
+        None => bulk::run(client, &selection.filter, verb, &body, output).await?,
     }
     Ok(())
 }
@@ -340,7 +346,7 @@ fn fault(value: &Value) -> String {
 
 /// Returns the first page that is not empty. The server scans a bounded number of operations for
 /// each page, so a page can be empty although more follow.
-async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 9]) -> Result<Value, CliError> {
+async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 10]) -> Result<Value, CliError> {
     let mut pages = 1;
     loop {
         let page = client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?;

@@ -162,6 +162,10 @@ impl Upstream for Notifier {
         Ok(CallRequirements::new(self.limits.charges(cost)?).with_on_unknown(OnUnknown::Repeat))
     }
 
+    fn is_submitted(&self) -> bool {
+        false
+    }
+
     fn request_line(&self, payload: &[u8]) -> Option<RequestLine> {
         let message = Notification::decode(payload).ok()?;
         let url = check_target(&message.url, true).ok()?;

@@ -14,6 +14,7 @@ use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::owner::refusal_error;
 use crate::prepare;
+use crate::query::no_group_error;
 use crate::view::OperationView;
 
 impl Engine {
@@ -153,10 +154,12 @@ impl Engine {
         view.await?.ok_or_else(|| Error::new(ErrorKind::Internal, "the group was paused and does not exist"))
     }
 
-    /// Resumes a paused or held group.
+    /// Resumes a paused or held group. One that is neither stays as it is, so a resume can be
+    /// repeated.
     ///
     /// # Errors
-    /// When it is neither, or an outcome must be resolved first.
+    /// When nothing is queued in the group and it is not stopped, or an outcome must be resolved
+    /// first.
     pub async fn resume(&self, group: &str) -> Result<()> {
         let name: Arc<str> = group.into();
         let resumed = self.update_owner(move |owner| {
@@ -173,17 +176,12 @@ impl Engine {
             })
         });
         match resumed.await? {
-            Ok(()) => Ok(()),
+            Ok(()) | Err((ControlRefusal::NotStopped, _)) => Ok(()),
             Err((ControlRefusal::Unresolved(_), Some(id))) => {
                 let message = format!("the outcome of {id} is unknown: resolve or cancel it first");
                 Err(Error::new(ErrorKind::NotNow, message).operation(id))
             }
-            Err((ControlRefusal::NotActive, _)) => {
-                Err(Error::new(ErrorKind::NoGroup, format!("there is no group {group:?}")))
-            }
-            Err(_) => {
-                Err(Error::new(ErrorKind::NotNow, format!("group {group:?} is neither paused nor held")))
-            }
+            Err(_) => Err(no_group_error(group)),
         }
     }
 

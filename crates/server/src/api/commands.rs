@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use tidegate::OperationView;
 use tidegate_core::model::Resolution;
 
+use super::command_reason::{read_reason, read_reason_only};
 use super::{HandlerResult, parse_id};
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
@@ -28,7 +29,7 @@ pub(super) async fn cancel(
     body: RequestBody,
 ) -> HandlerResult {
     let id = parse_id(&text)?;
-    body.read_empty().await?;
+    read_reason_only(body).await?;
     let view = app.engine.cancel(id).await?;
     operation_response("canceled", &caller, &view)
 }
@@ -40,7 +41,7 @@ pub(super) async fn rerun(
     body: RequestBody,
 ) -> HandlerResult {
     let id = parse_id(&text)?;
-    body.read_empty().await?;
+    read_reason_only(body).await?;
     let view = app.engine.rerun(id).await?;
     operation_response("run again", &caller, &view)
 }
@@ -53,7 +54,8 @@ pub(super) async fn resolve(
 ) -> HandlerResult {
     let id = parse_id(&text)?;
     let body = body.read().await?;
-    let Fields { values: [raw, result], mut problems } = read(&body, &["as", "result"])?;
+    let Fields { values: [raw, result, reason], mut problems } = read(&body, &["as", "result", "reason"])?;
+    problems.check(read_reason(Field { name: "reason", raw: reason }));
     let resolution = Field { name: "as", raw }.word(&RESOLUTIONS);
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
     let resolution = problems.check(resolution);

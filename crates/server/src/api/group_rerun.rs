@@ -7,7 +7,10 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
 use super::HandlerResult;
-use super::bulk_commands::{BulkVerb, Selection, apply};
+use super::bulk_commands::{BulkVerb, apply};
+use super::bulk_selection::Selection;
+use super::command_reason::read_reason_only;
+use super::groups::{is_known_group, unknown_group_error};
 use crate::edge::content::RequestBody;
 use crate::state::SharedPartition;
 
@@ -45,8 +48,11 @@ pub(super) async fn rerun_failed(
     Path(group): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    body.read_empty().await?;
+    read_reason_only(body).await?;
     let done = apply(&app, BulkVerb::Rerun, &Selection::failed_of(&group)).await?;
+    if done.matched == 0 && !is_known_group(&app, &group).await? {
+        return Err(unknown_group_error(&group, "").into());
+    }
     let (rerun, refused, problem, more) = (done.changed, done.refused, done.problem, done.more);
     Ok(Json(GroupRerunOut { group, rerun, refused, problem, more }).into_response())
 }

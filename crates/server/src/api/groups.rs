@@ -1,13 +1,17 @@
 //! Groups: what each waits for, pausing and resuming.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use tidegate::{ErrorKind, Filter, GroupFilter};
+use tidegate::{ErrorKind, Filter, GroupFilter, OperationOutline, Reason};
+use tidegate_core::Seq;
+use tidegate_core::model::GroupView;
 
 use super::HandlerResult;
+use super::command_reason::read_reason_only;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
@@ -27,7 +31,13 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
     query.finish()?;
     let page = app.engine.groups(which, after, limit).await?;
     let partition = app.engine.partition();
-    let groups = page.groups.iter().map(|(view, why)| GroupOut::new(partition, view, why.as_ref())).collect();
+    let outlines =
+        read_outlines(&app, page.groups.iter().flat_map(|(view, _)| GroupOut::seqs_of(view))).await;
+    let groups = page
+        .groups
+        .iter()
+        .map(|(view, why)| GroupOut::new(partition, view, why.as_ref()).with_outlines(view, &outlines));
+    let groups = groups.collect();
     let next_cursor = page.next.as_deref().map(|next| next_cursor(next, which));
     Ok(Json(GroupsOut { groups, next_cursor, next: page.next.as_deref() }).into_response())
 }
@@ -68,7 +78,27 @@ pub(super) async fn show(
 ) -> HandlerResult {
     query.finish()?;
     let (view, why, line) = app.engine.group(&name).await?;
-    Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref()).with_line(&line)).into_response())
+    let seqs = GroupOut::seqs_of(&view).chain(line.iter().map(|view| view.id.seq()));
+    let outlines = read_outlines(&app, seqs).await;
+    let group = GroupOut::new(app.engine.partition(), &view, why.as_ref()).with_line(&line);
+    Ok(Json(group.with_outlines(&view, &outlines)).into_response())
+}
+
+/// What the store knows of operations that are shown from memory. While the store is away, they are
+/// shown without it.
+pub(super) async fn read_outlines(
+    app: &SharedPartition,
+    seqs: impl Iterator<Item = Seq>,
+) -> BTreeMap<Seq, OperationOutline> {
+    let seqs: BTreeSet<Seq> = seqs.collect();
+    app.engine.outlines(&Vec::from_iter(seqs)).await.unwrap_or_default()
+}
+
+/// The response to a command about a group.
+async fn group_response(app: &SharedPartition, view: &GroupView, why: Option<&Reason>) -> HandlerResult {
+    let outlines = read_outlines(app, GroupOut::seqs_of(view)).await;
+    let group = GroupOut::new(app.engine.partition(), view, why);
+    Ok(Json(group.with_outlines(view, &outlines)).into_response())
 }
 
 pub(super) async fn pause(
@@ -85,38 +115,41 @@ pub(super) async fn pause(
     let reason = problems.check(Field { name: "reason", raw: reason }.text()).unwrap_or_default();
     let may_create = problems.check(Field { name: "create", raw: create }.flag()).unwrap_or(false);
     problems.finish()?;
-    if !may_create {
-        require_known_group(&app, &name).await?;
+    if !may_create && !is_known_group(&app, &name).await? {
+        let hint = "To pause it before its first operation, send create: true.";
+        return Err(unknown_group_error(&name, hint).into());
     }
     let view = app.engine.pause(&name, &by, &reason).await?;
     tracing::info!(group = name, by, reason, caller = &*caller, "group paused");
-    Ok(Json(GroupOut::new(app.engine.partition(), &view, None)).into_response())
+    group_response(&app, &view, None).await
 }
 
-/// Refuses a name that no operation has: most likely it is misspelled, and the intended group would
-/// keep running.
-async fn require_known_group(app: &SharedPartition, name: &str) -> Result<()> {
+/// Whether any operation has this group, ended or not.
+pub(super) async fn is_known_group(app: &SharedPartition, name: &str) -> Result<bool> {
     match app.engine.group(name).await {
         Err(error) if error.kind == ErrorKind::NoGroup => {}
         Err(error) => return Err(error.into()),
-        Ok(_) => return Ok(()),
+        Ok(_) => return Ok(true),
     }
     let mut filter = Filter::default().with_group(name).with_limit(1);
     for _ in 0..PAGES_MAX {
-        let page = app.engine.list(filter.clone()).await?;
+        let page = app.engine.list_without_requests(filter.clone()).await?;
         if !page.operations.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         filter.before = page.next;
         if filter.before.is_none() {
             break;
         }
     }
-    let message = format!(
-        "No operation has the group {:?}; check the spelling. To pause it before its first operation, send create: true.",
-        truncate_name(name)
-    );
-    Err(Error::new(ErrorCode::NoGroup, message).field("group"))
+    Ok(false)
+}
+
+/// The error for a name that no operation has: most likely it is misspelled, and the intended group
+/// would stay as it is.
+pub(super) fn unknown_group_error(name: &str, hint: &str) -> Error {
+    let message = format!("No operation has the group {:?}; check the spelling. {hint}", truncate_name(name));
+    Error::new(ErrorCode::NoGroup, message.trim_end()).field("group")
 }
 
 pub(super) async fn resume(
@@ -125,13 +158,19 @@ pub(super) async fn resume(
     Path(name): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    body.read_empty().await?;
-    app.engine.resume(&name).await?;
-    tracing::info!(group = name, caller = &*caller, "group resumed");
-    match app.engine.group(&name).await {
-        Ok((view, why, _)) => {
-            Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref())).into_response())
+    read_reason_only(body).await?;
+    match app.engine.resume(&name).await {
+        Ok(()) => tracing::info!(group = name, caller = &*caller, "group resumed"),
+        // All its operations have ended: there is nothing to resume.
+        Err(error) if error.kind == ErrorKind::NoGroup => {
+            if !is_known_group(&app, &name).await? {
+                return Err(unknown_group_error(&name, "").into());
+            }
         }
+        Err(error) => return Err(error.into()),
+    }
+    match app.engine.group(&name).await {
+        Ok((view, why, _)) => group_response(&app, &view, why.as_ref()).await,
         // It was empty, so it is not known any more.
         Err(error) if error.kind == ErrorKind::NoGroup => Ok(Json(GroupOut::idle(&name)).into_response()),
         Err(error) => Err(error.into()),

@@ -239,6 +239,21 @@ mod tests {
         assert_eq!(pointed, there);
     }
 
+    /// Every POST that takes an `Idempotency-Key` says so.
+    #[test]
+    fn the_idempotency_key_is_described() {
+        let key = json!({ "$ref": "#/components/parameters/IdempotencyKey" });
+        for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+            let is_keyed = path.starts_with("/v1/") || path.starts_with("/api/generations");
+            // A completion has a token of its own, and can be repeated as it is.
+            let is_keyed = is_keyed && path != "/v1/operations/{id}/complete";
+            let Some(call) = item.get("post").filter(|_| is_keyed) else { continue };
+            let parameters = call["parameters"].as_array();
+            assert!(parameters.is_some_and(|parameters| parameters.contains(&key)), "{path}");
+            assert!(call["responses"]["409"].is_object(), "{path}");
+        }
+    }
+
     /// Every name in a path is a parameter, and every call has a unique operation id.
     #[test]
     fn paths_and_parameters_agree() {

@@ -59,14 +59,15 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
 
 /// Reads the filter of a list, without its cursor.
 pub(crate) fn read_filter(query: &mut Query) -> Filter {
-    let [group, kind, upstream, dedupe_key] =
-        ["group", "kind", "upstream", "dedupe_key"].map(|name| query.take(name).map(Into::into));
+    let [group, kind, upstream, dedupe_key, error] =
+        ["group", "kind", "upstream", "dedupe_key", "error"].map(|name| query.take(name).map(Into::into));
     let mut filter = Filter::default()
         .with_states(query.read("state", parse_states).unwrap_or_default())
         .with_created_after(query.time("created_after"))
         .with_created_before(query.time("created_before"))
         .with_limit(query.limit());
-    (filter.group, filter.kind, filter.upstream, filter.dedupe_key) = (group, kind, upstream, dedupe_key);
+    (filter.group, filter.kind, filter.upstream) = (group, kind, upstream);
+    (filter.dedupe_key, filter.error) = (dedupe_key, error);
     filter
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::HandlerResult;
+use super::groups::read_outlines;
 use crate::history::{MINUTES, MinuteSample};
 use crate::state::SharedPartition;
 use crate::wire::response::GroupOut;
@@ -137,8 +138,11 @@ pub(super) async fn show(State(app): State<SharedPartition>) -> HandlerResult {
     let (activity, groups) = tokio::try_join!(app.engine.activity(), app.ranking.read(&app.engine))?;
     let now = app.server.clock.now();
     let partition = app.engine.partition();
+    let seqs = groups.iter().flat_map(|group| GroupOut::seqs_of(&group.view));
+    let outlines = read_outlines(&app, seqs).await;
     let to_json = |group: &WaitingGroup| {
-        let out = GroupOut::new(partition, &group.view, group.why.as_ref()).with_drains_at(group.drains_at);
+        let out = GroupOut::new(partition, &group.view, group.why.as_ref());
+        let out = out.with_outlines(&group.view, &outlines).with_drains_at(group.drains_at);
         serde_json::to_value(out).unwrap_or_default()
     };
     let summary = SummaryOut {

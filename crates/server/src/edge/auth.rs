@@ -94,7 +94,7 @@ pub(crate) fn admit(
         return Ok((Caller::named(&token.name), token.tenant.as_deref().map(CallerTenant::named)));
     }
     let message = format!("The token {:?} does not have the scope {:?}.", token.name, scope.as_str());
-    Err(Error::new(ErrorCode::Forbidden, message))
+    Err(Error { scope: Some(scope), ..Error::new(ErrorCode::Forbidden, message) })
 }
 
 /// Finds the token of a credential. An address that sent too many wrong ones has to wait, whatever

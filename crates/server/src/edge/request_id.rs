@@ -47,8 +47,10 @@ pub(crate) async fn layer(
     let id: Arc<str> = fit.map_or_else(|| server.request_ids.make().into(), Arc::from);
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let mut response = next.run(request).await;
+    // An upstream's own id stays: its support asks for that one.
+    let has_other = is_from_upstream(&response) && response.headers().contains_key(&HEADER);
     if let Ok(value) = HeaderValue::from_str(&id)
-        && !is_from_upstream(&response)
+        && !has_other
     {
         response.headers_mut().insert(HEADER, value);
     }

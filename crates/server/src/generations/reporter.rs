@@ -2,7 +2,7 @@
 //! operation of its own, submitted under a key, so that an end that is seen twice is reported once.
 //! Ends that came while no one listened are found in the list when a partition is opened.
 
-use tidegate::{Engine, Submission};
+use tidegate::{Engine, ErrorKind, Submission};
 use tidegate_core::OperationId;
 use tidegate_dispatch::notify::{GenerationEnd, Notification};
 use tidegate_dispatch::{Generation, GenerationQuery, GenerationStatus, Generations};
@@ -12,28 +12,30 @@ use crate::wire::generation::GenerationOut;
 /// The generations that are looked at when a partition is opened, or events were missed.
 const LOOKED_AT: usize = 200;
 
-/// Reports ends until the engine stops. `default_url` is the address of those that name none.
-pub(super) async fn run(engine: Engine, generations: Generations, default_url: Option<String>) {
-    let reporter = EndReporter { engine, generations, default_url };
-    let mut changes = reporter.generations.changes(None);
-    reporter.report_latest().await;
-    while let Some(change) = changes.next().await {
-        if std::mem::take(&mut changes.gap) {
-            reporter.report_latest().await;
-        }
-        if change.status.is_ended() {
-            reporter.report(change.id).await;
-        }
-    }
-}
-
-struct EndReporter {
-    engine: Engine,
-    generations: Generations,
-    default_url: Option<String>,
+/// Reports ends until the engine stops.
+pub(super) struct EndReporter {
+    pub engine: Engine,
+    pub generations: Generations,
+    /// The address of the reports of those that name none.
+    pub default_url: Option<String>,
+    /// Where the receivers of reports reach this server, if that is configured.
+    pub public_url: Option<String>,
 }
 
 impl EndReporter {
+    pub(super) async fn run(self) {
+        let mut changes = self.generations.changes(None);
+        self.report_latest().await;
+        while let Some(change) = changes.next().await {
+            if std::mem::take(&mut changes.gap) {
+                self.report_latest().await;
+            }
+            if change.status.is_ended() {
+                self.report(change.id).await;
+            }
+        }
+    }
+
     async fn report_latest(&self) {
         let query = GenerationQuery { user: None, status: None, before: None, limit: LOOKED_AT };
         let page = match self.generations.list(&query).await {
@@ -52,8 +54,13 @@ impl EndReporter {
     async fn report(&self, id: OperationId) {
         let Ok(one) = self.generations.get(id).await else { return };
         let Some(submission) = self.submission(&one) else { return };
-        if let Err(error) = self.engine.submit(submission).await {
-            tracing::warn!(generation = %id, %error, "the end of a generation was not reported");
+        match self.engine.submit(submission).await {
+            // It was reported before, under another public_url.
+            Err(error) if error.kind == ErrorKind::KeyConflict => {}
+            Err(error) => {
+                tracing::warn!(generation = %id, %error, "the end of a generation was not reported");
+            }
+            Ok(_) => {}
         }
     }
 
@@ -65,7 +72,10 @@ impl EndReporter {
             GenerationStatus::Canceled => GenerationEnd::Canceled,
             _ => return None,
         };
-        let (at, data) = (one.finished_at?, GenerationOut::whole(one));
+        let (at, mut data) = (one.finished_at?, GenerationOut::whole(one));
+        if let Some(base) = &self.public_url {
+            data = data.with_base(base);
+        }
         let report = Notification::new(url, &one.id.to_string(), end, at, &data).ok()?;
         let operation = report.to_operation().ok()?;
         let submission = Submission::new(operation.kind, operation.group, operation.payload)

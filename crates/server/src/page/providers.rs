@@ -8,6 +8,7 @@ use tidegate_core::Time;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
+use tidegate_dispatch::UNLIMITED;
 
 use super::generations::without_models;
 use super::parts::{count, time_ago, time_until};
@@ -83,7 +84,9 @@ fn row(status: &ProviderStatus, now: Time, words: &Words) -> Markup {
 /// Jobs in progress, of how many.
 fn slots(limit: &LimitView, words: &Words) -> String {
     match limit.shape {
-        LimitShape::Cap { at_once } => format!("{} {} {at_once}", limit.in_flight, words.of),
+        LimitShape::Cap { at_once } if at_once < UNLIMITED => {
+            format!("{} {} {at_once}", limit.in_flight, words.of)
+        }
         _ => limit.in_flight.to_string(),
     }
 }
@@ -91,7 +94,9 @@ fn slots(limit: &LimitView, words: &Words) -> String {
 /// Submits left, of how many.
 fn rate(limit: &LimitView, words: &Words) -> String {
     match limit.shape {
-        LimitShape::Window { limit: most, .. } | LimitShape::Drip { capacity: most, .. } => {
+        LimitShape::Window { limit: most, .. } | LimitShape::Drip { capacity: most, .. }
+            if most / MICRO < u64::from(UNLIMITED) =>
+        {
             format!("{} {} {}", count(limit.level / MICRO), words.of, count(most / MICRO))
         }
         _ => String::new(),

@@ -82,7 +82,7 @@ fn attempt_row(view: &View, attempt: &Value) -> Markup {
             td.number data-label=(words.took) { @if let (Some(from), Some(to)) = (accepted, ended) { (span_in(to.since(from), units)) } }
             td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
             td { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
-            td.number { @if let Some(cost) = attempt["cost"].as_f64() { (cost) } }
+            td.number { @if let Some(cost) = attempt["cost"].as_u64() { (cost) } }
         }
     }
 }

@@ -35,6 +35,15 @@ pub(super) async fn ask_partitions(
     call: &RoutedCall,
     targets: Vec<(Partition, String)>,
 ) -> Result<Vec<PartitionAnswer>, Response> {
+    ask_each(routing, call, targets).await.into_iter().collect()
+}
+
+/// Sends a request to each partition, at its own target.
+async fn ask_each(
+    routing: &RoutingState,
+    call: &RoutedCall,
+    targets: Vec<(Partition, String)>,
+) -> Vec<Result<PartitionAnswer, Response>> {
     let asked = targets.into_iter().map(|(partition, target)| async move {
         let response =
             relay::forward_to_partition(routing, partition, &call.with_target(target), call.retry(|| false))
@@ -47,7 +56,7 @@ pub(super) async fn ask_partitions(
         let value = serde_json::from_slice(&body).unwrap_or_default();
         Ok(PartitionAnswer { partition, value })
     });
-    join_all(asked).await.into_iter().collect()
+    join_all(asked).await
 }
 
 fn all_targets(routing: &RoutingState, target: &str) -> Vec<(Partition, String)> {
@@ -68,9 +77,18 @@ pub(super) async fn summary(routing: &RoutingState, call: RoutedCall) -> Respons
 }
 
 pub(super) async fn rerun_failed(routing: &RoutingState, call: RoutedCall) -> Response {
-    match ask_all(routing, &call).await {
-        Ok(parts) => Json(GroupRerunOut::merge(parts)).into_response(),
-        Err(refused) => refused,
+    let (mut parts, mut unknown) = (Vec::new(), None);
+    for answer in ask_each(routing, &call, all_targets(routing, &call.target)).await {
+        match answer {
+            Ok(part) => parts.extend(serde_json::from_value(part.value).ok()),
+            // A partition that does not know the group has nothing to rerun.
+            Err(refused) if refused.status() == StatusCode::NOT_FOUND => unknown = Some(refused),
+            Err(refused) => return refused,
+        }
+    }
+    match unknown.filter(|_| parts.is_empty()) {
+        Some(unknown) => unknown,
+        None => Json(GroupRerunOut::merge(parts)).into_response(),
     }
 }
 

@@ -69,6 +69,7 @@ fn sum(id: OperationId, filter: &Filter) -> String {
         .part(states.join(",").as_bytes())
         .part(text(&filter.upstream).as_bytes())
         .part(text(&filter.dedupe_key).as_bytes())
+        .part(text(&filter.error).as_bytes())
         .part(time(filter.created_after).as_bytes())
         .part(time(filter.created_before).as_bytes());
     hex(&sum.finish()[..SUM_LEN / 2])

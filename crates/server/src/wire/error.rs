@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::object::truncate_name;
 use super::time::Timestamp;
-use crate::error::{Error, ErrorCode};
+use crate::config::TokenScope;
+use crate::error::{Error, ErrorCode, sentence};
 
 /// When a caller may retry after the store could not be written.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
@@ -65,9 +66,16 @@ impl ProblemOut {
         Self {
             code: error.code.to_string(),
             field: error.field.as_deref().map(str::to_owned),
-            message: error.message.clone(),
+            message: as_sentence(&error.message),
         }
     }
+}
+
+/// A message as a sentence: those of the engine and of stores begin in the middle of one. One that
+/// has a full stop is a sentence already, even if it begins with a name.
+fn as_sentence(message: &str) -> String {
+    let is_sentence = message.ends_with('.') || !message.starts_with(char::is_lowercase);
+    if is_sentence { message.to_owned() } else { sentence(message) }
 }
 
 /// The path of the pages about codes.
@@ -81,6 +89,8 @@ struct ErrorDetail {
     operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     earliest: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
     #[serde(flatten)]
     about: ErrorContext,
 }
@@ -102,15 +112,17 @@ pub(crate) struct ErrorContext {
 impl From<Error> for ErrorEnvelope {
     fn from(error: Error) -> Self {
         let problems = std::iter::once(&error).chain(&error.also).map(ProblemOut::new).collect();
-        let Error { code, message, field, operation, earliest, .. } = error;
+        let Error { code, message, field, operation, earliest, scope, .. } = error;
         let field = field.map(String::from);
         let detail = ErrorDetail {
             field: field.clone(),
             operation: operation.map(|id| id.to_string()),
             earliest: earliest.map(Timestamp),
+            scope: scope.map(TokenScope::as_str),
             about: ErrorContext::default(),
         };
         let (code, title, link) = (code.to_string(), code.title(), format!("{PAGES}/{code}"));
+        let message = as_sentence(&message);
         Self { error: ErrorBody { code, title, message, field, detail, problems, link } }
     }
 }

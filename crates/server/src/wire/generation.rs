@@ -103,6 +103,14 @@ impl<'a> GenerationOut<'a> {
         Self { details: Some(details), ..Self::line(one) }
     }
 
+    /// The same with the whole URLs of its results, for readers who do not know this server.
+    pub(crate) fn with_base(mut self, base: &str) -> Self {
+        for result in self.details.iter_mut().flat_map(|details| &mut details.progress.results) {
+            result.url.insert_str(0, base.trim_end_matches('/'));
+        }
+        self
+    }
+
     /// The same as the response to its creation.
     pub(crate) const fn created(mut self, deduplicated: bool) -> Self {
         self.deduplicated = Some(deduplicated);

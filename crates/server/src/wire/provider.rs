@@ -5,6 +5,7 @@ use tidegate_core::Time;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
+use tidegate_dispatch::UNLIMITED;
 
 use super::response::source_word;
 use super::time::Timestamp;
@@ -29,16 +30,18 @@ pub(crate) struct ProviderOut<'a> {
 
 #[derive(Serialize)]
 struct SlotsOut {
-    max_concurrent: u32,
+    /// `None` for any number.
+    max_concurrent: Option<u32>,
     in_use: u32,
-    free: u64,
+    free: Option<u64>,
     source: &'static str,
 }
 
 #[derive(Serialize)]
 struct RateOut {
-    limit: u64,
-    left: u64,
+    /// `None` for any number.
+    limit: Option<u64>,
+    left: Option<u64>,
     reset_at: Option<Timestamp>,
     source: &'static str,
 }
@@ -93,8 +96,9 @@ impl<'a> ProviderOut<'a> {
 
 fn slots(limit: &LimitView) -> Option<SlotsOut> {
     let LimitShape::Cap { at_once } = limit.shape else { return None };
-    let source = source_word(limit.source);
-    Some(SlotsOut { max_concurrent: at_once, in_use: limit.in_flight, free: limit.level, source })
+    let max_concurrent = Some(at_once).filter(|most| *most < UNLIMITED);
+    let free = max_concurrent.map(|_| limit.level);
+    Some(SlotsOut { max_concurrent, in_use: limit.in_flight, free, source: source_word(limit.source) })
 }
 
 fn rate(limit: &LimitView) -> Option<RateOut> {
@@ -103,9 +107,10 @@ fn rate(limit: &LimitView) -> Option<RateOut> {
         LimitShape::Drip { capacity, .. } => capacity,
         _ => return None,
     };
+    let most = Some(most / MICRO).filter(|most| *most < u64::from(UNLIMITED));
     Some(RateOut {
-        limit: most / MICRO,
-        left: limit.level / MICRO,
+        limit: most,
+        left: most.map(|_| limit.level / MICRO),
         reset_at: limit.reset_at.map(Timestamp),
         source: source_word(limit.source),
     })

@@ -6,7 +6,9 @@ mod limit;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidegate::{CompletionReceipt, JourneyTimes, OperationDetails, OperationView, Reason, Receipt};
+use tidegate::{
+    CompletionReceipt, JourneyTimes, OperationDetails, OperationOutline, OperationView, Reason, Receipt,
+};
 use tidegate_core::{Fault, OperationId};
 
 pub(crate) use group::{GroupOut, GroupsOut};
@@ -110,6 +112,13 @@ impl<'a> OperationOut<'a> {
         let attempts = Some(details.attempts.iter().map(AttemptOut::new).collect());
         let journey = Some(JourneyOut::new(&details.journey));
         Self { request, attempts, journey, ..Self::whole(view) }
+    }
+
+    /// Adds what the store knows of an operation that is shown from memory.
+    fn add_outline(&mut self, outline: Option<&'a OperationOutline>) {
+        let Some(outline) = outline else { return };
+        self.upstream = outline.upstream.as_deref();
+        self.request = outline.request.as_ref().map(RequestOut::line);
     }
 
     /// The operation as an item of a list.

@@ -73,6 +73,100 @@ async fn ops_9_a_bulk_command_is_bounded() {
     .await;
 }
 
+/// The paths of the first operations in the queue of a group.
+async fn queued_paths(world: &World, group: &str) -> Vec<String> {
+    let shown = world.get(&format!("/v1/groups/{group}")).await.json;
+    let line = shown["line"].as_array().unwrap();
+    line.iter().map(|one| one["request"]["path"].as_str().unwrap().to_owned()).collect()
+}
+
+/// OPS-9: of more than 1,000 operations the oldest run again first, so that a group keeps its order
+/// over several commands.
+#[tokio::test]
+async fn ops_9_the_oldest_are_rerun_first() {
+    within(async {
+        let world = World::new().await;
+        world.post("/v1/groups/g/pause", r#"{"create":true}"#).await;
+        let numbered = |n: usize| {
+            let mut one = operation("g");
+            one["request"]["path"] = format!("/{n}").into();
+            one
+        };
+        for part in [0..700, 700..1_005] {
+            let batch = json!({ "operations": part.map(numbered).collect::<Vec<_>>() });
+            world.post("/v1/operations/batch", batch).await;
+        }
+        for _ in 0..2 {
+            world.post("/v1/operations/cancel", json!({ "group": "g" })).await;
+        }
+        let command = json!({ "group": "g", "state": "canceled" });
+        let counted = json!({ "group": "g", "state": "canceled", "dry_run": true });
+        let counted = world.post("/v1/operations/rerun", counted).await.json;
+        assert_eq!(json!([counted["matched"], counted["more"]]), json!([1_000, true]));
+        let first = world.post("/v1/operations/rerun", &command).await.json;
+        assert_eq!(json!([first["matched"], first["changed"], first["more"]]), json!([1_000, 1_000, true]));
+        let ids = first["ids"].as_array().unwrap();
+        assert_eq!((ids.len(), &first["ids"]), (100, &counted["ids"]), "a dry run names the same ones");
+        let oldest = world.get(&format!("/v1/operations/{}", ids[0].as_str().unwrap())).await.json;
+        assert_eq!(oldest["request"]["path"], "/0");
+        let second = world.post("/v1/operations/rerun", &command).await.json;
+        assert_eq!(json!([second["changed"], second["more"]]), json!([5, false]), "{second}");
+        let paths = queued_paths(&world, "g").await;
+        let expected: Vec<_> = (0..paths.len()).map(|n| format!("/{n}")).collect();
+        assert_eq!(paths, expected);
+        let newest = world.get("/v1/operations?group=g&limit=1").await.json;
+        let why = format!("/v1/operations/{}/why", newest["operations"][0]["id"].as_str().unwrap());
+        let why = world.get(&why).await.json;
+        assert!(why["because"].as_str().unwrap().contains("1004 before it"), "{why}");
+    })
+    .await;
+}
+
+/// OPS-9: a reason is kept with every command, and what a filter finds by the text of an error can
+/// be looked at first.
+#[tokio::test]
+async fn ops_9_a_filter_is_looked_at_and_a_command_has_a_reason() {
+    within(async {
+        let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut failing = operation("a");
+        failing["max_attempts"] = 1.into();
+        let id = world.submit(failing).await;
+        world.wait_until_ended(&id).await;
+        world.post("/v1/groups/b/pause", r#"{"create":true}"#).await;
+        let waiting = world.submit(operation("b")).await;
+        for (error, found) in [("500", 1), ("TRANSIENT", 1), ("no%20such%20text", 0)] {
+            let listed = world.get(&format!("/v1/operations?error={error}")).await;
+            assert_eq!(
+                listed.json["operations"].as_array().map(Vec::len),
+                Some(found),
+                "{error}: {listed:?}"
+            );
+        }
+        let counted = world.post("/v1/operations/rerun", json!({ "error": "500", "dry_run": true })).await;
+        assert_eq!(counted.json["ids"], json!([id]));
+        world.post("/v1/groups/a/pause", "").await;
+        let commands = [
+            ("/v1/operations/rerun".to_owned(), json!({ "error": "500", "reason": "mended" })),
+            (format!("/v1/operations/{id}/cancel"), json!({ "reason": "not yet" })),
+            (format!("/v1/operations/{id}/rerun"), json!({ "reason": "now" })),
+            ("/v1/groups/b/resume".to_owned(), json!({ "reason": "go" })),
+            ("/v1/groups/b/rerun".to_owned(), json!({ "reason": "again" })),
+        ];
+        for (path, body) in &commands {
+            let done = world.post(path, body).await;
+            assert_eq!(done.status, 200, "{path}: {done:?}");
+            let log = world.get("/v1/audit?limit=1").await.json;
+            assert_eq!(log["entries"][0]["reason"], body["reason"], "{path}: {log}");
+        }
+        for (verb, reason) in [("cancel", "x".repeat(501)), ("rerun", "two\nlines".to_owned())] {
+            let path = format!("/v1/operations/{waiting}/{verb}");
+            let refused = world.post(&path, json!({ "reason": reason })).await;
+            refused.refused(400, "TG0002", Some("reason"));
+        }
+    })
+    .await;
+}
+
 /// OPS-9: failed operations are rerun by the text of their fault, and only those accepted before a
 /// time.
 #[tokio::test]

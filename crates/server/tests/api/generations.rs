@@ -20,6 +20,37 @@ use tidegate_sim::Provider;
 use crate::support::within;
 use studio::{Studio, StudioPlan, generation, slow};
 
+/// A kind that callers do not submit is not offered, and the error for it says what to do.
+#[tokio::test]
+async fn kinds_that_are_not_submitted_are_not_offered() {
+    within(async {
+        let generations = "notify_secret_env = \"NOTIFY_SECRET\"".to_owned();
+        let more = "[[upstream]]\nname = \"api\"\nbase_url = \"http://127.0.0.1:9\"\n\
+                    [[kind]]\nname = \"resize\"\nworker = \"remote\"\n";
+        let studio =
+            Studio::start(StudioPlan { generations, more: more.to_owned(), ..StudioPlan::default() }).await;
+        let submit = async |kind: &str, with_payload: bool| {
+            let mut body = json!({ "kind": kind, "group": "g" });
+            if with_payload {
+                body["payload"] = json!({});
+            } else {
+                (body["upstream"], body["request"]) = (json!("api"), json!({ "method": "GET", "path": "/" }));
+            }
+            let refused = studio.post("/v1/operations", &body).await;
+            refused.refused(422, "TG0004", Some("kind"));
+            refused.json["error"]["message"].as_str().unwrap().to_owned()
+        };
+        let unknown = submit("zip", false).await;
+        assert!(unknown.contains("known kinds: http, resize."), "{unknown}");
+        for with_payload in [false, true] {
+            let other = submit("generation", with_payload).await;
+            assert!(other.contains("POST /api/generations/create"), "{other}");
+            submit("notification", with_payload).await;
+        }
+    })
+    .await;
+}
+
 /// DSP-1: a generation is created, queued and answered with its id; it can be shown, its picture
 /// got, and a list pages through a user's own.
 #[tokio::test]

@@ -49,6 +49,7 @@ async fn idm_12_a_repeated_post_is_answered_and_not_accepted_again() {
         assert_eq!(world.count().await, 1);
         let other = send(&world, "/v1/operations", "order-1", &operation("h")).await;
         assert_eq!(other.status(), 409);
+        assert_eq!(other.headers()["x-tidegate-error"], "IDEMPOTENCY_KEY_CONFLICT");
         assert_eq!(
             other.text().await.unwrap(),
             "{\"detail\":\"Idempotency key already used with different request body\",\
@@ -184,6 +185,7 @@ async fn idm_12_a_key_of_a_wrong_form_is_refused() {
         let world = World::new().await;
         let refused = send(&world, "/v1/operations", "a key", &operation("g")).await;
         assert_eq!(refused.status(), 400);
+        assert_eq!(refused.headers()["x-tidegate-error"], "INVALID_IDEMPOTENCY_KEY");
         assert_eq!(
             refused.text().await.unwrap(),
             "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only \

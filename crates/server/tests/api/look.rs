@@ -164,6 +164,32 @@ async fn a_misspelled_group_is_not_paused() {
     .await;
 }
 
+/// OPS-9: a resume can be repeated, whatever is queued in the group; a name that no operation has
+/// is refused by every command.
+#[tokio::test]
+async fn ops_9_a_resume_is_repeated() {
+    within(async {
+        let world = World::with(LIMITS, HttpSimOptions::default()).await;
+        world.post("/v1/groups/g/pause", r#"{"create":true}"#).await;
+        let first = world.submit(with("cost", json!({ "requests": 5 }))).await;
+        for _ in 0..2 {
+            assert_eq!(world.post("/v1/groups/g/resume", "").await.status, 200);
+        }
+        world.wait_until_ended(&first).await;
+        let ended = world.post("/v1/groups/g/resume", "").await;
+        assert_eq!((ended.status, ended.text("state")), (200, "idle".into()), "all of it has ended");
+        assert_eq!(world.post("/v1/groups/g/rerun", "").await.json["rerun"], 0);
+        world.submit(operation("g")).await;
+        let waiting = world.post("/v1/groups/g/resume", "").await;
+        assert_eq!((waiting.status, waiting.text("state")), (200, "waiting".into()), "{waiting:?}");
+        for command in ["pause", "resume", "rerun"] {
+            let unknown = world.post(&format!("/v1/groups/gee/{command}"), "").await;
+            unknown.refused(404, "TG0011", Some("group"));
+        }
+    })
+    .await;
+}
+
 /// A waiting client learns at once that an outcome is unknown: without an operator it stays so.
 #[tokio::test]
 async fn waiting_ends_at_an_unknown_outcome() {

@@ -15,7 +15,7 @@ async fn ops_9_cancel_and_rerun() {
         // A body that cannot be meant is refused: it may hold a misspelled order.
         for (command, body, field) in [
             ("cancel", r#"{"reson":"typo""#, None),
-            ("cancel", r#"{"reason":"x"}"#, Some("reason")),
+            ("cancel", r#"{"reason":7}"#, Some("reason")),
             ("rerun", r#"{"x":1}"#, Some("x")),
         ] {
             let refused = world.post(&format!("/v1/operations/{id}/{command}"), body).await;
@@ -56,6 +56,7 @@ async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
             tokio::task::yield_now().await;
         };
         assert_eq!(held.json["groups"][0]["held"]["unknown"], true);
+        assert_eq!(held.json["groups"][0]["held"]["operation"], id.as_str());
         assert_eq!(world.get(&format!("/v1/operations/{id}")).await.json["state"], "unknown");
         let page = world.request(reqwest::Method::GET, &format!("/operations/{id}")).send().await.unwrap();
         assert!(page.text().await.unwrap().contains(&format!("tidegate op resolve {id} --as succeeded")));
@@ -100,6 +101,34 @@ async fn ops_23_a_canceled_operation_keeps_its_fault() {
             "{canceled:?}"
         );
         assert_eq!(world.get(&path).await.json["fault"], lost);
+    })
+    .await;
+}
+
+/// OPS-25: a group that a failure holds names the operation that failed, and shows what waits
+/// behind it as lists do.
+#[tokio::test]
+async fn ops_25_a_held_group_names_the_failed_operation() {
+    within(async {
+        let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut failing = with("on_failure", "hold");
+        failing["max_attempts"] = 1.into();
+        let group = failing["group"].as_str().unwrap().to_owned();
+        let id = world.submit(failing).await;
+        world.wait_until_ended(&id).await;
+        let next = world.submit(operation(&group)).await;
+        let shown = world.get(&format!("/v1/groups/{group}")).await.json;
+        assert_eq!(shown["held"]["operation"], id.as_str(), "{shown}");
+        let listed = world.get(&format!("/v1/operations?group={group}&limit=1")).await.json;
+        let listed = &listed["operations"][0];
+        assert_eq!(listed["id"], next.as_str());
+        for place in [&shown["head"], &shown["line"][0]] {
+            assert_eq!(place["id"], next.as_str());
+            assert!(place["upstream"].is_string() && place["request"]["path"].is_string(), "{place}");
+            assert_eq!((&place["upstream"], &place["request"]), (&listed["upstream"], &listed["request"]));
+        }
+        let held = world.get("/v1/groups?state=held").await.json;
+        assert_eq!(held["groups"][0]["held"]["operation"], id.as_str(), "{held}");
     })
     .await;
 }

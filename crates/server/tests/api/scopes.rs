@@ -8,7 +8,7 @@ use tidegate_server::Server;
 use tidegate_server::config::{ApiToken, TokenScope};
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
-use crate::support::{World, config, within};
+use crate::support::{World, answer, config, within};
 
 const SCOPES: [TokenScope; 4] = [TokenScope::Read, TokenScope::Write, TokenScope::Work, TokenScope::Operate];
 /// Long enough for any head of a response.
@@ -100,6 +100,10 @@ async fn every_described_call_asks_for_its_scope() {
                 }
             }
         }
+        let reader =
+            world.request(Method::POST, "/v1/groups/g/pause").bearer_auth(token_of(TokenScope::Read));
+        let refused = answer(reader).await;
+        assert_eq!(refused.json["error"]["detail"]["scope"], "operate", "{refused:?}");
         let mut seen: Vec<_> = calls.iter().filter_map(|call| call.scope.as_deref()).collect();
         seen.sort_unstable();
         seen.dedup();

@@ -48,7 +48,6 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     no_limits: "There are no limits: no upstream is configured.",
     no_commands: "No command was given yet.",
     audit_about: "The last commands that each node remembers, of the page, the command line and other clients. The logs have all of them.",
-    searched: "Operations searched",
     request: "Request",
     request_id: "Request id",
     upstream: "Upstream",

@@ -48,7 +48,6 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     no_limits: "Лимитов нет: ни один сервис не настроен.",
     no_commands: "Действий пока не было.",
     audit_about: "Последние действия, которые помнит каждый узел: со страницы, из командной строки и от других клиентов. Все они есть в логах.",
-    searched: "Просмотрено операций",
     request: "Запрос",
     request_id: "Id запроса",
     upstream: "Сервис",

@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 use tidegate::upstream::{BodyView, RequestLine, RequestView};
 use tidegate::{AttemptView, SubmissionRules};
 use tidegate_core::{OnFailure, OnUnknown};
-use tidegate_store::costs::micro_to_tokens;
 
 use crate::wire::time::Timestamp;
 
@@ -111,7 +110,7 @@ pub(super) struct AttemptOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
+    cost: Option<u64>,
 }
 
 impl<'a> AttemptOut<'a> {
@@ -123,7 +122,7 @@ impl<'a> AttemptOut<'a> {
             ended_at: attempt.ended_at.map(Timestamp),
             status: response_status(attempt),
             job_id: attempt.job_id.as_deref(),
-            cost: attempt.cost.map(micro_to_tokens),
+            cost: attempt.cost,
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Groups as JSON: the state of each, and what it waits for.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use tidegate::{OperationView, Reason};
+use tidegate::{OperationOutline, OperationView, Reason};
 use tidegate_core::fact::GroupHold;
 use tidegate_core::id::Partition;
 use tidegate_core::model::{ActiveOperation, GroupView};
-use tidegate_core::{OperationId, Time};
+use tidegate_core::{OperationId, Seq, Time};
 
-use super::{FaultOut, OperationOut, WhyOut};
+use super::{FaultOut, OperationOut, RequestOut, WhyOut};
 use crate::wire::time::Timestamp;
 
 #[derive(Serialize)]
@@ -40,6 +42,33 @@ impl<'a> GroupOut<'a> {
             line: None,
             drains_at: None,
         }
+    }
+
+    /// The operations that it shows and of which the model does not know everything.
+    pub(crate) fn seqs_of(view: &GroupView) -> impl Iterator<Item = Seq> {
+        let head = view.head.as_ref().map(|head| head.seq);
+        head.into_iter().chain(view.held.as_ref().map(|held| held.seq))
+    }
+
+    /// Adds what the store knows of its operations.
+    pub(crate) fn with_outlines(
+        mut self,
+        view: &GroupView,
+        outlines: &'a BTreeMap<Seq, OperationOutline>,
+    ) -> Self {
+        let outline = |seq| outlines.get(&seq);
+        if let (Some(head), Some(shown)) = (&mut self.head, view.head.as_ref().and_then(|at| outline(at.seq)))
+        {
+            head.upstream = shown.upstream.as_deref();
+            head.request = shown.request.as_ref().map(RequestOut::line);
+        }
+        if let (Some(held), Some(cause)) = (&mut self.held, &view.held) {
+            held.operation = outline(cause.seq).map(|cause| cause.id.to_string());
+        }
+        for item in self.line.iter_mut().flatten() {
+            item.add_outline(outlines.get(&item.id.seq()));
+        }
+        self
     }
 
     /// Adds when its queue is expected to be empty.
@@ -80,6 +109,10 @@ struct HeadOut<'a> {
     attempt: u16,
     created_at: Timestamp,
     fault: Option<FaultOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<RequestOut<'a>>,
 }
 
 impl<'a> HeadOut<'a> {
@@ -91,6 +124,8 @@ impl<'a> HeadOut<'a> {
             attempt: head.attempt,
             created_at: Timestamp(head.at),
             fault: head.fault.as_ref().map(FaultOut::new),
+            upstream: None,
+            request: None,
         }
     }
 }
@@ -104,6 +139,8 @@ struct PauseOut<'a> {
 
 #[derive(Serialize)]
 struct HeldOut<'a> {
+    /// The operation that failed or whose outcome is unknown; null when the store no longer has it.
+    operation: Option<String>,
     since: Timestamp,
     unknown: bool,
     fault: Option<FaultOut<'a>>,
@@ -112,6 +149,7 @@ struct HeldOut<'a> {
 impl<'a> HeldOut<'a> {
     fn new(held: &'a GroupHold) -> Self {
         Self {
+            operation: None,
             since: Timestamp(held.since),
             unknown: held.unknown,
             fault: held.fault.as_ref().map(FaultOut::new),

@@ -48,6 +48,8 @@ async fn what_is_answered_about_generations_is_what_is_described() {
         studio.wait_until_ended(&id).await;
         get(&one, template).await;
         get(&format!("{one}/why"), "/api/generations/{id}/why").await;
+        let operation = get(&format!("/v1/operations/{id}"), "/v1/operations/{id}").await;
+        assert!(operation["result"]["files"][0]["key"].is_string(), "{operation}");
         get("/api/generations/op_00000000000000000000000001", template).await;
         get("/api/generations", "/api/generations").await;
         get("/api/generations?status=none", "/api/generations").await;

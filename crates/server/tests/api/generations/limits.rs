@@ -1,7 +1,7 @@
 //! Limits: of users, and of providers while the server runs.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_sim::{Provider, ProviderSimOptions};
 
 use super::studio::{Studio, StudioPlan, fast, generation, slow};
@@ -65,6 +65,9 @@ async fn dsp_14_limits_are_changed_at_run_time() {
             (&changed.json["rpm"]["limit"], &changed.json["rpm"]["source"]),
             (&json!(77), &json!("operator"))
         );
+        let free = studio.patch("/v1/providers/replicate", &json!({ "max_concurrent": 1_000_000 })).await;
+        let slots = &free.json["slots"];
+        assert_eq!((&slots["max_concurrent"], &slots["free"]), (&Value::Null, &Value::Null), "any number");
         let runs = studio.wait_for_status(&second, "processing").await;
         assert_eq!(runs["provider"], "replicate");
         for (body, code, field) in [

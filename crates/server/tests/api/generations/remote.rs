@@ -66,6 +66,9 @@ async fn dsp_17_a_generation_is_carried_by_a_remote_worker() {
         shown.sort_by_key(|(provider, _)| provider.to_string());
         assert_eq!(shown, [(json!("google"), json!("j-1")), (json!("replicate"), Value::Null)]);
         assert!(entries.iter().any(|entry| entry["cost"] == 39_000), "{ledger}");
+        let operation = studio.get(&format!("/v1/operations/{id}")).await.json;
+        let attempts = operation["attempts"].as_array().unwrap();
+        assert!(attempts.iter().any(|attempt| attempt["cost"] == 39_000), "as in the ledger: {operation}");
         assert_eq!(studio.provider("google").await["slots"]["in_use"], 0);
     })
     .await;

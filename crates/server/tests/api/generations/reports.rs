@@ -53,7 +53,10 @@ async fn dsp_2_an_end_is_reported_to_the_application() {
         let report: Value = serde_json::from_slice(body).unwrap();
         assert_eq!(report["type"], "generation.completed", "{report}");
         assert_eq!((&report["data"]["id"], &report["data"]["status"]), (&json!(id), &json!("completed")));
-        assert!(report["data"]["results"][0]["url"].as_str().unwrap().contains(&id), "{report}");
+        // Whoever gets a report knows only the public URL of the server.
+        let url = report["data"]["results"][0]["url"].as_str().unwrap();
+        assert_eq!(url, format!("http://{}/api/generations/{id}/result/0", studio.server.addr), "{report}");
+        assert_eq!(studio.client.get(url).send().await.unwrap().status(), 200);
         let shown = studio.get(&format!("/api/generations/{id}")).await.json;
         assert_eq!(shown["notify_url"], json!(format!("http://{}/hook", receiver.addr())));
     })

@@ -96,7 +96,9 @@ async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
             let policies: Vec<_> = no.headers().get_all("content-security-policy").iter().collect();
             assert_eq!(policies, ["sandbox"], "once, however many nodes it came through");
             for len in [Some("4711"), None] {
-                let head = ask(&client, node, Method::HEAD, "/proxy/up/x").send().await.unwrap();
+                let head = ask(&client, node, Method::HEAD, "/proxy/up/x").header("x-request-id", "mine");
+                let head = head.send().await.unwrap();
+                assert_eq!(head.headers()["x-request-id"], "mine", "the upstream sent none");
                 assert_eq!(head.headers().get("content-length").map(|len| len.to_str().unwrap()), len);
             }
             let none = ask(&client, node, Method::GET, "/proxy/nobody/x").send().await.unwrap();
@@ -239,6 +241,15 @@ async fn ops_6_any_node_waits_and_finds() {
             assert_eq!(list("dedupe_key=k5").await, [ids[2].clone()]);
             assert_eq!(list("upstream=up&state=failed,succeeded").await, ids);
             assert_eq!(list("upstream=other").await, [Value::Null; 0]);
+            assert_eq!(list("error=500").await, [Value::Null; 0]);
+            // A group is known wherever its operations were, also when all have ended.
+            for (group, status) in [("g0", 200), ("g7", 200), ("misspelled", 404)] {
+                for command in ["resume", "rerun"] {
+                    let path = format!("/v1/groups/{group}/{command}");
+                    let done = ask(&client, node, Method::POST, &path).send().await.unwrap();
+                    assert_eq!(done.status(), status, "{path}");
+                }
+            }
             let refused =
                 ask(&client, node, Method::POST, "/v1/operations?wait=3").body("{}").send().await.unwrap();
             assert_eq!(refused.status(), 400);

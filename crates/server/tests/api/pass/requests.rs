@@ -26,6 +26,7 @@ async fn lim_28_a_request_passes_unchanged() {
             .header("te", "trailers");
         let response = request.body(body.clone()).send().await.unwrap();
         assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["x-request-id"], "mine-1", "the upstream has sent none of its own");
         let seen = door.upstream.only_request();
         assert_eq!(seen.line(), "PUT /a%2Fb/%7Ec%20d?x=%20+&y=//&x=1 HTTP/1.1");
         assert_eq!(seen.body, body);

@@ -1,0 +1,193 @@
+//! The operations that a bulk command is about: its filter, and how they are found. A cancel begins
+//! with the newest, any other command with the oldest.
+
+use std::collections::VecDeque;
+
+use serde_json::value::RawValue;
+use tidegate::Filter;
+use tidegate_core::{OperationId, State as OperationState};
+
+use super::bulk_commands::BulkVerb;
+use super::command_reason::read_reason;
+use super::operations::parse_states;
+use crate::error::{Error, ErrorCode, Result};
+use crate::state::PartitionState;
+use crate::wire::field::Field;
+use crate::wire::problems::RequestProblems;
+use crate::wire::time;
+
+/// The most operations that one call changes in a partition.
+const BULK_MAX: usize = 1_000;
+/// How many pages of that length are searched for them.
+const PAGES_MAX: usize = 200;
+
+/// The fields of a command.
+#[rustfmt::skip]
+pub(super) const FIELDS: [&str; 9] = [
+    "group", "state", "upstream", "kind", "created_after", "created_before", "error", "dry_run", "reason",
+];
+
+/// Which operations a command is about.
+pub(super) struct Selection {
+    filter: Filter,
+}
+
+impl Selection {
+    /// The failed operations of a group.
+    pub(super) fn failed_of(group: &str) -> Self {
+        Self { filter: Filter::default().with_group(group).with_states([OperationState::Failed]) }
+    }
+
+    /// Reads the filter of a command, which must not be empty: it would find everything.
+    pub(super) fn read(
+        values: &[Option<&RawValue>],
+        verb: BulkVerb,
+        problems: &mut RequestProblems,
+    ) -> Result<(Self, bool)> {
+        let field = |place: usize| Field { name: FIELDS[place], raw: values.get(place).copied().flatten() };
+        let mut text = |place: usize| problems.check(read_text(field(place)));
+        let [group, states, upstream, kind] = [text(0), text(1), text(2), text(3)];
+        let [after, before, error] = [text(4), text(5), text(6)];
+        let is_empty =
+            [&group, &states, &upstream, &kind, &after, &before, &error].into_iter().all(Option::is_none);
+        let states = states.and_then(|words| problems.check(read_states(&words, verb).map(Some)));
+        let after = after.and_then(|text| problems.check(read_time(FIELDS[4], &text).map(Some)));
+        let before = before.and_then(|text| problems.check(read_time(FIELDS[5], &text).map(Some)));
+        let dry_run = problems.check(field(7).flag()).unwrap_or_default();
+        problems.check(read_reason(field(8)));
+        std::mem::take(problems).finish()?;
+        if is_empty {
+            let message = "The filter is empty and would find every operation; give a group, a state, \
+                           an upstream, a kind, a time or the text of an error.";
+            return Err(Error::new(ErrorCode::Invalid, message).field("group"));
+        }
+        let mut filter = Filter::default()
+            .with_states(states.unwrap_or_else(|| verb.default_states().to_vec()))
+            .with_created_after(after)
+            .with_created_before(before);
+        (filter.group, filter.upstream) = (group.map(Into::into), upstream.map(Into::into));
+        (filter.kind, filter.error) = (kind.map(Into::into), error.map(Into::into));
+        Ok((Self { filter }, dry_run))
+    }
+
+    /// The operations that a command begins with, in the order in which it changes them, and
+    /// whether there may be more.
+    pub(super) async fn find(
+        &self,
+        app: &PartitionState,
+        verb: BulkVerb,
+    ) -> Result<(Vec<OperationId>, bool)> {
+        if verb.is_newest_first() { self.find_newest(app).await } else { self.find_oldest(app).await }
+    }
+
+    async fn find_newest(&self, app: &PartitionState) -> Result<(Vec<OperationId>, bool)> {
+        let mut filter = self.filter.clone().with_limit(BULK_MAX);
+        let mut found = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let page = app.engine.list_without_requests(filter.clone()).await?;
+            found.extend(page.operations.iter().map(|view| view.id));
+            filter.before = page.next;
+            if filter.before.is_none() || found.len() >= BULK_MAX {
+                break;
+            }
+        }
+        let more = filter.before.is_some() || found.len() > BULK_MAX;
+        found.truncate(BULK_MAX);
+        Ok((found, more))
+    }
+
+    /// Reads the list, which is newest first, to its end, and keeps the last of it.
+    async fn find_oldest(&self, app: &PartitionState) -> Result<(Vec<OperationId>, bool)> {
+        let mut filter = self.filter.clone().with_limit(BULK_MAX);
+        let mut found = VecDeque::new();
+        let mut more = false;
+        for _ in 0..PAGES_MAX {
+            let page = app.engine.list_without_requests(filter.clone()).await?;
+            found.extend(page.operations.iter().map(|view| view.id));
+            let newer = found.len().saturating_sub(BULK_MAX);
+            more |= newer > 0;
+            found.drain(..newer);
+            filter.before = page.next;
+            if filter.before.is_none() {
+                return Ok((found.into_iter().rev().collect(), more));
+            }
+        }
+        let message = "There are too many operations to find the oldest of them; give a \
+                       created_before, and a later one with the next call.";
+        Err(Error::new(ErrorCode::Invalid, message).field("created_before"))
+    }
+}
+
+/// Reads a text that is not empty.
+fn read_text(field: Field<'_>) -> Result<Option<String>> {
+    let text = field.text()?;
+    match text {
+        Some(text) if text.is_empty() => {
+            let message = format!("The field {:?} is empty; give it a value, or leave it out.", field.name);
+            Err(Error::new(ErrorCode::Malformed, message).field(field.name))
+        }
+        text => Ok(text),
+    }
+}
+
+fn read_states(words: &str, verb: BulkVerb) -> Result<Vec<OperationState>> {
+    let states = parse_states(words)?;
+    match states.iter().find(|state| !verb.applies_to(**state)) {
+        None => Ok(states),
+        Some(state) => {
+            let message = format!("An operation that is {state} cannot be changed by {}.", verb.name());
+            Err(Error::new(ErrorCode::Invalid, message).field("state"))
+        }
+    }
+}
+
+fn read_time(name: &'static str, text: &str) -> Result<tidegate_core::Time> {
+    time::parse(text).ok_or_else(|| {
+        let message = format!("The field {name:?} must be a time of RFC 3339, as in 2031-05-06T07:08:09Z.");
+        Error::new(ErrorCode::Malformed, message).field(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::model::Resolution;
+
+    use super::*;
+    use crate::wire::object::{Fields, read};
+
+    fn selection(body: &str, verb: BulkVerb) -> Result<(Selection, bool)> {
+        let Fields { values, mut problems } = read(body.as_bytes(), &FIELDS)?;
+        Selection::read(&values, verb, &mut problems)
+    }
+
+    #[test]
+    fn a_filter_is_read_strictly_and_is_never_empty() {
+        let table = [
+            ("{}", BulkVerb::Cancel, "group"),
+            (r#"{"dry_run":true}"#, BulkVerb::Rerun, "group"),
+            (r#"{"group":""}"#, BulkVerb::Rerun, "group"),
+            (r#"{"group":"g","state":"succeeded"}"#, BulkVerb::Rerun, "state"),
+            (r#"{"group":"g","state":"failed"}"#, BulkVerb::Cancel, "state"),
+            (r#"{"group":"g","state":"lost"}"#, BulkVerb::Cancel, "state"),
+            (r#"{"group":"g","state":"failed"}"#, BulkVerb::Resolve(Resolution::Failed), "state"),
+            (r#"{"created_before":"today"}"#, BulkVerb::Cancel, "created_before"),
+            (r#"{"grup":"g"}"#, BulkVerb::Cancel, "grup"),
+            (r#"{"group":"g","dry_run":1}"#, BulkVerb::Cancel, "dry_run"),
+        ];
+        for (body, verb, field) in table {
+            let error = selection(body, verb).err().map(|error| error.field);
+            assert_eq!(error, Some(Some(field.into())), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_about_the_states_that_it_can_change() {
+        let states = |body, verb| selection(body, verb).unwrap().0.filter.states;
+        assert_eq!(states(r#"{"group":"g"}"#, BulkVerb::Rerun), [OperationState::Failed]);
+        let both = states(r#"{"state":"canceled,failed"}"#, BulkVerb::Rerun);
+        assert_eq!(both, [OperationState::Failed, OperationState::Canceled]);
+        for verb in [BulkVerb::Cancel, BulkVerb::Rerun, BulkVerb::Resolve(Resolution::Repeat)] {
+            assert!(verb.default_states().iter().all(|state| verb.applies_to(*state)), "{verb:?}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Why an operator gives a command: the field `reason`, which the audit log keeps.
+
+use tidegate_core::bounds::NOTE_LEN_MAX;
+
+use crate::edge::content::RequestBody;
+use crate::error::{Error, ErrorCode, Result};
+use crate::wire::field::Field;
+use crate::wire::object::{Fields, read};
+
+/// Reads a body that may hold a reason and nothing else.
+pub(super) async fn read_reason_only(body: RequestBody) -> Result<()> {
+    let body = body.read().await?;
+    if body.is_empty() {
+        return Ok(());
+    }
+    let Fields { values: [raw], mut problems } = read(&body, &["reason"])?;
+    problems.check(read_reason(Field { name: "reason", raw }));
+    problems.finish()
+}
+
+/// Reads a reason, which fits on a line of the audit log.
+pub(super) fn read_reason(field: Field<'_>) -> Result<Option<String>> {
+    let reason = field.text()?;
+    let text = reason.as_deref().unwrap_or_default();
+    field.check_len(text, 0..=NOTE_LEN_MAX)?;
+    if text.chars().any(char::is_control) {
+        let message = format!("The field {:?} must be one line of text.", field.name);
+        return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
+    }
+    Ok(reason)
+}

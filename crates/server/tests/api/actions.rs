@@ -304,10 +304,14 @@ async fn idm_22_limits_and_keys_have_forms() {
         assert_eq!(keyed.body(operation("g").to_string()).send().await.unwrap().status(), 202);
         let (_, html) = operator.page("/keys").await;
         assert!(html.contains("/actions/expire-key?subject=order1&amp;scope=%2D&amp;method=POST"), "{html}");
-        assert_eq!(operator.act("expire-key", "order1", &[]).await, "/keys?done=expire-key");
+        let target = operator.act("expire-key", "order1", &[]).await;
+        assert_eq!(target, "/keys?done=expire-key");
+        let (status, html) = operator.page(&target).await;
+        assert!(status == 200 && html.contains("Done: Expire") && html.contains("role=\"status\""), "{html}");
+        assert!(!operator.page("/keys").await.1.contains("Done: "), "only after an action");
         world.get("/v1/keys/order1").await.refused(404, "TG0024", Some("key"));
         let subjects: Vec<_> = operator.audit().await.iter().map(|one| one["subject"].clone()).collect();
-        assert_eq!(subjects, ["order1", "echo/points", "echo/points"]);
+        assert_eq!(subjects, ["ffb0e4fd0a24", "echo/points", "echo/points"], "a key is named by its hash");
     })
     .await;
 }

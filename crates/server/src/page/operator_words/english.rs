@@ -47,7 +47,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     idle_group: "Nothing is queued here; its last operations are below.",
     no_limits: "There are no limits: no upstream is configured.",
     no_commands: "No command was given yet.",
-    audit_about: "The last commands that each node remembers, of the page, the command line and other clients. The logs have all of them.",
+    audit_about: "The commands of operators on all nodes, from the page, the command line and other clients, newest first: the last 10,000, for a year.",
     searched: "Operations searched",
     request: "Request",
     request_id: "Request id",

@@ -1,5 +1,7 @@
 //! What an operator does from the page: plain forms with a confirm step, and an audit log.
 
+use std::collections::BTreeSet;
+
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
@@ -371,12 +373,11 @@ async fn ops_23_any_node_acts_and_remembers() {
         let again = json!({ "group": "g", "error": "500" }).to_string();
         let rerun = answer(operators[1].request(Method::POST, "/v1/operations/rerun").body(again)).await;
         assert_eq!(rerun.json["changed"], 1, "in whichever partition it is: {rerun:?}");
-        for operator in &operators {
-            // Each node tells what both remember, once both own a partition.
-            while operator.audit().await.len() < 2 {
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            }
-        }
+        let log = operators[0].audit().await;
+        let nodes: BTreeSet<_> = log.iter().map(|entry| entry["node"].to_string()).collect();
+        assert_eq!((log.len(), nodes.len()), (3, 2), "{log:?}");
+        servers.remove(0).shutdown().await;
+        assert_eq!(operators[1].audit().await, log, "one log for all nodes, also of one that is gone");
     })
     .await;
 }

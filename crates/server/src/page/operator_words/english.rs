@@ -112,7 +112,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     command: "Command",
     subject: "About",
     outcome: "Outcome",
-    steps: ["Accepted", "Turn", "Limit", "Sent", "Answer"],
+    steps: ["Accepted", "Turn", "Limit", "Sent", "Answer", "Decision"],
     charts: ["done", "failed", "throttled (429)", "oldest waiting"],
     filters: ["Group", "Upstream", "Kind", "Key"],
     action_words: [

@@ -497,8 +497,8 @@ mod tests {
         assert_eq!(millis(times), [Some(0), Some(15), Some(0), Some(975)]);
     }
 
-    /// OPS-24, OPS-25: the head of a held group waits for an operator, from its turn until the group
-    /// is resumed.
+    /// OPS-24, OPS-25: the head of a held group waits for an operator, from its turn until the
+    /// group is resumed.
     #[test]
     fn ops_24_ops_25_the_head_of_a_held_group_waits_for_a_decision() {
         let mut journeys = Journeys::new(at(0));

@@ -63,8 +63,8 @@ impl TestDir {
 /// What a row from before there were checksums has in place of one.
 pub(crate) const NO_CHECKSUM: i64 = 0x6e6f_2073_756d_2121;
 
-/// Converts a directory to format 5, which had no audit log, no events, no attempts, no checksums and
-/// no mark.
+/// Converts a directory to format 5, which had no audit log, no events, no attempts, no checksums
+/// and no mark.
 pub(crate) fn strip_checksums(place: &TestDir) {
     std::fs::remove_file(place.file("p0.mark")).unwrap();
     let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();

@@ -10,8 +10,8 @@ use crate::ALONE;
 /// Longer than all of it may take.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Writes down each state that the list shows for the generation `arguments[0]`, and what moves once
-/// all cards are there, and marks the document, so that a reload would be noticed.
+/// Writes down each state that the list shows for the generation `arguments[0]`, and what moves
+/// once all cards are there, and marks the document, so that a reload would be noticed.
 const RECORD: &str = r#"
     const id = arguments[0];
     const list = document.getElementById("generations");

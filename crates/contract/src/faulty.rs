@@ -1,6 +1,7 @@
 //! A store with fault injection, scripted or random: a call fails before it is executed, is late,
 //! or is executed and its reply lost. The wrapped store is unchanged.
 
+mod audit;
 mod journal;
 mod log;
 mod nodes_and_upkeep;

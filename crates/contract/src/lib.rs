@@ -2,6 +2,7 @@
 //! [`store_suites!`] or [`bus_suites!`] and get one test for each. Also a manual clock, seeded
 //! randomness, and a store with fault injection. Nothing here knows a backend.
 
+pub mod audit;
 pub mod bus;
 pub mod clock;
 pub mod faulty;

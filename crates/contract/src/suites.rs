@@ -66,6 +66,11 @@ macro_rules! every_suite {
                 many_write_the_journal_at_once,
                 ten_thousand_journal_lines_are_written_at_once,
                 odd_words_in_the_journal_are_kept_or_refused;
+            audit:
+                the_audit_log_lists_newest_first,
+                an_audit_entry_is_durable,
+                the_audit_log_is_bounded,
+                odd_audit_entries_are_kept_or_refused;
             nodes:
                 nodes_are_there_until_their_time_is_up,
                 an_unknown_node_must_register,

@@ -174,8 +174,12 @@ pub const BODY_SHOWN_MAX: usize = 8 * 1024;
 pub const RESULT_FILE_LEN_MAX: usize = 64 * 1024 * 1024;
 /// Longest key of a stored file, in bytes.
 pub const STORAGE_KEY_LEN_MAX: usize = 512;
-/// Most commands of operators that a node remembers.
-pub const AUDIT_ENTRIES_MAX: usize = 1_000;
+/// Most commands of operators that a store keeps, of all nodes together.
+pub const AUDIT_ENTRIES_KEPT: usize = 10_000;
+/// How long a store keeps a command of an operator.
+pub const AUDIT_RETENTION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Longest text in an entry of the audit log, in bytes.
+pub const AUDIT_TEXT_LEN_MAX: usize = 8 * 1024;
 
 /// The number up to which a store counts idempotency records that it would have to scan.
 pub const RECORDS_COUNTED_MAX: u32 = 100_000;

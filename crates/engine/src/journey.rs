@@ -15,7 +15,8 @@ use crate::carry::{Report, describe};
 
 /// The most journeys that a partition remembers.
 const JOURNEYS_MAX: usize = 2_000;
-/// The most attempts of a journey that are remembered, the first ones.
+/// The most attempts, and the most waits for an operator, of a journey that are remembered, the
+/// first ones.
 const ATTEMPTS_MAX: usize = 32;
 
 /// One attempt of a journey.
@@ -43,6 +44,26 @@ pub struct JourneyAttempt {
     pub upstream: Option<Arc<str>>,
 }
 
+/// A time in which an operation waited for an operator to decide: its outcome was unknown, or its
+/// group was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DecisionWait {
+    /// When it began to wait.
+    pub since: Time,
+    /// When the operator decided; `None` if that is still awaited.
+    pub until: Option<Time>,
+}
+
+/// The first operation of a held group that is resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReleasedHead {
+    pub seq: Seq,
+    pub accepted_at: Time,
+    /// When the group was held.
+    pub held_since: Time,
+}
+
 /// The way of an operation, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -53,6 +74,8 @@ pub struct Journey {
     pub turn_at: Option<Time>,
     /// Its attempts since then, in order.
     pub attempts: Vec<JourneyAttempt>,
+    /// When it waited for an operator's decision, in order.
+    pub decisions: Vec<DecisionWait>,
     /// When it ended.
     pub ended_at: Option<Time>,
     /// Whether earlier attempts are missing.
@@ -66,8 +89,10 @@ pub struct JourneyTimes {
     /// In the queue of its group, behind others.
     pub turn: Option<Duration>,
     /// At the head of the queue, before its attempts and between them: for limits, for a time, for
-    /// a free worker, for an operator.
+    /// a free worker, for a paused group.
     pub limit: Option<Duration>,
+    /// For an operator to decide: its outcome was unknown, or its group was held.
+    pub decision: Option<Duration>,
     /// From its grant until the call was sent.
     pub sent: Option<Duration>,
     /// From the call until its answer, or until its job ended.
@@ -119,7 +144,14 @@ impl fmt::Debug for JourneySink {
 
 impl Journey {
     const fn new(queued_at: Time) -> Self {
-        Self { queued_at, turn_at: None, attempts: Vec::new(), ended_at: None, is_partial: false }
+        Self {
+            queued_at,
+            turn_at: None,
+            attempts: Vec::new(),
+            decisions: Vec::new(),
+            ended_at: None,
+            is_partial: false,
+        }
     }
 
     /// The way of an operation of which only the beginning and the end are known.
@@ -150,7 +182,33 @@ impl Journey {
         }
         let waits = self.attempts.last().is_none_or(|last| last.ended_at.is_some());
         let last = waiting_since.filter(|_| waits).map_or(Duration::ZERO, |since| end.since(since));
-        JourneyTimes { turn, limit: limit.map(|sum| sum + last), sent, answer }
+        // Decisions are made while it waits at the head.
+        let decision: Duration =
+            self.decisions.iter().map(|wait| wait.until.unwrap_or(end).since(wait.since)).sum();
+        let times = JourneyTimes { turn, limit: limit.map(|sum| sum + last), sent, answer, decision: None };
+        times.with_decision(decision)
+    }
+
+    fn add_decision(&mut self, wait: DecisionWait) {
+        if self.decisions.len() == ATTEMPTS_MAX {
+            self.is_partial = true;
+            return;
+        }
+        self.decisions.push(wait);
+    }
+
+    fn end_decision(&mut self, at: Time) {
+        if let Some(wait) = self.decisions.last_mut() {
+            wait.until.get_or_insert(at);
+        }
+    }
+}
+
+impl JourneyTimes {
+    /// Counts a part of the time at the head of the queue as the wait for a decision.
+    fn with_decision(self, waited: Duration) -> Self {
+        let decision = self.limit.map(|_| self.decision.unwrap_or_default() + waited);
+        Self { limit: self.limit.map(|sum| sum.saturating_sub(waited)), decision, ..self }
     }
 }
 
@@ -184,6 +242,17 @@ impl Journeys {
         self.known.entry(seq).or_insert_with(|| Journey::new(queued_at))
     }
 
+    /// The journey of an operation at the head of its group.
+    fn head(&mut self, seq: Seq, queued_at: Time, now: Time) -> &mut Journey {
+        let known_since = self.known_since;
+        let journey = self.entry(seq, queued_at, now);
+        if journey.turn_at.is_none() && !journey.is_partial && journey.queued_at >= known_since {
+            // It never was behind another one.
+            journey.turn_at = Some(journey.queued_at);
+        }
+        journey
+    }
+
     fn forget_oldest(&mut self, now: Time) {
         let forgotten = self.order.pop_front().and_then(|seq| self.known.remove(&seq));
         // Whoever is claimed next without a record may be the one that was forgotten.
@@ -204,13 +273,9 @@ impl Journeys {
             return;
         }
         let is_new = !self.known.contains_key(&claim.seq);
-        let known_since = self.known_since;
         let journey = self.entry(claim.seq, claim.accepted_at, at);
         journey.is_partial |= is_new && claim.attempt > 1;
-        if journey.turn_at.is_none() && !journey.is_partial && journey.queued_at >= known_since {
-            // It never was behind another one.
-            journey.turn_at = Some(journey.queued_at);
-        }
+        let journey = self.head(claim.seq, claim.accepted_at, at);
         if journey.attempts.len() == ATTEMPTS_MAX {
             journey.is_partial = true;
             return;
@@ -259,10 +324,35 @@ impl Journeys {
         attempt.ended_at = Some(at);
     }
 
+    /// The outcome of an operation is unknown, and an operator has to decide.
+    pub(crate) fn undecided(&mut self, seq: Seq, at: Time) {
+        let Some(journey) = self.known.get_mut(&seq) else { return };
+        // What was lost with its worker has no report.
+        if let Some(attempt) = journey.attempts.last_mut() {
+            attempt.ended_at.get_or_insert(at);
+        }
+        journey.add_decision(DecisionWait { since: at, until: None });
+    }
+
+    /// An operator decided that an operation of unknown outcome is repeated.
+    pub(crate) fn repeated(&mut self, seq: Seq, at: Time) {
+        if let Some(journey) = self.known.get_mut(&seq) {
+            journey.end_decision(at);
+        }
+    }
+
+    /// An operator resumed a held group.
+    pub(crate) fn released(&mut self, head: &ReleasedHead, at: Time) {
+        let journey = self.head(head.seq, head.accepted_at, at);
+        let since = head.held_since.max(journey.turn_at.unwrap_or(journey.queued_at));
+        journey.add_decision(DecisionWait { since, until: Some(at) });
+    }
+
     /// An operation ended, and the next one of its group has its turn.
     pub(crate) fn ended(&mut self, ended: &EndedOperation, now: Time) {
         if let Some(journey) = self.known.get_mut(&ended.seq) {
             journey.ended_at = Some(ended.at);
+            journey.end_decision(ended.at);
             if let Some(attempt) = journey.attempts.last_mut() {
                 // A batch is sealed a moment after what it settles.
                 attempt.ended_at = Some(attempt.ended_at.map_or(ended.at, |at| at.min(ended.at)));
@@ -278,6 +368,15 @@ impl Journeys {
         self.known.get(&seq)
     }
 
+    /// The times of an operation that is the head of a group which is held since then.
+    pub(crate) fn of_held(&self, seq: Seq, queued_at: Time, held_since: Time, now: Time) -> JourneyTimes {
+        let known = self.get(seq).filter(|journey| journey.turn_at.is_some());
+        let times =
+            known.map_or_else(|| self.of_waiting(queued_at, false, now), |journey| journey.times(now));
+        let since = held_since.max(known.and_then(|journey| journey.turn_at).unwrap_or(queued_at));
+        times.with_decision(now.since(since))
+    }
+
     /// The journey of an operation that was not claimed yet and is the head of its group, or is
     /// behind others.
     pub(crate) fn of_waiting(&self, queued_at: Time, is_behind: bool, now: Time) -> JourneyTimes {
@@ -287,6 +386,7 @@ impl Journeys {
             false if is_known => JourneyTimes {
                 turn: Some(Duration::ZERO),
                 limit: Some(now.since(queued_at)),
+                decision: Some(Duration::ZERO),
                 ..JourneyTimes::default()
             },
             false => JourneyTimes::default(),
@@ -368,6 +468,50 @@ mod tests {
             .iter()
             .sum();
         assert_eq!(at(440).since(at(20)), steps, "nothing is counted twice");
+    }
+
+    fn decision(times: JourneyTimes) -> [Option<u128>; 2] {
+        [times.limit, times.decision].map(|time| Some(time?.as_millis()))
+    }
+
+    /// OPS-23, OPS-24: the time until an operator decides about an unknown outcome is a step of its
+    /// own, and no part of the wait for limits, whatever is decided.
+    #[test]
+    fn ops_23_ops_24_the_wait_for_a_decision_is_a_step() {
+        let mut journeys = Journeys::new(at(0));
+        let unknown = || Verdict::Unknown(Fault::new(FaultClass::Transient, "reset"));
+        journeys.claimed(&claim(1, 10, 1), at(15));
+        journeys.sent(Seq(1), at(15));
+        journeys.settled(&report(1, unknown()), at(20));
+        journeys.undecided(Seq(1), at(20));
+        let now = |journeys: &Journeys, millis| decision(journeys.known[&Seq(1)].times(at(millis)));
+        assert_eq!(now(&journeys, 12_020), [Some(5), Some(12_000)], "it still waits");
+        journeys.repeated(Seq(1), at(13_020));
+        assert_eq!(now(&journeys, 13_027), [Some(12), Some(13_000)], "then for its limits");
+        // A worker that is lost with its call reports nothing.
+        journeys.claimed(&claim(1, 10, 2), at(13_030));
+        journeys.undecided(Seq(1), at(14_000));
+        journeys.ended(&ended(1, 15_000, None), at(15_001));
+        assert_eq!(now(&journeys, 99_999), [Some(15), Some(14_000)], "until it was resolved");
+        let times = journeys.known[&Seq(1)].times(at(99_999));
+        assert_eq!(millis(times), [Some(0), Some(15), Some(0), Some(975)]);
+    }
+
+    /// OPS-24, OPS-25: the head of a held group waits for an operator, from its turn until the
+    /// group is resumed.
+    #[test]
+    fn ops_24_ops_25_the_head_of_a_held_group_waits_for_a_decision() {
+        let mut journeys = Journeys::new(at(0));
+        journeys.claimed(&claim(1, 10, 1), at(10));
+        journeys.ended(&ended(1, 100, Some((2, 20))), at(100));
+        assert_eq!(decision(journeys.of_held(Seq(2), at(20), at(100), at(600))), [Some(0), Some(500)]);
+        journeys.released(&ReleasedHead { seq: Seq(2), accepted_at: at(20), held_since: at(100) }, at(700));
+        journeys.claimed(&claim(2, 20, 1), at(730));
+        assert_eq!(decision(journeys.known[&Seq(2)].times(at(800))), [Some(30), Some(600)]);
+        // One that came into the empty group waits from then on.
+        assert_eq!(decision(journeys.of_held(Seq(3), at(300), at(100), at(900))), [Some(0), Some(600)]);
+        journeys.released(&ReleasedHead { seq: Seq(3), accepted_at: at(300), held_since: at(100) }, at(900));
+        assert_eq!(decision(journeys.known[&Seq(3)].times(at(950))), [Some(50), Some(600)]);
     }
 
     /// What happened before this owner, or was forgotten, is not guessed.

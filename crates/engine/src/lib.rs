@@ -73,7 +73,7 @@ pub use costs::cost_report;
 pub use engine::{CurrentAttempt, Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Change, Event, OperationLabels, Subscription};
-pub use journey::{EndedJourney, Journey, JourneyAttempt, JourneySink, JourneyTimes};
+pub use journey::{DecisionWait, EndedJourney, Journey, JourneyAttempt, JourneySink, JourneyTimes};
 pub use load::{Activity, PartitionLoad};
 pub use options::Options;
 pub use submission::{Receipt, RequestKey, Submission};

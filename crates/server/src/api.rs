@@ -1,6 +1,6 @@
 //! The API: its table of routes, the routers built from it, and the handlers.
 
-pub(crate) mod audit;
+mod audit;
 mod buckets;
 pub(crate) mod bulk_commands;
 mod bulk_selection;

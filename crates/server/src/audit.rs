@@ -1,27 +1,38 @@
 //! The audit log: who commanded what, when, why, and with which status. It records every command of
-//! an operator, from the page, the command line or any other client, at the node that received it.
-//! The last ones are kept in memory; the log of the process has all of them.
+//! an operator, from the page, the command line or any other client, at the node that received it:
+//! in the store, once the command was carried out, and in the log of the process.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use percent_encoding::percent_decode_str;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_core::Time;
-use tidegate_core::bounds::{AUDIT_ENTRIES_MAX, NOTE_LEN_MAX};
+use tidegate_core::bounds::{AUDIT_ENTRIES_KEPT, AUDIT_RETENTION, NOTE_LEN_MAX};
+use tidegate_core::fingerprint::Fingerprint;
+use tidegate_core::time::micros;
+use tidegate_idempotency::IdempotencyKey;
+use tidegate_store::Store;
+use tidegate_store::audit::{AuditEntry, AuditId, AuditRetention};
 
 use crate::api::route::RouteSpec;
 use crate::edge::auth::Caller;
 use crate::edge::content;
+use crate::error::{Error, ErrorCode};
 use crate::state::ServerState;
 use crate::wire::error::ApiError;
-use crate::wire::time::Timestamp;
+
+/// How long a response waits for its entry.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most characters that say what exactly was commanded.
+const DETAIL_CHARS_MAX: usize = 1_000;
 
 /// The fields of a command that say what it does. Others may hold what a page must not show.
 const TOLD_FIELDS: [&str; 15] = [
@@ -58,39 +69,6 @@ pub(crate) enum AuditHint {
     Changed(u64),
 }
 
-/// One command.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct AuditEntry {
-    /// Unique among all nodes; it sorts by time.
-    pub id: String,
-    pub at: String,
-    pub by: String,
-    /// The command, such as `rerun`.
-    pub action: String,
-    /// What it is about: `operations`, `groups`, `limits`, `keys`.
-    pub kind: String,
-    pub subject: String,
-    /// What exactly was commanded, such as `as succeeded`.
-    pub detail: Option<String>,
-    pub reason: Option<String>,
-    /// The HTTP status of the response.
-    pub status: u16,
-}
-
-/// The last commands of a node.
-#[derive(Debug)]
-pub(crate) struct AuditLog {
-    /// Tells the entries of this process from those of others.
-    process: String,
-    entries: Mutex<AuditRing>,
-}
-
-#[derive(Debug, Default)]
-struct AuditRing {
-    count: u64,
-    last: VecDeque<AuditEntry>,
-}
-
 /// A command, before its outcome is known.
 struct IssuedCommand {
     by: Arc<str>,
@@ -101,31 +79,57 @@ struct IssuedCommand {
     reason: Option<String>,
 }
 
-impl AuditLog {
-    pub(crate) fn new(started: Time) -> Self {
-        Self { process: format!("{:x}", started.as_micros()), entries: Mutex::default() }
+/// Writes the commands that this node receives to the audit log of the store.
+#[derive(Debug)]
+pub(crate) struct AuditRecorder {
+    node: Arc<str>,
+    /// Tells the entries of this process from those of others.
+    tie: u32,
+    /// The time of the last entry, in microseconds.
+    last: AtomicU64,
+}
+
+impl AuditRecorder {
+    pub(crate) fn new(node: &str, started: Time) -> Self {
+        let process = Fingerprint::of("audit").part(node.as_bytes()).part(&started.as_micros().to_le_bytes());
+        let tie = process.finish().first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        Self { node: node.into(), tie, last: AtomicU64::new(0) }
     }
 
-    /// The last entries, newest first.
-    pub(crate) fn last(&self, most: usize) -> Vec<AuditEntry> {
-        let ring = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.last.iter().rev().take(most).cloned().collect()
+    /// The id of an entry that is made now, after all earlier ones of this process.
+    fn next_id(&self, now: Time) -> AuditId {
+        let after = |last: u64| Some(now.as_micros().max(last.saturating_add(1)));
+        let last = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).unwrap_or_default();
+        AuditId { at: Time::from_micros(now.as_micros().max(last.saturating_add(1))), tie: self.tie }
     }
 
-    fn record(&self, command: IssuedCommand, at: Time, status: u16) {
+    /// Records a command that was carried out. A store that fails undoes nothing: the command is in
+    /// the log of the process.
+    async fn record(&self, store: &dyn Store, command: IssuedCommand, now: Time, status: u16) {
         let IssuedCommand { by, action, kind, subject, detail, reason } = command;
-        // Keys are secrets of their callers: what is done about them is logged without their text.
+        // A key has a line of its own, with its scope.
         if kind != KEYS {
             tracing::info!(target: "audit", by = &*by, action, kind, subject, detail, reason, status, "command");
         }
-        let mut ring = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.count += 1;
-        let id = format!("{:016x}-{}-{}", at.as_micros(), self.process, ring.count);
-        let (at, by, action) = (Timestamp(at).to_string(), by.to_string(), action.to_owned());
-        if ring.last.len() == AUDIT_ENTRIES_MAX {
-            ring.last.pop_front();
-        }
-        ring.last.push_back(AuditEntry { id, at, by, action, kind, subject, detail, reason, status });
+        let entry = AuditEntry {
+            id: self.next_id(now),
+            node: Arc::clone(&self.node),
+            by,
+            action: action.into(),
+            kind: kind.into(),
+            subject: subject.into(),
+            detail: detail.map(Arc::from),
+            reason: reason.map(Arc::from),
+            status,
+        };
+        let since = Time::from_micros(now.as_micros().saturating_sub(micros(AUDIT_RETENTION)));
+        let retention = AuditRetention { entries: AUDIT_ENTRIES_KEPT, since };
+        let cause = match tokio::time::timeout(WRITE_TIMEOUT, store.add_audit_entry(entry, retention)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the store did not respond within {} s", WRITE_TIMEOUT.as_secs()),
+        };
+        tracing::error!(target: "audit", action, cause, "a command is missing in the audit log of the store");
     }
 }
 
@@ -151,18 +155,27 @@ async fn record_call(State(point): State<AuditPoint>, request: Request, next: Ne
         Ok(body) => body,
         Err(error) => return ApiError(error).into_response(),
     };
-    let fields: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let reason = head.extensions.get::<CommandReason>().map(|reason| reason.0.to_string());
-    let (kind, subject) = subject(point.spec.path, head.uri.path());
-    let mut command = IssuedCommand {
-        by: head.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0)),
-        action: point.action,
-        kind,
-        subject,
-        detail: detail(&fields),
-        reason: reason.or_else(|| fields["reason"].as_str().map(shorten)).filter(|text| !text.is_empty()),
-    };
-    let response = next.run(Request::from_parts(head, Body::from(body))).await;
+    let command = issued_command(&point, &head, &body);
+    let request = Request::from_parts(head, Body::from(body));
+    // A caller that hangs up does not end it halfway, done and without its entry.
+    match tokio::spawn(run_and_record(point, command, request, next)).await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => {
+                ApiError(Error::new(ErrorCode::Stopping, "The server is shutting down.")).into_response()
+            }
+        },
+    }
+}
+
+async fn run_and_record(
+    point: AuditPoint,
+    mut command: IssuedCommand,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
     match response.extensions().get::<AuditHint>() {
         Some(AuditHint::Preview) => return response,
         Some(AuditHint::Changed(count)) => {
@@ -171,13 +184,28 @@ async fn record_call(State(point): State<AuditPoint>, request: Request, next: Ne
         }
         None => {}
     }
-    let at = point.server.clock.now();
-    point.server.audit.record(command, at, response.status().as_u16());
+    let AuditPoint { server, .. } = point;
+    server.audit.record(&*server.store, command, server.clock.now(), response.status().as_u16()).await;
     response
 }
 
+fn issued_command(point: &AuditPoint, head: &Parts, body: &[u8]) -> IssuedCommand {
+    let fields: Value = serde_json::from_slice(body).unwrap_or_default();
+    let reason = head.extensions.get::<CommandReason>().map(|reason| reason.0.to_string());
+    let (kind, subject) = subject(point.spec.path, head.uri.path());
+    IssuedCommand {
+        by: head.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0)),
+        action: point.action,
+        kind,
+        subject,
+        detail: detail(&fields),
+        reason: reason.or_else(|| fields["reason"].as_str().map(shorten)).filter(|text| !text.is_empty()),
+    }
+}
+
 /// What a path such as `/v1/groups/shop%3A1/pause` is about: `groups` and `shop:1`. A command about
-/// all that a filter finds has no name.
+/// all that a filter finds has no name. A key is a secret of its callers, and is named by its hash,
+/// as in the log.
 fn subject(pattern: &str, path: &str) -> (String, String) {
     let path = path.strip_prefix("/v1/").unwrap_or(path);
     let (kind, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -186,7 +214,12 @@ fn subject(pattern: &str, path: &str) -> (String, String) {
     }
     let verb = pattern.rsplit_once('/').map(|(_, verb)| verb).filter(|verb| !verb.starts_with('{'));
     let name = verb.and_then(|verb| rest.strip_suffix(verb)?.strip_suffix('/')).unwrap_or(rest);
-    (kind.to_owned(), shorten(&percent_decode_str(name).decode_utf8_lossy()))
+    let name = percent_decode_str(name).decode_utf8_lossy();
+    let subject = match kind {
+        KEYS => IdempotencyKey::printable(&name).map_or_else(String::new, |key| key.redacted()),
+        _ => shorten(&name),
+    };
+    (kind.to_owned(), subject)
 }
 
 fn detail(fields: &Value) -> Option<String> {
@@ -196,7 +229,7 @@ fn detail(fields: &Value) -> Option<String> {
         value => Some(format!("{name} {value}")),
     };
     let told: Vec<String> = TOLD_FIELDS.iter().filter_map(told).collect();
-    (!told.is_empty()).then(|| told.join(", "))
+    (!told.is_empty()).then(|| told.join(", ").chars().take(DETAIL_CHARS_MAX).collect())
 }
 
 fn shorten(text: &str) -> String {
@@ -206,6 +239,9 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
+    use tidegate_store::{AuditLog, WallClock};
+    use tidegate_store_embedded::MemoryStore;
 
     use super::*;
 
@@ -214,7 +250,7 @@ mod tests {
         let table = [
             ("/v1/groups/{group}/pause", "/v1/groups/shop%3A1/pause", ("groups", "shop:1")),
             ("/v1/limits/{*name}", "/v1/limits/echo/points", ("limits", "echo/points")),
-            ("/v1/keys/{key}/release", "/v1/keys/release/release", ("keys", "release")),
+            ("/v1/keys/{key}/release", "/v1/keys/release/release", ("keys", "a4d451ec2346")),
             ("/v1/operations/cancel", "/v1/operations/cancel", ("operations", "")),
         ];
         for (pattern, path, (kind, name)) in table {
@@ -225,18 +261,37 @@ mod tests {
         assert_eq!(detail(&Value::Null), None);
     }
 
+    /// Ids grow in one process whatever its clock does, and two processes have different ones.
     #[test]
-    fn the_oldest_entry_makes_way() {
-        let log = AuditLog::new(Time::from_millis(7));
-        for number in 0..=AUDIT_ENTRIES_MAX {
-            let subject = number.to_string();
-            let (by, kind) = ("anna".into(), "groups".to_owned());
-            let command = IssuedCommand { by, action: "pause", kind, subject, detail: None, reason: None };
-            log.record(command, Time::from_millis(number as u64), 200);
-        }
-        let all = log.last(usize::MAX);
-        assert_eq!(all.len(), AUDIT_ENTRIES_MAX);
-        assert_eq!((&*all[0].subject, &*all[AUDIT_ENTRIES_MAX - 1].subject), ("1000", "1"));
-        assert!(all.is_sorted_by(|newer, older| newer.id > older.id), "ids sort by time");
+    fn entries_are_in_the_order_of_time() {
+        let recorder = AuditRecorder::new("node-1", Time::from_millis(1));
+        let ids = [7, 7, 3, 9].map(|at| recorder.next_id(Time::from_micros(at)));
+        assert_eq!(ids.map(|id| id.at.as_micros()), [7, 8, 9, 10]);
+        let other = AuditRecorder::new("node-2", Time::from_millis(1));
+        assert_ne!(other.next_id(Time::from_micros(7)), ids[0]);
+    }
+
+    /// A store that fails does not hold up a command.
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_fails_is_not_waited_for() {
+        let store = FaultyStore::new(Arc::new(MemoryStore::new(Arc::new(WallClock))), FaultPlan::none());
+        let recorder = AuditRecorder::new("node-1", Time::from_millis(1));
+        let command = || IssuedCommand {
+            by: "anna".into(),
+            action: "pause",
+            kind: "groups".into(),
+            subject: "shop:1".into(),
+            detail: None,
+            reason: None,
+        };
+        store.set_down(true);
+        recorder.record(&store, command(), Time::from_millis(7), 200).await;
+        store.set_down(false);
+        let slow = InjectedFault::Delay(WRITE_TIMEOUT * 100);
+        store.set_plan(FaultPlan::none().at(StoreMethod::AddAuditEntry, 1, slow));
+        recorder.record(&store, command(), Time::from_millis(8), 200).await;
+        recorder.record(&store, command(), Time::from_millis(9), 200).await;
+        let entries = store.audit_entries(None, 9).await.unwrap().entries;
+        assert_eq!(entries.len(), 1, "the first two did not get through: {entries:?}");
     }
 }

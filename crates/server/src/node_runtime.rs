@@ -68,7 +68,7 @@ impl NodeRuntime {
                 "the store keeps the number of partitions it was first used with"
             );
         }
-        let node = format!("{}@{address}", config.node);
+        let node = node_name(config, addr, &*server.store)?;
         let plan = PartitionSetup {
             server: Arc::clone(&server),
             options: options.with_node(node.clone()),
@@ -187,6 +187,17 @@ fn outbox_upstreams(config: &Config) -> Vec<PublishedUpstream> {
     let is_spread = |name: &String| config.spread.contains(name);
     let names = config.upstreams.iter().map(|upstream| &upstream.name);
     names.map(|name| PublishedUpstream { name: name.clone(), is_spread: is_spread(name) }).collect()
+}
+
+/// The name of this node, unique in its store.
+///
+/// # Errors
+/// When other nodes could not reach it.
+pub(crate) fn node_name(config: &Config, addr: SocketAddr, store: &dyn Store) -> Result<String> {
+    if !store.is_shared() {
+        return Ok(config.node.clone());
+    }
+    Ok(format!("{}@{}", config.node, advertised_address(config, addr)?))
 }
 
 /// The address at which the other nodes reach this one.

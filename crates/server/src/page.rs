@@ -11,6 +11,7 @@ pub(crate) mod errors;
 pub(crate) mod flights;
 pub(crate) mod generations;
 pub(crate) mod groups;
+mod journey;
 pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod limits;

@@ -176,7 +176,6 @@ async fn route_call(
             RoutingRule::Deployment => relay::by_guild(&routing, call).await,
             RoutingRule::Operations => operations::list(&routing, call).await,
             RoutingRule::Summary => fan_out::summary(&routing, call).await,
-            RoutingRule::Audit => fan_out::audit(&routing, call).await,
             RoutingRule::Groups => fan_out::groups(&routing, call).await,
             RoutingRule::Group => fan_out::group(&routing, call).await,
             RoutingRule::Pause => fan_out::pause(&routing, call).await,

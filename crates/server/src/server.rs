@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api;
-use crate::audit::AuditLog;
+use crate::audit::AuditRecorder;
 use crate::backend;
 use crate::config::Config;
 use crate::dialects;
@@ -29,7 +29,7 @@ use crate::generations::GenerationService;
 use crate::hydration::EntityService;
 use crate::key_store;
 use crate::listen::{self, AcceptOptions, Certificate, Slots};
-use crate::node_runtime::NodeRuntime;
+use crate::node_runtime::{NodeRuntime, node_name};
 use crate::pacing::PacedProxy;
 use crate::state::ServerState;
 use crate::telemetry::{self, ReportedLimits, TraceExporter};
@@ -93,7 +93,7 @@ impl Server {
             pacing: PacedProxy::new(config.pacing, &dialects),
             completion_key: OnceLock::new(),
             confirmation_key: OnceLock::new(),
-            audit: AuditLog::new(clock.now()),
+            audit: AuditRecorder::new(&node_name(&config, addr, &*store)?, clock.now()),
             entities: EntityService::start(&config, Arc::clone(&store), Arc::clone(&clock)).await?,
             generations: GenerationService::from_config(&config, &clock)?,
             remote_kinds: RemoteKinds::from_config(&config),

@@ -12,7 +12,7 @@ use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::summary::GroupRanking;
-use crate::audit::AuditLog;
+use crate::audit::AuditRecorder;
 use crate::confirmation::ConfirmationKey;
 use crate::deployment_runner::DeploymentRunner;
 use crate::edge::auth_failures::AuthFailures;
@@ -45,8 +45,8 @@ pub(crate) struct ServerState {
     pub completion_key: OnceLock<CompletionKey>,
     /// What the confirm steps of pages are checked with, once the store is open.
     pub confirmation_key: OnceLock<ConfirmationKey>,
-    /// The last commands of operators.
-    pub audit: AuditLog,
+    /// Records the commands of operators.
+    pub audit: AuditRecorder,
     /// Entities of other modules.
     pub entities: EntityService,
     /// Generations, if a model is configured.

@@ -3,6 +3,7 @@
 //! directory; one thread writes each file, and readers do not wait for it.
 
 mod attempts;
+mod audit;
 mod blocking;
 mod costs;
 mod errors;

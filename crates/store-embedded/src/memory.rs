@@ -2,6 +2,7 @@
 //! so it works with simulated time. It survives nothing; it is for tests, simulations and
 //! experiments.
 
+mod audit;
 mod costs;
 mod journal;
 mod log;
@@ -9,10 +10,12 @@ mod nodes;
 mod shared;
 mod upkeep;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_core::id::Partition;
 use tidegate_core::journal::MemoryJournal;
+use tidegate_store::audit::{AuditEntry, AuditId};
 use tidegate_store::upkeep::SECRET_LEN;
 use tidegate_store::{Clock, Result, StoreFuture};
 
@@ -24,6 +27,7 @@ pub struct MemoryStore {
     partitions: Mutex<log::Partitions>,
     shared: Mutex<shared::Tables>,
     journal: Mutex<MemoryJournal>,
+    audit: Mutex<BTreeMap<AuditId, AuditEntry>>,
     nodes: NodeRegistry,
     count: OnceLock<Partition>,
     secret: OnceLock<[u8; SECRET_LEN]>,
@@ -39,6 +43,7 @@ impl MemoryStore {
             partitions: Mutex::default(),
             shared: Mutex::default(),
             journal: Mutex::default(),
+            audit: Mutex::default(),
             nodes,
             count: OnceLock::new(),
             secret: OnceLock::new(),
@@ -55,6 +60,10 @@ impl MemoryStore {
 
     fn journal(&self) -> MutexGuard<'_, MemoryJournal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn audit(&self) -> MutexGuard<'_, BTreeMap<AuditId, AuditEntry>> {
+        self.audit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -18,6 +18,7 @@ mod address;
 mod append;
 mod archive;
 mod attempts;
+mod audit;
 mod checks;
 mod costs;
 mod errors;

@@ -35,6 +35,7 @@ const LAYOUT: Layout = Layout {
         include_str!("sql/node_records.sql"),
         include_str!("sql/cost_rates.sql"),
         include_str!("sql/journal_events.sql"),
+        include_str!("sql/audit_log.sql"),
     ],
 };
 /// The number up to which operations are counted; above, the server's own estimate is good enough.

@@ -140,6 +140,11 @@ impl Keys {
         format!("{}:{{journal}}:{what}", self.prefix)
     }
 
+    /// The audit log.
+    pub(crate) fn audit(&self) -> String {
+        format!("{}:audit", self.prefix)
+    }
+
     /// A named lease.
     pub(crate) fn lease(&self, name: &str) -> String {
         format!("{}:{{lease:{name}}}", self.prefix)

@@ -13,6 +13,7 @@
 mod address;
 mod append;
 mod archive_queue;
+mod audit;
 mod bus;
 mod checks;
 mod connection;

@@ -61,6 +61,7 @@ scripts! {
     JOURNAL_WRITE = "fence", "journal_write";
     JOURNAL_LIST = "journal_list";
     JOURNAL_EVENTS = "journal_events";
+    AUDIT_ADD = "audit_add";
 }
 
 /// A call of a script: its keys, then its arguments.

@@ -1,9 +1,9 @@
 //! The storage ports. A backend keeps the log of a partition (`Log`), small records that any
-//! process may need at once (`SharedState`), the journal of deployments (`Journal`), the register
-//! of nodes (`Nodes`), passes hints between processes (`Hints`), and maintains itself (`Upkeep`);
-//! some take operations from applications' own transactions (`Outbox`), and some keep call costs
-//! (`Costs`). The traits state the guarantees; how to provide them is up to the backend. Nothing in
-//! this crate decides anything about an operation.
+//! process may need at once (`SharedState`), the journal of deployments (`Journal`), the audit log
+//! (`AuditLog`), the register of nodes (`Nodes`), passes hints between processes (`Hints`), and
+//! maintains itself (`Upkeep`); some take operations from applications' own transactions
+//! (`Outbox`), and some keep call costs (`Costs`). The traits state the guarantees; how to provide
+//! them is up to the backend. Nothing in this crate decides anything about an operation.
 //!
 //! ```
 //! use tidegate_store::{Clock, SteadyClock};
@@ -17,6 +17,7 @@
 pub mod archive;
 pub mod archive_queue;
 pub mod attempt;
+pub mod audit;
 pub mod checks;
 pub mod clock;
 pub mod codec;
@@ -36,6 +37,7 @@ use std::pin::Pin;
 
 pub use archive::Archive;
 pub use archive_queue::ArchiveQueue;
+pub use audit::AuditLog;
 pub use clock::{Clock, SteadyClock, WallClock};
 pub use costs::Costs;
 pub use error::{Error, Result, StoreErrorKind};
@@ -52,6 +54,6 @@ pub use upkeep::Upkeep;
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A complete backend.
-pub trait Store: Log + SharedState + Journal + Nodes + Upkeep {}
+pub trait Store: Log + SharedState + Journal + AuditLog + Nodes + Upkeep {}
 
-impl<T: Log + SharedState + Journal + Nodes + Upkeep> Store for T {}
+impl<T: Log + SharedState + Journal + AuditLog + Nodes + Upkeep> Store for T {}

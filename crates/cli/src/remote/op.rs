@@ -296,8 +296,16 @@ fn journey(value: &Value) -> String {
         Some(millis) => format!("{step} {millis} ms"),
         None => format!("{step} not recorded"),
     };
-    let steps = [("turn", "turn_ms"), ("limit", "limit_ms"), ("sent", "sent_ms"), ("answer", "answer_ms")];
-    steps.map(time).join(", ")
+    let steps = [
+        ("turn", "turn_ms"),
+        ("limit", "limit_ms"),
+        ("decision", "decision_ms"),
+        ("sent", "sent_ms"),
+        ("answer", "answer_ms"),
+    ];
+    // Most operations need no decision.
+    let is_shown = |(_, field): &(&str, &str)| *field != "decision_ms" || journey[field].as_u64() > Some(0);
+    steps.into_iter().filter(is_shown).map(time).collect::<Vec<_>>().join(", ")
 }
 
 /// What it was submitted with, as far as that is not the default.

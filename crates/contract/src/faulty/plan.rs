@@ -45,6 +45,8 @@ pub enum StoreMethod {
     DeploymentSteps,
     DeploymentEvents,
     MappedObjects,
+    AddAuditEntry,
+    AuditEntries,
     Register,
     Heartbeat,
     ListNodes,
@@ -79,6 +81,7 @@ impl StoreMethod {
                 | Self::DeploymentSteps
                 | Self::DeploymentEvents
                 | Self::MappedObjects
+                | Self::AuditEntries
                 | Self::ListNodes
                 | Self::Listen
                 | Self::CheckLayout

@@ -1,6 +1,7 @@
 //! For each suite a store with the defect that the suite exists to detect. A suite that no store
 //! can fail proves nothing.
 
+mod audit;
 mod costs;
 mod journal;
 mod log;

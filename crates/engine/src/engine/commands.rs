@@ -12,6 +12,7 @@ use tidegate_store::Clock;
 use super::Engine;
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
+use crate::journey::ReleasedHead;
 use crate::owner::refusal_error;
 use crate::prepare;
 use crate::query::no_group_error;
@@ -164,7 +165,13 @@ impl Engine {
         let name: Arc<str> = group.into();
         let resumed = self.update_owner(move |owner| {
             let now = owner.clock.now();
+            let held = owner.model.group(&name).and_then(|group| Some((group.head?, group.held?)));
             let resumed = owner.model.resume(now, &name, &mut owner.building.facts);
+            // An unknown outcome stays unknown until it is resolved.
+            if let (Ok(()), Some((head, held))) = (&resumed, held.filter(|(_, held)| !held.unknown)) {
+                let head = ReleasedHead { seq: head.seq, accepted_at: head.at, held_since: held.since };
+                owner.building.released.push(head);
+            }
             resumed.map_err(|refusal| {
                 let unresolved = match refusal {
                     ControlRefusal::Unresolved(seq) => {

@@ -14,6 +14,7 @@ use super::{AcceptDecision, AcceptReply, Taker};
 use crate::carry::Report;
 use crate::error::{Error, Result};
 use crate::events::Change;
+use crate::journey::ReleasedHead;
 
 /// Reports to a caller whether the batch is durable.
 pub(crate) type BatchCallback = Box<dyn FnOnce(std::result::Result<(), &Error>) + Send>;
@@ -43,6 +44,8 @@ pub(crate) struct OpenBatch {
     /// Callers that ask for work for remote workers, and what is claimed for them.
     pub takers: Vec<Taker>,
     pub ended: Vec<EndedOperation>,
+    /// The first operations of held groups that it resumes.
+    pub released: Vec<ReleasedHead>,
     /// Reports in this batch, kept until it is durable: the report of a call must not be lost.
     pub reports: Vec<Report>,
     pub commands: usize,
@@ -75,6 +78,10 @@ pub(crate) struct SealedBatch {
     pub at: Time,
     /// Operations whose outcome is unknown from now on.
     pub unknown: Vec<Seq>,
+    /// Operations of unknown outcome that it repeats.
+    pub repeated: Vec<Seq>,
+    /// The first operations of held groups that it resumes.
+    pub released: Vec<ReleasedHead>,
     pub reports: Vec<Report>,
     /// The changes for listeners.
     pub changes: Vec<Change>,
@@ -123,6 +130,11 @@ impl OpenBatch {
             _ => None,
         });
         let unknown = unknown.collect();
+        let repeated = self.facts.iter().filter_map(|fact| match fact {
+            Fact::Repeated { seq, .. } => Some(*seq),
+            _ => None,
+        });
+        let repeated = repeated.collect();
         let batch = Batch {
             facts: self.facts,
             operations: self.operations,
@@ -142,6 +154,8 @@ impl OpenBatch {
             reopened,
             at,
             unknown,
+            repeated,
+            released: self.released,
             reports: self.reports,
             changes: Vec::new(),
             spends,

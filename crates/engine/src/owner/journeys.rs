@@ -1,7 +1,7 @@
 //! Records the ways of operations from batches that are durable, and passes on those that ended.
 
 use tidegate_core::model::{ActiveOperation, EndedOperation, OperationIdentity};
-use tidegate_core::{OperationId, State};
+use tidegate_core::{OperationId, State, Time};
 use tidegate_store::Clock;
 
 use super::Owner;
@@ -15,8 +15,17 @@ impl Owner {
         for report in &sealed.reports {
             self.journeys.settled(report, sealed.at);
         }
+        for seq in &sealed.unknown {
+            self.journeys.undecided(*seq, sealed.at);
+        }
+        for seq in &sealed.repeated {
+            self.journeys.repeated(*seq, sealed.at);
+        }
         for ended in &sealed.ended {
             self.journeys.ended(ended, sealed.at);
+        }
+        for head in &sealed.released {
+            self.journeys.released(head, sealed.at);
         }
         for seq in &sealed.reopened {
             self.journeys.reopened(*seq, sealed.at);
@@ -51,6 +60,10 @@ impl Owner {
     /// How long an operation spent in each step so far.
     pub(crate) fn journey_times(&self, id: OperationId, active: Option<&ActiveOperation>) -> JourneyTimes {
         let (seq, now) = (id.seq(), self.clock.now());
+        if let Some((active, since)) = active.and_then(|active| Some((active, self.held_since(active)?))) {
+            let queued_at = self.journeys.get(seq).map_or(active.at, |journey| journey.queued_at);
+            return self.journeys.of_held(seq, queued_at, since, now);
+        }
         let is_behind = || self.model.why(seq, now).is_some_and(|why| why.behind.is_some());
         match (self.journeys.get(seq), active) {
             (Some(journey), _) if !journey.attempts.is_empty() || journey.ended_at.is_some() => {
@@ -63,5 +76,12 @@ impl Owner {
             }
             (_, None) => JourneyTimes::default(),
         }
+    }
+
+    /// Since when an operation waits as the first one of a group that is held after a failure.
+    fn held_since(&self, active: &ActiveOperation) -> Option<Time> {
+        let group = self.model.group(&active.group)?;
+        let is_head = group.head.is_some_and(|head| head.seq == active.seq);
+        group.held.filter(|held| is_head && !held.unknown).map(|held| held.since)
     }
 }

@@ -82,7 +82,6 @@ fn operation_routes() -> Vec<Route> {
             .audited_as("rerun_failed")
             .partition(Rule::GroupRerun, group_rerun::rerun_failed),
         get("/v1/summary", Read, NoQuery).partition(Rule::Summary, summary::show),
-        get("/v1/audit", Read, AnyQuery).partition(Rule::Audit, audit::list),
         get("/v1/limits", Read, AnyQuery).partition(Rule::Limits, limits::list),
         get("/v1/limits/{*name}", Read, NoQuery).partition(Rule::Limit, limits::show),
         put("/v1/limits/{*name}", Operate, NoQuery, Small)
@@ -125,6 +124,7 @@ fn shared_state_routes() -> Vec<Route> {
         post("/v1/leases/{name}/renew", Write, NoQuery, Small, Always).store(leases::renew),
         post("/v1/leases/{name}/release", Write, NoQuery, Small, Always).store(leases::release),
         get("/v1/outbox", Read, AnyQuery).store(outbox::show),
+        get("/v1/audit", Read, AnyQuery).store(audit::list),
         get("/v1/costs", Read, AnyQuery).store(costs::show),
         get("/v1/deployments", Read, AnyQuery).store(deployments::list),
         get("/v1/deployments/{id}", Read, NoQuery).store(deployments::show),

@@ -8,28 +8,37 @@ use serde_json::Value;
 
 use super::error_page;
 use super::parts::{group, operation_link};
-use super::view::{View, items, number, text, time_in};
+use super::view::{View, escape, items, number, text, time_in};
 use crate::api::local::LocalApi;
+use crate::edge::query::Query;
 
-/// The entries of the page.
-const ROWS: usize = 200;
+/// The entries of a page.
+const ROWS: usize = 50;
 
-pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap) -> Response {
+pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut query: Query) -> Response {
     let view = View::new(&headers, &api);
-    match api.get(&format!("/v1/audit?limit={ROWS}")).await {
-        Ok(page) => view.live_page(view.words.audit, &content(&view, items(&page, "entries"))),
+    let cursor = query.take("cursor").map_or_else(String::new, |text| format!("&cursor={}", escape(&text)));
+    let read = async {
+        query.finish()?;
+        api.get(&format!("/v1/audit?limit={ROWS}{cursor}")).await
+    };
+    match read.await {
+        Ok(page) => view.live_page(view.words.audit, &content(&view, &page)),
         Err(error) => error_page(&error),
     }
 }
 
-fn content(view: &View, entries: &[Value]) -> Markup {
-    let words = view.words;
+fn content(view: &View, page: &Value) -> Markup {
+    let (words, entries) = (view.words, items(page, "entries"));
     html! {
         h1 { (words.audit) }
         p.quiet { (words.audit_about) }
         section #audit data-live {
             @if entries.is_empty() { p.quiet { (words.no_commands) } }
             @else { (table(view, entries)) }
+        }
+        @if let Some(next) = page["next_cursor"].as_str() {
+            p { a href={ "/audit?cursor=" (escape(next)) } { (words.older) } }
         }
     }
 }
@@ -53,7 +62,7 @@ fn table(view: &View, entries: &[Value]) -> Markup {
                 @for entry in entries {
                     tr {
                         td { @if let Some(at) = time_in(entry, "at") { (view.ago(at)) " " (words.ago) } }
-                        th scope="row" { (text(entry, "by")) }
+                        th scope="row" title=(text(entry, "node")) { (text(entry, "by")) }
                         td { (text(entry, "action")) @if let Some(detail) = entry["detail"].as_str() { " " (detail) } }
                         td { (subject(entry)) }
                         td.why { (text(entry, "reason")) }

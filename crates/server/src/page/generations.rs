@@ -127,7 +127,8 @@ fn card(one: &Generation, now: Time, words: &Words) -> Markup {
     html! {
         li id=(one.id) {
             a href={ "/generations/" (one.id) } {
-                @if is_picture(one, 0) { (picture(one, 0, words)) } @else { (placeholder(one, words)) }
+                // The frame stays when the picture comes, and so does everything around it.
+                span.picture { @if is_picture(one, 0) { (picture(one, 0, words)) } @else { (placeholder(one, words)) } }
                 span.title title=(title) { (title) }
             }
             p { (state_of(one, words)) span.quiet { (one.user) } }

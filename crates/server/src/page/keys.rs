@@ -13,10 +13,12 @@ use tidegate_idempotency::{HitCounts, KeyAdmin, KeyFilter, KeyPage, KeySummary, 
 use tidegate_store::{Clock, WallClock};
 
 use super::action::{Action, KeyParts};
+use super::actions::notice;
 use super::parts::count;
 use super::view::View;
 use super::words::Language;
 use super::{Frame, PageSite, error_page_at, framed_at};
+use crate::edge::query::Query;
 use crate::error::Error;
 use crate::wire::key::state as word;
 
@@ -25,23 +27,26 @@ const LOOKED_AT: usize = 1_000;
 /// How many of those are shown.
 const ROWS: usize = 200;
 
-pub(crate) async fn show(State(keys): State<KeyAdmin>, headers: HeaderMap) -> Response {
-    show_at(PageSite::Server, &keys, &headers, "").await
+pub(crate) async fn show(State(keys): State<KeyAdmin>, headers: HeaderMap, mut query: Query) -> Response {
+    let view = View::at(Language::preferred(&headers), WallClock.now());
+    let done = notice(&view, &mut query);
+    show_at(PageSite::Server, &view, &keys, &done, "").await
 }
 
 /// The same page of a proxy. Its commands name the proxy, which is not where they look by default.
 pub(crate) async fn show_in_proxy(State(keys): State<KeyAdmin>, headers: HeaderMap) -> Response {
+    let view = View::at(Language::preferred(&headers), WallClock.now());
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let flag =
         host.map_or_else(String::new, |host| format!(" --server {}", quoted(&format!("http://{host}"))));
-    show_at(PageSite::Proxy, &keys, &headers, &flag).await
+    // A proxy has no forms, so there is nothing that was just done.
+    show_at(PageSite::Proxy, &view, &keys, &html! {}, &flag).await
 }
 
-async fn show_at(site: PageSite, keys: &KeyAdmin, headers: &HeaderMap, flag: &str) -> Response {
-    let view = View::at(Language::preferred(headers), WallClock.now());
+async fn show_at(site: PageSite, view: &View, keys: &KeyAdmin, done: &Markup, flag: &str) -> Response {
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => {
-            let content = content(&view, site, page, keys.hit_counts(), flag);
+            let content = html! { (done) (content(view, site, page, keys.hit_counts(), flag)) };
             let frame = Frame { title: view.language.words().keys, language: view.language, regions: None };
             framed_at(site, &frame, &content).into_response()
         }

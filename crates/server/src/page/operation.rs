@@ -1,18 +1,16 @@
-//! The page of one operation: what it is, why it waits, its way from acceptance to its answer, and
-//! what an operator can do about it. The body of a response is not shown; the API returns it.
-
-use std::time::Duration;
+//! The page of one operation: what it is, why it waits, its way, and what an operator can do about
+//! it. The body of a response is not shown; the API returns it.
 
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
-use tidegate_core::Time;
 
 use super::action::Action;
 use super::actions::{button, notice};
 use super::error_page;
+use super::journey::journey;
 use super::parts::{group as group_link, operation_link};
 use super::request::{attempts, request};
 use super::view::{View, escape, items, number, text, time_in};
@@ -127,112 +125,9 @@ pub(super) fn facts(view: &View, operation: &Value) -> Markup {
     }
 }
 
-/// How far a step of the way is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Past,
-    Current,
-    Ahead,
-}
-
-impl Progress {
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Past => "past",
-            Self::Current => "current",
-            Self::Ahead => "ahead",
-        }
-    }
-}
-
-/// The place of an operation on its way: accepted, turn, limit, sent, answer.
-fn place(operation: &Value, why: &Value) -> usize {
-    match (text(operation, "state"), text(why, "waiting_for")) {
-        ("succeeded" | "failed" | "canceled", _) => 5,
-        ("unknown", _) => 4,
-        ("running", _) => 3,
-        ("queued", "turn") => 1,
-        _ if why["behind"].is_string() => 1,
-        _ => 2,
-    }
-}
-
-fn progress(step: usize, place: usize) -> Progress {
-    match step.cmp(&place) {
-        std::cmp::Ordering::Less => Progress::Past,
-        std::cmp::Ordering::Equal => Progress::Current,
-        std::cmp::Ordering::Greater => Progress::Ahead,
-    }
-}
-
-/// The way of an operation, with the time spent as far as it is known.
-fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
-    let (words, place) = (view.words, place(operation, why));
-    let (accepted, ended) = (time_in(operation, "created_at"), time_in(operation, "finished_at"));
-    let spent = accepted.map(|at| span_between(view, at, ended.unwrap_or(view.now)));
-    let attempt = number(operation, "attempt");
-    // The first step takes no time of its own.
-    let times = ["", "turn_ms", "limit_ms", "sent_ms", "answer_ms"];
-    let notes: [Markup; 5] = [
-        html! { @if let Some(at) = accepted { (view.ago(at)) " " (words.ago) } },
-        html! { @if let Some(behind) = why["behind"].as_str().filter(|_| place == 1) { (words.behind) " " (operation_link(behind)) } },
-        html! {
-            @if place == 2 { (text(why, "waiting_for")) @if let Some(name) = why["name"].as_str() { ": " (name) } }
-            @if let Some(until) = time_in(why, "until").filter(|until| place == 2 && *until > view.now) { ", " (view.within(until)) }
-        },
-        html! { @if attempt > 0 { (words.attempt) " " (attempt) } },
-        html! { @if place >= 4 { (view.state(text(operation, "state"))) } @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } } },
-    ];
-    html! {
-        ol.journey aria-label=(words.journey) {
-            @for (step, ((name, note), time)) in words.steps.iter().zip(&notes).zip(times).enumerate() {
-                @let progress = progress(step, place);
-                li class=(progress.class()) aria-current=[(progress == Progress::Current).then_some("step")] {
-                    b { (name) } span { (note) }
-                    @if step > 0 && progress != Progress::Ahead { span.quiet { (step_time(view, &operation["journey"][time])) } }
-                }
-            }
-        }
-    }
-}
-
-/// The time of a step, or that it was not recorded.
-fn step_time(view: &View, millis: &Value) -> String {
-    match millis.as_u64() {
-        None => view.words.not_recorded.to_owned(),
-        Some(millis @ 0..1_000) => format!("{millis} {}", view.words.millisecond),
-        Some(millis) => super::parts::span_in(Duration::from_millis(millis), view.language.words().units),
-    }
-}
-
-fn span_between(view: &View, from: Time, to: Time) -> String {
-    super::parts::span_in(to.since(from), view.language.words().units)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn an_operation_is_at_one_place_of_its_way() {
-        let table = [
-            ("queued", json!({ "waiting_for": "turn", "behind": "op_1" }), 1),
-            ("waiting", json!({ "waiting_for": "bucket" }), 2),
-            ("queued", json!({ "waiting_for": "worker" }), 2),
-            ("running", json!({ "waiting_for": "running" }), 3),
-            ("unknown", json!({ "waiting_for": "person" }), 4),
-            ("succeeded", json!({ "waiting_for": "nothing" }), 5),
-        ];
-        for (state, why, expected) in table {
-            assert_eq!(place(&json!({ "state": state }), &why), expected, "{state} {why}");
-        }
-        assert_eq!(
-            [0, 1, 2].map(|step| progress(step, 1)),
-            [Progress::Past, Progress::Current, Progress::Ahead]
-        );
-    }
 
     #[test]
     fn every_state_offers_what_the_api_would_do() {

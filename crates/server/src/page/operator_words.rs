@@ -126,7 +126,8 @@ pub(crate) struct OperatorWords {
     pub command: &'static str,
     pub subject: &'static str,
     pub outcome: &'static str,
-    pub steps: [&'static str; 5],
+    /// The steps of a way, in the order of `Step`.
+    pub steps: [&'static str; 6],
     pub charts: [&'static str; 4],
     pub filters: [&'static str; 4],
     action_words: [ActionWords; ACTION_COUNT],

@@ -16,7 +16,6 @@ use tidegate_core::id::Partition;
 use super::relay;
 use super::{RoutedCall, RoutingState};
 use crate::api;
-use crate::api::audit::AuditOut;
 use crate::api::bulk_commands::BulkOut;
 use crate::api::group_rerun::GroupRerunOut;
 use crate::api::summary::SummaryOut;
@@ -95,14 +94,6 @@ pub(super) async fn rerun_failed(routing: &RoutingState, call: RoutedCall) -> Re
 pub(super) async fn bulk(routing: &RoutingState, call: RoutedCall) -> Response {
     match ask_all(routing, &call).await {
         Ok(parts) => BulkOut::merge(parts).into_response(),
-        Err(refused) => refused,
-    }
-}
-
-pub(super) async fn audit(routing: &RoutingState, call: RoutedCall) -> Response {
-    let limit = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query)).limit();
-    match ask_all(routing, &call).await {
-        Ok(parts) => Json(AuditOut::merge(parts, limit)).into_response(),
         Err(refused) => refused,
     }
 }

@@ -31,8 +31,6 @@ pub(crate) enum RoutingRule {
     Operations,
     /// All partitions, added up.
     Summary,
-    /// All partitions: what their nodes remember.
-    Audit,
     /// All partitions, by name.
     Groups,
     /// All partitions: a group may have operations for several upstreams.

@@ -155,15 +155,17 @@ impl<'a> OperationOut<'a> {
 pub(crate) struct JourneyOut {
     turn_ms: Option<u64>,
     limit_ms: Option<u64>,
+    decision_ms: Option<u64>,
     sent_ms: Option<u64>,
     answer_ms: Option<u64>,
 }
 
 impl JourneyOut {
     fn new(times: &JourneyTimes) -> Self {
-        let [turn_ms, limit_ms, sent_ms, answer_ms] = [times.turn, times.limit, times.sent, times.answer]
+        let JourneyTimes { turn, limit, decision, sent, answer, .. } = *times;
+        let [turn_ms, limit_ms, decision_ms, sent_ms, answer_ms] = [turn, limit, decision, sent, answer]
             .map(|time| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
-        Self { turn_ms, limit_ms, sent_ms, answer_ms }
+        Self { turn_ms, limit_ms, decision_ms, sent_ms, answer_ms }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What an operator does from the page: plain forms with a confirm step, and an audit log.
 
+use std::collections::BTreeSet;
+
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
@@ -304,10 +306,14 @@ async fn idm_22_limits_and_keys_have_forms() {
         assert_eq!(keyed.body(operation("g").to_string()).send().await.unwrap().status(), 202);
         let (_, html) = operator.page("/keys").await;
         assert!(html.contains("/actions/expire-key?subject=order1&amp;scope=%2D&amp;method=POST"), "{html}");
-        assert_eq!(operator.act("expire-key", "order1", &[]).await, "/keys?done=expire-key");
+        let target = operator.act("expire-key", "order1", &[]).await;
+        assert_eq!(target, "/keys?done=expire-key");
+        let (status, html) = operator.page(&target).await;
+        assert!(status == 200 && html.contains("Done: Expire") && html.contains("role=\"status\""), "{html}");
+        assert!(!operator.page("/keys").await.1.contains("Done: "), "only after an action");
         world.get("/v1/keys/order1").await.refused(404, "TG0024", Some("key"));
         let subjects: Vec<_> = operator.audit().await.iter().map(|one| one["subject"].clone()).collect();
-        assert_eq!(subjects, ["order1", "echo/points", "echo/points"]);
+        assert_eq!(subjects, ["ffb0e4fd0a24", "echo/points", "echo/points"], "a key is named by its hash");
     })
     .await;
 }
@@ -367,12 +373,11 @@ async fn ops_23_any_node_acts_and_remembers() {
         let again = json!({ "group": "g", "error": "500" }).to_string();
         let rerun = answer(operators[1].request(Method::POST, "/v1/operations/rerun").body(again)).await;
         assert_eq!(rerun.json["changed"], 1, "in whichever partition it is: {rerun:?}");
-        for operator in &operators {
-            // Each node tells what both remember, once both own a partition.
-            while operator.audit().await.len() < 2 {
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            }
-        }
+        let log = operators[0].audit().await;
+        let nodes: BTreeSet<_> = log.iter().map(|entry| entry["node"].to_string()).collect();
+        assert_eq!((log.len(), nodes.len()), (3, 2), "{log:?}");
+        servers.remove(0).shutdown().await;
+        assert_eq!(operators[1].audit().await, log, "one log for all nodes, also of one that is gone");
     })
     .await;
 }

@@ -9,6 +9,7 @@
 )]
 
 mod actions;
+mod audit;
 mod auth;
 mod bulk;
 mod bulk_commands;

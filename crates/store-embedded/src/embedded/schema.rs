@@ -13,7 +13,7 @@ use super::permissions;
 use super::row_checksum::{self, RowChecksum};
 
 /// The format that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 9;
+pub(super) const FORMAT: i64 = 10;
 /// Files up to this size are checked completely when they are opened; larger ones only as they are
 /// read.
 const LOOKED_THROUGH_LEN_MAX: u64 = 256 * 1024 * 1024;
@@ -106,8 +106,17 @@ CREATE TABLE attempts (
 ) WITHOUT ROWID;
 ";
 
-/// The tables whose rows have checksums: all that any decision depends on.
-const CHECKED: [&str; 13] = [
+/// What operators commanded.
+const AUDIT_LOG: &str = "
+CREATE TABLE audit_log (
+    at INTEGER NOT NULL, tie INTEGER NOT NULL, node TEXT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL,
+    kind TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT, reason TEXT, status INTEGER NOT NULL,
+    sum INTEGER NOT NULL, PRIMARY KEY (at, tie)
+);
+";
+
+/// The tables whose rows have checksums: all that any decision or any proof depends on.
+const CHECKED: [&str; 14] = [
     "meta",
     "operations",
     "results",
@@ -121,6 +130,7 @@ const CHECKED: [&str; 13] = [
     "deployment_steps",
     "deployment_objects",
     "deployment_events",
+    "audit_log",
 ];
 
 /// A commit is durable before it returns. Its SQLite log is checkpointed in the background, and by
@@ -294,7 +304,7 @@ fn has_column(sql: &Connection, table: &str, column: &str) -> rusqlite::Result<b
 
 fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
-    for tables in [TABLES, RECORDS, COST_TABLES, JOURNAL, ATTEMPTS, EVENTS] {
+    for tables in [TABLES, RECORDS, COST_TABLES, JOURNAL, ATTEMPTS, EVENTS, AUDIT_LOG] {
         whole.execute_batch(tables)?;
     }
     record_layout(&whole)?;
@@ -310,7 +320,7 @@ fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
 /// Migrates an older file. Format 2 had another table of idempotency records and never filled it;
 /// format 3 had no costs, format 4 no journal, format 5 no checksums (its rows stay without),
 /// format 6 no attempts, format 7 a 0 in rows without a checksum, other names and no restore rates
-/// in the tables of costs, and format 8 no events of deployments.
+/// in the tables of costs, format 8 no events of deployments, and format 9 no audit log.
 fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
@@ -328,6 +338,9 @@ fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     }
     if older <= 8 {
         whole.execute_batch(EVENTS)?;
+    }
+    if older <= 9 {
+        whole.execute_batch(AUDIT_LOG)?;
     }
     if has_column(&whole, "rate_limit_buckets", "refill_per_s")? {
         whole.execute_batch(COST_RATES)?;

@@ -176,7 +176,7 @@ async fn ops_17_a_folder_of_format_8_gets_events() {
     let lines = |state| JournalLines { steps: vec![journaled_step("desk", state)], mapped: Vec::new() };
     assert!(store.write_journal("dep_7", 7, lines(StepState::Planned)).await.unwrap());
     drop(store);
-    sql(&place).execute_batch("DROP TABLE deployment_events").unwrap();
+    sql(&place).execute_batch("DROP TABLE deployment_events; DROP TABLE audit_log").unwrap();
     let format_8 = "UPDATE meta SET value = 8, sum = ?1 WHERE name = 'format'";
     sql(&place).execute(format_8, [NO_CHECKSUM]).unwrap();
     let store = place.open().unwrap();

@@ -331,8 +331,8 @@ async fn ops_8_rows_without_a_checksum_are_marked_once() {
     let (store, known) = filled(&place).await;
     drop(store);
     let sql = Connection::open(place.file("p0.sqlite")).unwrap();
-    let older =
-        "DROP TABLE attempts; DROP TABLE deployment_events; UPDATE operations SET sum = 0 WHERE seq < 40";
+    let older = "DROP TABLE attempts; DROP TABLE deployment_events; DROP TABLE audit_log;
+        UPDATE operations SET sum = 0 WHERE seq < 40";
     sql.execute_batch(older).unwrap();
     sql.execute("UPDATE meta SET value = 6, sum = ?1 WHERE name = 'format'", [NO_CHECKSUM]).unwrap();
     drop(sql);

@@ -33,11 +33,11 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
         sql.execute("UPDATE meta SET value = ?1, sum = ?2 WHERE name = 'format'", [format, NO_CHECKSUM])
             .unwrap();
     };
-    set_format(10);
-    let error = place.open().err().expect("format 10 is not known");
+    set_format(11);
+    let error = place.open().err().expect("format 11 is not known");
     assert_eq!(error.kind(), StoreErrorKind::Unreadable);
-    assert!(error.to_string().contains("has format 10; this program reads format 9"), "{error}");
-    set_format(9);
+    assert!(error.to_string().contains("has format 11; this program reads format 10"), "{error}");
+    set_format(10);
     assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
 }
 

@@ -63,11 +63,12 @@ impl TestDir {
 /// What a row from before there were checksums has in place of one.
 pub(crate) const NO_CHECKSUM: i64 = 0x6e6f_2073_756d_2121;
 
-/// Converts a directory to format 5, which had no events, no attempts, no checksums and no mark.
+/// Converts a directory to format 5, which had no audit log, no events, no attempts, no checksums
+/// and no mark.
 pub(crate) fn strip_checksums(place: &TestDir) {
     std::fs::remove_file(place.file("p0.mark")).unwrap();
     let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
-    sql.execute_batch("DROP TABLE attempts; DROP TABLE deployment_events").unwrap();
+    sql.execute_batch("DROP TABLE attempts; DROP TABLE deployment_events; DROP TABLE audit_log").unwrap();
     let tables = "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c ON c.name = 'sum'";
     let mut tables = sql.prepare(tables).unwrap();
     let tables: rusqlite::Result<Vec<String>> = tables.query_map([], |row| row.get(0)).unwrap().collect();

@@ -23,10 +23,10 @@ const FORMAT_3: &str =
     DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     UPDATE meta SET value = 3 WHERE name = 'format'";
-/// Removes the journal of format 10; that of format 4, which format 9 still had, comes in its
-/// place.
-const NO_JOURNAL: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
-    DROP TABLE deployments, deployment_steps, deployment_objects, deployment_events;
+/// Removes the audit log, and the journal of format 10; that of format 4, which format 9 still had,
+/// comes in its place.
+const NO_JOURNAL: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal, add_audit_entry;
+    DROP TABLE deployments, deployment_steps, deployment_objects, deployment_events, audit_log;
     UPDATE meta SET value = 9 WHERE name = 'format'";
 const JOURNAL_OF_FORMAT_9: &str = include_str!("../../src/sql/journal.sql");
 /// As in `docs/postgres.md`.
@@ -102,7 +102,7 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
         assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "10");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "11");
     });
 }
 
@@ -126,7 +126,7 @@ fn ops_17_a_store_of_format_9_gets_events() {
         assert_eq!(store.deployment_events("dep_1").await.expect("look"), StepEvents { dropped: 0, events });
         let event = "SELECT concat_ws(' ', deployment, seq, kind, key, state, note) FROM deployment_events";
         assert_eq!(told(&mut sql, event).await, "dep_1 1 role desk failed 50013: Missing Permissions");
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "10");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "11");
     });
 }
 

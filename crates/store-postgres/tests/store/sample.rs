@@ -22,7 +22,8 @@ pub(crate) const FORMAT_7: &str = "DO $$ DECLARE found regprocedure; BEGIN
                 OR p.proname = 'append_with_attempts' AND p.pronargs = 38)
         LOOP EXECUTE format('DROP FUNCTION %s', found); END LOOP;
     END $$;
-    DROP TABLE deployment_events;
+    DROP FUNCTION add_audit_entry;
+    DROP TABLE audit_log, deployment_events;
     ALTER TABLE rate_limit_buckets RENAME COLUMN refill_rate TO refill_per_s;
     ALTER TABLE api_cost_tracking DROP COLUMN restore_rate;
     UPDATE meta SET value = 7 WHERE name = 'format'";

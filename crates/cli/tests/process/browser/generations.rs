@@ -10,19 +10,30 @@ use crate::ALONE;
 /// Longer than all of it may take.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Writes down each state that the list shows for the generation `arguments[0]`, and marks the
-/// document, so that a reload would be noticed.
+/// Writes down each state that the list shows for the generation `arguments[0]`, and what moves
+/// once all cards are there, and marks the document, so that a reload would be noticed.
 const RECORD: &str = r#"
     const id = arguments[0];
+    const list = document.getElementById("generations");
     window.statesSeen = [];
+    // Cards that come push others away; a frame after the last one, nothing moves any more.
+    window.shifts = [];
+    let allFrom = Infinity;
     const look = () => {
+        if (allFrom === Infinity && list.querySelectorAll("li").length === 3) allFrom = performance.now() + 100;
         const shown = document.getElementById(id)?.querySelector(".state")?.lastChild.textContent.trim();
         if (shown && shown !== window.statesSeen.at(-1)) window.statesSeen.push(shown);
     };
-    const list = document.getElementById("generations");
+    const describe = ({ node }) => (node?.outerHTML ?? "").slice(0, 120);
+    const keep = (entry) => {
+        if (entry.startTime > allFrom) window.shifts.push([entry.value, entry.sources.map(describe)[0] ?? ""]);
+    };
+    new PerformanceObserver((entries) => entries.getEntries().forEach(keep)).observe({ type: "layout-shift" });
     new MutationObserver(look).observe(list, { subtree: true, childList: true, characterData: true });
     look();
 "#;
+/// The most that all shifts may add up to: times that grow by a digit, and nothing that is seen.
+const SHIFT_MAX: f64 = 0.001;
 /// The picture of a generation has arrived and is decoded.
 const HAS_PICTURE: &str = "[...(document.getElementById(arguments[0])?.querySelectorAll('img') ?? [])].some(img => img.naturalWidth > 0)";
 /// A generation is shown in a state, or with a reason.
@@ -52,6 +63,9 @@ async fn watch(
     browser.wait_until(SAYS, &[&watched.waiting, done]).await;
     let seen = browser.run("return window.statesSeen;", &[]).await;
     assert_eq!(seen, serde_json::json!([in_queue, generating, done]), "without a reload, in order");
+    let shifts = browser.run("return window.shifts;", &[]).await;
+    let moved: f64 = shifts.as_array().unwrap().iter().filter_map(|shift| shift[0].as_f64()).sum();
+    assert!(moved < SHIFT_MAX, "a picture that comes moves nothing; this shifts by {moved}: {shifts:#}");
     browser.wait_until(SAYS, &[&watched.refused, failed]).await;
     let reason = studio.error_of(&watched.refused).await;
     browser.wait_until(SAYS, &[&watched.refused, &reason]).await;

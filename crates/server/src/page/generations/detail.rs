@@ -79,10 +79,13 @@ fn detail(found: &GenerationDetails, now: Time, language: Language) -> Markup {
 /// Its files, or what is shown as long as there are none.
 fn results(one: &Generation, words: &Words) -> Markup {
     html! {
-        @if one.files.is_empty() { (placeholder(one, words)) }
+        @if one.files.is_empty() {
+            // As high as the picture and its caption.
+            figure { span.picture { (placeholder(one, words)) } figcaption.quiet { "\u{a0}" } }
+        }
         @for (index, file) in one.files.iter().enumerate() {
             figure {
-                @if is_picture(one, index) { (picture(one, index, words)) }
+                @if is_picture(one, index) { span.picture { (picture(one, index, words)) } }
                 figcaption.quiet { a href=(result_path(one.id, index)) { (words.file) " " (index + 1) } " · " (file.content_type) }
             }
         }

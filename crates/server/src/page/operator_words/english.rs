@@ -47,7 +47,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     idle_group: "Nothing is queued here; its last operations are below.",
     no_limits: "There are no limits: no upstream is configured.",
     no_commands: "No command was given yet.",
-    audit_about: "The last commands that each node remembers, of the page, the command line and other clients. The logs have all of them.",
+    audit_about: "The commands of operators on all nodes, from the page, the command line and other clients, newest first: the last 10,000, for a year.",
     request: "Request",
     request_id: "Request id",
     upstream: "Upstream",
@@ -111,7 +111,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     command: "Command",
     subject: "About",
     outcome: "Outcome",
-    steps: ["Accepted", "Turn", "Limit", "Sent", "Answer"],
+    steps: ["Accepted", "Turn", "Limit", "Sent", "Answer", "Decision"],
     charts: ["done", "failed", "throttled (429)", "oldest waiting"],
     filters: ["Group", "Upstream", "Kind", "Key"],
     action_words: [

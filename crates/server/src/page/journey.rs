@@ -1,0 +1,192 @@
+//! The way of an operation as its page shows it: the steps from its acceptance to its answer, each
+//! with the time spent in it as far as it is known.
+
+use std::cmp::Ordering;
+use std::time::Duration;
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::parts::{operation_link, span_in};
+use super::view::{View, number, text, time_in};
+
+/// A step of the way of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Accepted,
+    Turn,
+    Limit,
+    Sent,
+    Answer,
+    /// An operator decides. Most operations go without.
+    Decision,
+}
+
+impl Step {
+    /// The field with its time; the first step takes none.
+    const fn time(self) -> &'static str {
+        match self {
+            Self::Accepted => "",
+            Self::Turn => "turn_ms",
+            Self::Limit => "limit_ms",
+            Self::Sent => "sent_ms",
+            Self::Answer => "answer_ms",
+            Self::Decision => "decision_ms",
+        }
+    }
+}
+
+/// How far a step of the way is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Past,
+    Current,
+    Ahead,
+}
+
+impl Progress {
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Past => "past",
+            Self::Current => "current",
+            Self::Ahead => "ahead",
+        }
+    }
+}
+
+/// The steps of an operation, in order, and the current one; `None` when it has ended.
+fn way(operation: &Value, why: &Value) -> (Vec<Step>, Option<Step>) {
+    let mut steps = vec![Step::Accepted, Step::Turn, Step::Limit, Step::Sent, Step::Answer];
+    let is_decided = number(&operation["journey"], "decision_ms") > 0;
+    let current = match (text(operation, "state"), text(why, "waiting_for")) {
+        ("succeeded" | "failed" | "canceled", _) => None,
+        ("unknown", _) => Some(Step::Decision),
+        ("running", _) => Some(Step::Sent),
+        ("queued", "turn") => Some(Step::Turn),
+        _ if why["behind"].is_string() => Some(Step::Turn),
+        // The first one of a held group has had its turn.
+        (_, "person") if is_decided => {
+            steps.insert(2, Step::Decision);
+            return (steps, Some(Step::Decision));
+        }
+        _ => Some(Step::Limit),
+    };
+    steps.extend((is_decided || current == Some(Step::Decision)).then_some(Step::Decision));
+    (steps, current)
+}
+
+/// How far each step is.
+fn progress(steps: &[Step], current: Option<Step>) -> Vec<(Step, Progress)> {
+    // A decision that was made is past, whatever comes after it.
+    let place = steps.iter().position(|step| Some(*step) == current).unwrap_or(steps.len());
+    let of = |(nth, step): (usize, &Step)| match nth.cmp(&place) {
+        Ordering::Equal => (*step, Progress::Current),
+        Ordering::Less => (*step, Progress::Past),
+        Ordering::Greater if *step == Step::Decision => (*step, Progress::Past),
+        Ordering::Greater => (*step, Progress::Ahead),
+    };
+    steps.iter().enumerate().map(of).collect()
+}
+
+/// The way of an operation, with the time spent as far as it is known.
+pub(super) fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
+    let words = view.words;
+    let (steps, current) = way(operation, why);
+    html! {
+        ol.journey aria-label=(words.journey) {
+            @for (step, progress) in progress(&steps, current) {
+                li class=(progress.class()) aria-current=[(progress == Progress::Current).then_some("step")] {
+                    b { (words.steps[step as usize]) } span { (step_note(view, step, current, operation, why)) }
+                    @if step != Step::Accepted && progress != Progress::Ahead {
+                        span.quiet { (step_time(view, &operation["journey"][step.time()])) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is known of a step apart from its time.
+fn step_note(view: &View, step: Step, current: Option<Step>, operation: &Value, why: &Value) -> Markup {
+    let (words, is_current) = (view.words, current == Some(step));
+    let (state, attempt) = (text(operation, "state"), number(operation, "attempt"));
+    let (accepted, ended) = (time_in(operation, "created_at"), time_in(operation, "finished_at"));
+    let spent = accepted.map(|at| span_in(ended.unwrap_or(view.now).since(at), view.language.words().units));
+    let is_answered = current.is_none() || state == "unknown";
+    let until = time_in(why, "until").filter(|until| *until > view.now);
+    html! {
+        @match step {
+            Step::Accepted => { @if let Some(at) = accepted { (view.ago(at)) " " (words.ago) } }
+            Step::Turn => {
+                @if let Some(behind) = why["behind"].as_str().filter(|_| is_current) { (words.behind) " " (operation_link(behind)) }
+            }
+            Step::Limit => {
+                @if is_current {
+                    (text(why, "waiting_for")) @if let Some(name) = why["name"].as_str() { ": " (name) }
+                    @if let Some(until) = until { ", " (view.within(until)) }
+                }
+            }
+            Step::Sent => { @if attempt > 0 { (words.attempt) " " (attempt) } }
+            Step::Answer => {
+                @if is_answered { (view.state(state)) }
+                @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
+            }
+            Step::Decision => { @if is_current { (text(why, "waiting_for")) } }
+        }
+    }
+}
+
+/// The time of a step, or that it was not recorded.
+fn step_time(view: &View, millis: &Value) -> String {
+    match millis.as_u64() {
+        None => view.words.not_recorded.to_owned(),
+        Some(millis @ 0..1_000) => format!("{millis} {}", view.words.millisecond),
+        Some(millis) => span_in(Duration::from_millis(millis), view.language.words().units),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tidegate_core::Time;
+
+    use super::super::words::Language;
+    use super::*;
+
+    #[test]
+    fn an_operation_is_at_one_place_of_its_way() {
+        let table = [
+            ("queued", json!({ "waiting_for": "turn", "behind": "op_1" }), Some(Step::Turn)),
+            ("waiting", json!({ "waiting_for": "bucket" }), Some(Step::Limit)),
+            ("queued", json!({ "waiting_for": "worker" }), Some(Step::Limit)),
+            ("queued", json!({ "waiting_for": "person" }), Some(Step::Limit)),
+            ("running", json!({ "waiting_for": "running" }), Some(Step::Sent)),
+            ("unknown", json!({ "waiting_for": "person" }), Some(Step::Decision)),
+            ("succeeded", json!({ "waiting_for": "nothing" }), None),
+        ];
+        for (state, why, expected) in table {
+            assert_eq!(way(&json!({ "state": state }), &why).1, expected, "{state} {why}");
+        }
+        let steps = [Step::Accepted, Step::Turn, Step::Limit];
+        let progress: Vec<_> = progress(&steps, Some(Step::Turn)).into_iter().map(|(_, far)| far).collect();
+        assert_eq!(progress, [Progress::Past, Progress::Current, Progress::Ahead]);
+    }
+
+    /// OPS-23, OPS-25: the wait for an operator is a step of its own, where there was one.
+    #[test]
+    fn ops_23_ops_25_a_decision_is_a_step() {
+        let operation =
+            |state: &str, waited: u64| json!({ "state": state, "journey": { "decision_ms": waited } });
+        let (nothing, person) = (json!({ "waiting_for": "nothing" }), json!({ "waiting_for": "person" }));
+        assert!(!way(&operation("succeeded", 0), &nothing).0.contains(&Step::Decision));
+        let (steps, current) = way(&operation("unknown", 0), &person);
+        assert_eq!((steps.last(), current), (Some(&Step::Decision), Some(Step::Decision)));
+        let (steps, current) = way(&operation("queued", 7), &person);
+        assert_eq!((steps[2], current), (Step::Decision, Some(Step::Decision)), "its group is held");
+        let (steps, current) = way(&operation("running", 7), &json!({ "waiting_for": "running" }));
+        assert_eq!(progress(&steps, current).last(), Some(&(Step::Decision, Progress::Past)));
+        let view = View::at(Language::English, Time::ZERO);
+        let html = journey(&view, &operation("succeeded", 12_345), &nothing).into_string();
+        assert!(html.contains("Decision") && html.contains("12 s"), "{html}");
+    }
+}

@@ -143,12 +143,32 @@ impl PeerClient {
 
     /// Sends a GET to a node over a connection of its own; `None` if no complete response came.
     pub(super) async fn ask(&self, address: &str, path: &str) -> Option<(StatusCode, Bytes)> {
-        let request = Request::builder().uri(format!("http://{address}{path}"));
-        let request = request.header(AUTHORIZATION, self.secret.header());
-        let answer = self.fresh.request(request.body(Body::empty()).ok()?).await.ok()?;
+        let answer = self.get(address, path).await?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ASKED_LEN_MAX).collect().await.ok()?;
         Some((status, body.to_bytes()))
+    }
+
+    /// Opens a stream of a node over a connection of its own, so that a slow reader delays no one
+    /// else; `None` if the node does not respond with it.
+    pub(super) async fn open_stream(&self, node: &Node, path: &str) -> Option<Body> {
+        let answer = self.get(&node.record.address, path).await?;
+        match answer.status() {
+            StatusCode::OK => Some(answer.into_body()),
+            StatusCode::FORBIDDEN => {
+                self.log_secret_mismatch(&node.name);
+                self.secret.refresh().await;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    async fn get(&self, address: &str, path: &str) -> Option<Response> {
+        let request = Request::builder().uri(format!("http://{address}{path}"));
+        let request = request.header(AUTHORIZATION, self.secret.header());
+        let answer = self.fresh.request(request.body(Body::empty()).ok()?).await.ok()?;
+        Some(answer.map(Body::new))
     }
 
     /// Logs once that a node does not accept requests from this one; returns whether it did now.

@@ -164,6 +164,7 @@ async fn any_node_streams_the_events_of_all() {
             owned[nodes.owner(id).await] += 1;
         }
         assert!(!owned.contains(&0), "each node owns some: {owned:?}");
+        of_group.read_until(have_ended(&ids[3..4])).await;
         nodes.post(0, "/v1/groups/g3/pause", json!({})).await;
         of_group.read_until(|events| events.iter().any(|event| event.name == "group")).await;
         let seen: Vec<_> = of_group.events.into_iter().filter(|event| event.name != "group").collect();

@@ -5,9 +5,10 @@
 //! Each node numbers the events of its partitions and keeps the last ones in a ring
 //! ([`NodeEvents`]). It serves them to the other nodes at [`PATH`], and never those of others, so
 //! no event travels in a circle. For a client of `/v1/events` a node reads its own ring and opens
-//! that stream at each other live node, with the client's filter, over a connection of its own
-//! ([`PeerFeed`]). [`ClusterStream`] merges them. It opens a feed for a node that appears, and a
-//! feed reconnects, from where it was, while its node is in the view of the cluster.
+//! that stream at each other live node, with the client's filter: a
+//! [`PeerFeed`](peer_feed::PeerFeed). [`ClusterStream`] merges them. It opens a feed for a node
+//! that appears, and a feed reconnects, from where it was, while its node is in the view of the
+//! cluster.
 //!
 //! The id of an event is the position in the events of every node: for each a hash of its name, its
 //! run, and the number of its last event that was read. So a client that resumes, at any node, gets
@@ -16,8 +17,9 @@
 //! left without sending its last events, and a partition that was lost rather than handed over. The
 //! events of an operation come in order, unless its partition moved to another node in between.
 //!
-//! No node holds events for a slow client: nothing is read from a feed until the client takes it,
-//! so the feed's node falls behind, skips what its ring no longer has, and sends `reset`.
+//! No node collects events for a slow client: nothing is read from a feed until the client takes
+//! it, so the feed's node falls behind, skips what its ring no longer has, and sends `reset`. The
+//! feeds of all clients from one node share a connection, on which each has a window of its own.
 
 mod cluster_stream;
 mod node_events;

@@ -2,6 +2,7 @@
 //! where it was, and one that was away too long is told to reload.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -81,6 +82,23 @@ pub struct Subscription {
     pub live: broadcast::Receiver<Arc<Event>>,
 }
 
+/// Receives every event of an engine from its start, in order and without a gap.
+#[derive(Clone)]
+pub struct EventSink(Arc<dyn Fn(Arc<Event>) + Send + Sync>);
+
+impl EventSink {
+    /// Calls `receive` from the task that owns the partition, which it must not block.
+    pub fn new(receive: impl Fn(Arc<Event>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(receive))
+    }
+}
+
+impl fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventSink(..)")
+    }
+}
+
 /// How long events are kept for a listener that left and may reconnect.
 const REMEMBERED: Duration = Duration::from_secs(300);
 
@@ -88,6 +106,7 @@ const REMEMBERED: Duration = Duration::from_secs(300);
 pub(crate) struct Events {
     ring: Mutex<Ring>,
     live: broadcast::Sender<Arc<Event>>,
+    sink: Option<EventSink>,
 }
 
 #[derive(Debug)]
@@ -98,15 +117,15 @@ struct Ring {
 }
 
 impl Events {
-    pub(crate) fn new(first: u64) -> Self {
+    pub(crate) fn new(first: u64, sink: Option<EventSink>) -> Self {
         let ring = Ring { last: first, kept: VecDeque::new(), heard_until: Time::ZERO };
-        Self { ring: Mutex::new(ring), live: broadcast::channel(RING_LEN).0 }
+        Self { ring: Mutex::new(ring), live: broadcast::channel(RING_LEN).0, sink }
     }
 
     /// Whether anyone listens, or did a moment ago.
     pub(crate) fn has_listeners(&self, now: Time) -> bool {
         let Ok(mut ring) = self.ring.lock() else { return false };
-        if self.live.receiver_count() > 0 {
+        if self.sink.is_some() || self.live.receiver_count() > 0 {
             ring.heard_until = now.after(REMEMBERED);
         }
         ring.heard_until > now
@@ -128,6 +147,9 @@ impl Events {
                 ring.kept.pop_front();
             }
             ring.kept.push_back(Arc::clone(&event));
+            if let Some(EventSink(receive)) = &self.sink {
+                receive(Arc::clone(&event));
+            }
             // There may be no listener.
             let _ = self.live.send(event);
         }

@@ -72,7 +72,7 @@ pub use completion::{Completion, CompletionKey, CompletionProof, CompletionRecei
 pub use costs::cost_report;
 pub use engine::{CurrentAttempt, Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorKind, Result};
-pub use events::{Change, Event, OperationLabels, Subscription};
+pub use events::{Change, Event, EventSink, OperationLabels, Subscription};
 pub use journey::{DecisionWait, EndedJourney, Journey, JourneyAttempt, JourneySink, JourneyTimes};
 pub use load::{Activity, PartitionLoad};
 pub use options::Options;

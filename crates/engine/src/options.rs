@@ -8,6 +8,7 @@ use tidegate_core::operation::FailureRule;
 
 use crate::calls::InFlightCalls;
 use crate::completion::CompletionKey;
+use crate::events::EventSink;
 use crate::journey::JourneySink;
 use crate::outage::StoreOutages;
 
@@ -48,6 +49,8 @@ pub struct Options {
     pub completion_key: Option<CompletionKey>,
     /// Receives the way of each operation that ends.
     pub journey_sink: Option<JourneySink>,
+    /// Receives every event.
+    pub event_sink: Option<EventSink>,
     /// Which engines the store is unavailable to. Those whose options are clones log it once.
     pub(crate) outages: StoreOutages,
 }
@@ -71,6 +74,7 @@ impl Default for Options {
             snapshot_after_facts: 2_000_000,
             completion_key: None,
             journey_sink: None,
+            event_sink: None,
             outages: StoreOutages::default(),
         }
     }
@@ -151,6 +155,13 @@ impl Options {
     #[must_use]
     pub fn with_journey_sink(mut self, sink: Option<JourneySink>) -> Self {
         self.journey_sink = sink;
+        self
+    }
+
+    /// Passes every event to a sink.
+    #[must_use]
+    pub fn with_event_sink(mut self, sink: EventSink) -> Self {
+        self.event_sink = Some(sink);
         self
     }
 

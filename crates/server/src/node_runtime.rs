@@ -177,7 +177,10 @@ impl NodeRuntime {
                 app.deployments.stop().await;
                 app.engine.drain().await;
             }
-            Self::Clustered(routing) => routing.cluster.leave().await,
+            Self::Clustered(routing) => {
+                routing.cluster.leave().await;
+                routing.partitions.events().end();
+            }
         }
     }
 }

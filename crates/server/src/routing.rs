@@ -6,6 +6,7 @@
 mod batch;
 mod cursor;
 mod drainer;
+pub(crate) mod events;
 mod fan_out;
 pub(crate) mod flights;
 pub(crate) mod handshake;

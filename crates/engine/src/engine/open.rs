@@ -69,10 +69,10 @@ impl Engine {
             store: Arc::clone(&store),
             clock,
             executors: Arc::new(executors),
+            // Event ids must not restart below an id that a listener has already seen.
+            events: Arc::new(Events::new(now.as_micros(), options.event_sink.clone())),
             options: Arc::new(options),
             commands,
-            // Event ids must not restart below an id that a listener has already seen.
-            events: Arc::new(Events::new(now.as_micros())),
             stopped,
             ownership: tenures.clone(),
             give_up: calls.give_up.clone(),

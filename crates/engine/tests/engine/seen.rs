@@ -1,9 +1,11 @@
 //! Queries: lists, counts, events.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Change, Filter, GroupFilter, OperationId, Subscription};
+use tidegate::{Change, Event, EventSink, Filter, GroupFilter, OperationId, Options};
 use tidegate_core::{State, Verdict};
+use tokio::sync::broadcast::Receiver;
 
 use crate::scripted_upstream::*;
 
@@ -198,19 +200,38 @@ async fn every_end_is_an_event() {
     let mut events = engine.events(None);
     engine.rerun(id).await.unwrap();
     engine.wait(id, LONG).await.unwrap();
-    assert_eq!(states_of(&mut events, id), [State::Queued, State::Running, State::Failed]);
+    assert_eq!(states_of(&mut events.live, id), [State::Queued, State::Running, State::Failed]);
     engine.drain().await;
     let engine = open(&store, &upstream).await;
     let mut events = engine.events(None);
     engine.resume("later").await.unwrap();
     engine.wait(later, LONG).await.unwrap();
-    assert_eq!(states_of(&mut events, later), [State::Running, State::Failed]);
+    assert_eq!(states_of(&mut events.live, later), [State::Running, State::Failed]);
+}
+
+/// A sink gets every event, also of what an engine starts while it opens.
+#[tokio::test(start_paused = true)]
+async fn a_sink_gets_the_events_from_the_start() {
+    let upstream = ScriptedUpstream::new(|payload, _| {
+        let seconds = if payload == "|slow" { 3_600 } else { 0 };
+        (Duration::from_secs(seconds), Verdict::Done)
+    });
+    let store = memory();
+    let engine = open_with(&store, &upstream, Options::default().with_workers(1), &[]).await;
+    engine.submit(operation("g", "|slow")).await.unwrap();
+    let id = engine.submit(operation("h", "|x")).await.unwrap().id;
+    engine.drain().await;
+    let (sender, mut events) = tokio::sync::broadcast::channel(64);
+    let sink = EventSink::new(move |event| drop(sender.send(event)));
+    let engine = open_with(&store, &upstream, Options::default().with_event_sink(sink), &[]).await;
+    engine.wait(id, LONG).await.unwrap();
+    assert_eq!(states_of(&mut events, id), [State::Running, State::Succeeded]);
 }
 
 /// The states that an operation entered, as its events say.
-fn states_of(events: &mut Subscription, wanted: OperationId) -> Vec<State> {
+fn states_of(events: &mut Receiver<Arc<Event>>, wanted: OperationId) -> Vec<State> {
     let mut states = Vec::new();
-    while let Ok(event) = events.live.try_recv() {
+    while let Ok(event) = events.try_recv() {
         if let Change::Operation { id, state, .. } = event.change
             && id == wanted
         {

@@ -1,5 +1,10 @@
 //! Changes as server-sent events. A client that reconnects with `Last-Event-ID` gets the events it
-//! missed; one that missed more than are kept gets `reset` and should reload.
+//! missed; one that missed more than are kept gets `reset` and should reload. A single node streams
+//! the events of its engine; [`routing::events`](crate::routing::events) those of a cluster.
+
+mod filter;
+mod position;
+mod text;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,18 +17,18 @@ use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use serde::Serialize;
-use tidegate::{Change, Engine, Event, OperationView, Subscription};
-use tidegate_core::OperationId;
+use tidegate::Subscription;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use filter::EventFilter;
+pub(crate) use position::{ClusterPosition, LastEvent, NodeKey, NodePosition};
+pub(crate) use text::{EngineLookup, EventRenderer, EventText};
+
 use super::HandlerResult;
 use crate::edge::query::{Query, bad_parameter};
-use crate::state::{ServerState, SharedPartition};
-use crate::wire::response::EndOut;
-use crate::wire::time::Timestamp;
+use crate::state::SharedPartition;
 
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells a reverse proxy to forward each event at once.
@@ -36,192 +41,102 @@ pub(super) async fn stream(
     headers: HeaderMap,
     mut query: Query,
 ) -> HandlerResult {
-    let after = last_event_id(&headers, &mut query)?;
+    let after = LastEvent::read(&headers, &mut query)?.map(|last| match last {
+        LastEvent::Number(number) => number,
+        // What followed in that cluster is not known here: before every event of this engine.
+        LastEvent::Cluster(_) => 0,
+    });
     let wanted = EventFilter::read(&mut query)?;
     query.finish()?;
     let engine = app.engine.clone();
     let find: EngineLookup = Arc::new(move |_| Some(engine.clone()));
-    Ok(respond(app.engine.events(after), wanted, find, &app.server))
+    let renderer = EventRenderer { wanted, find };
+    let Subscription { missed, gap, live } = app.engine.events(after);
+    let queue = EventQueue::new(missed, gap, live, app.server.stopping.clone());
+    Ok(respond(unfold((queue, renderer), |(mut queue, renderer)| async move {
+        loop {
+            let message = match queue.next().await? {
+                QueueItem::Gap => Some(reset()),
+                QueueItem::Event(event) => {
+                    let text = renderer.render(&event).await;
+                    text.map(|text| text.into_message(event.id.to_string()))
+                }
+            };
+            if let Some(message) = message {
+                return Some((message, (queue, renderer)));
+            }
+        }
+    })))
 }
 
-/// The event that a client saw last: in a header, or in the query.
-pub(crate) fn last_event_id(headers: &HeaderMap, query: &mut Query) -> crate::error::Result<Option<u64>> {
+/// The id of the event that a client saw last: in a header, or in the query.
+fn last_event_text(headers: &HeaderMap, query: &mut Query) -> Option<String> {
     let from_query = query.take("last_event_id");
     let last = headers.get(&LAST).and_then(|id| id.to_str().ok()).map(str::to_owned).or(from_query);
-    let wrong = |_| bad_parameter("last_event_id", "must be the id of an event");
-    last.filter(|id| !id.is_empty()).map(|id| id.parse::<u64>().map_err(wrong)).transpose()
+    last.filter(|id| !id.is_empty())
 }
 
-/// The filter of events.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct EventFilter {
-    group: Option<String>,
-    id: Option<OperationId>,
-    kind: Option<String>,
-    /// Whether the end of an operation includes its result and its fault.
-    results: bool,
+fn wrong_last_event() -> crate::error::Error {
+    bad_parameter("last_event_id", "must be the id of an event")
 }
 
-impl EventFilter {
-    pub(crate) fn read(query: &mut Query) -> crate::error::Result<Self> {
-        let wrong = |_| bad_parameter("id", "must be the id of an operation");
-        let id = query.take("id").map(|text| text.parse::<OperationId>().map_err(wrong)).transpose()?;
-        let results = match query.take("results").as_deref() {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(bad_parameter("results", "must be true or false")),
-        };
-        Ok(Self { group: query.take("group"), id, kind: query.take("kind"), results })
-    }
-
-    /// Whether a change passes. A change that is not about an operation has neither an id nor a
-    /// kind.
-    fn passes(&self, change: &Change) -> bool {
-        let (of_group, of_id, of_kind) = match change {
-            Change::Operation { id, group, kind, .. } => (Some(group), Some(*id), Some(kind)),
-            Change::Group { group, .. } => (Some(group), None, None),
-            _ => (None, None, None),
-        };
-        let is = |wanted: &Option<String>, own: Option<&Arc<str>>| {
-            wanted.as_ref().is_none_or(|wanted| own.is_some_and(|own| **own == **wanted))
-        };
-        is(&self.group, of_group) && is(&self.kind, of_kind) && self.id.is_none_or(|id| of_id == Some(id))
-    }
+/// The number of the event that a client saw last, where events are numbered.
+pub(crate) fn last_event_id(headers: &HeaderMap, query: &mut Query) -> crate::error::Result<Option<u64>> {
+    let last = last_event_text(headers, query);
+    last.map(|id| id.parse::<u64>().map_err(|_| wrong_last_event())).transpose()
 }
 
-/// Finds the engine that has the operation of an id.
-pub(crate) type EngineLookup = Arc<dyn Fn(OperationId) -> Option<Engine> + Send + Sync>;
-
-/// Streams events until the server shuts down.
-pub(crate) fn respond(
-    from: Subscription,
-    wanted: EventFilter,
-    find: EngineLookup,
-    server: &ServerState,
-) -> Response {
-    let messages = messages(from, wanted, find, server.stopping.clone());
+/// Sends messages as they come, with comments while there are none.
+pub(crate) fn respond(messages: impl Stream<Item = Message> + Send + 'static) -> Response {
+    let messages = futures_util::StreamExt::map(messages, Ok::<_, Infallible>);
     let stream = Sse::new(messages).keep_alive(KeepAlive::new().interval(COMMENT_EVERY).text(""));
     (UNBUFFERED, stream).into_response()
 }
 
-struct EventStream {
-    due: VecDeque<Arc<Event>>,
-    gap: bool,
-    live: Receiver<Arc<Event>>,
-    wanted: EventFilter,
-    find: EngineLookup,
-    stopping: CancellationToken,
-}
-
-impl EventStream {
-    /// The event as it is sent, if it passes the filter.
-    async fn message(&self, event: &Event) -> Option<Message> {
-        if !self.wanted.passes(&event.change) {
-            return None;
-        }
-        let (wanted, with_result) = match &event.change {
-            Change::Operation { id, state, labels, .. } => {
-                let with_result = self.wanted.results && state.is_ended();
-                (Some(*id).filter(|_| with_result || labels.is_none()), with_result)
-            }
-            _ => (None, false),
-        };
-        // An operation that was removed, or that this node no longer owns, comes without its
-        // result.
-        let view = match wanted.and_then(|id| Some(((self.find)(id)?, id))) {
-            Some((engine, id)) => engine.get(id).await.ok(),
-            None => None,
-        };
-        message(event, view.as_ref(), with_result)
-    }
-}
-
-fn messages(
-    from: Subscription,
-    wanted: EventFilter,
-    find: EngineLookup,
-    stopping: CancellationToken,
-) -> impl Stream<Item = Result<Message, Infallible>> {
-    let Subscription { missed, gap, live } = from;
-    let listener = EventStream { due: missed.into(), gap, live, wanted, find, stopping };
-    unfold(listener, |mut listener| async move {
-        loop {
-            if std::mem::take(&mut listener.gap) {
-                return Some((Ok(reset()), listener));
-            }
-            if let Some(event) = listener.due.pop_front() {
-                if let Some(message) = listener.message(&event).await {
-                    return Some((Ok(message), listener));
-                }
-                continue;
-            }
-            let event = tokio::select! {
-                event = listener.live.recv() => event,
-                () = listener.stopping.cancelled() => return None,
-            };
-            match event {
-                Ok(event) => listener.due.push_back(event),
-                Err(RecvError::Lagged(_)) => listener.gap = true,
-                Err(RecvError::Closed) => return None,
-            }
-        }
-    })
-}
-
 /// The message that tells the client to reload, because it missed events.
-fn reset() -> Message {
+pub(crate) fn reset() -> Message {
     Message::default().event("reset").data("{}")
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Data<'a> {
-    Operation {
-        at: Timestamp,
-        id: String,
-        state: &'static str,
-        group: &'a str,
-        kind: &'a str,
-        attempt: u16,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        upstream: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        dedupe_key: Option<&'a str>,
-        #[serde(flatten)]
-        ended: Option<EndOut<'a>>,
-    },
-    Group {
-        at: Timestamp,
-        group: &'a str,
-        now: &'static str,
-    },
-    Limit {
-        at: Timestamp,
-        limit: &'a str,
-        now: &'static str,
-    },
+/// The events for one client: those it missed, then the live ones.
+pub(crate) struct EventQueue<T> {
+    missed: VecDeque<T>,
+    has_gap: bool,
+    live: Receiver<T>,
+    end: CancellationToken,
 }
 
-fn message(event: &Event, view: Option<&OperationView>, with_result: bool) -> Option<Message> {
-    let at = Timestamp(event.at);
-    let (name, data) = match &event.change {
-        Change::Operation { id, group, kind, state, attempt, labels } => {
-            let (id, state, attempt) = (id.to_string(), state.as_str(), *attempt);
-            let ended = view.filter(|_| with_result).map(EndOut::new);
-            let (upstream, dedupe_key) = match (labels, view) {
-                (Some(labels), _) => (labels.upstream.as_deref(), labels.dedupe_key.as_deref()),
-                (None, Some(view)) => (view.upstream.as_deref(), view.dedupe_key.as_deref()),
-                (None, None) => (None, None),
-            };
-            (
-                "operation",
-                Data::Operation { at, id, state, group, kind, attempt, upstream, dedupe_key, ended },
-            )
+/// What a queue of events has next.
+pub(crate) enum QueueItem<T> {
+    Event(T),
+    /// Events are missing.
+    Gap,
+}
+
+impl<T: Clone> EventQueue<T> {
+    /// A queue that ends with `end`; `has_gap` says that more was missed than `missed`.
+    pub(crate) fn new(missed: Vec<T>, has_gap: bool, live: Receiver<T>, end: CancellationToken) -> Self {
+        Self { missed: missed.into(), has_gap, live, end }
+    }
+
+    /// Waits for the next event; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<QueueItem<T>> {
+        if std::mem::take(&mut self.has_gap) {
+            return Some(QueueItem::Gap);
         }
-        Change::Group { group, now } => ("group", Data::Group { at, group, now }),
-        Change::Limit { limit, now } => ("limit", Data::Limit { at, limit, now }),
-        _ => return None,
-    };
-    let data = serde_json::to_string(&data).ok()?;
-    Some(Message::default().id(event.id.to_string()).event(name).data(data))
+        if let Some(event) = self.missed.pop_front() {
+            return Some(QueueItem::Event(event));
+        }
+        let event = tokio::select! {
+            // First, so that everything before the end is sent.
+            biased;
+            event = self.live.recv() => event,
+            () = self.end.cancelled() => return None,
+        };
+        match event {
+            Ok(event) => Some(QueueItem::Event(event)),
+            Err(RecvError::Lagged(_)) => Some(QueueItem::Gap),
+            Err(RecvError::Closed) => None,
+        }
+    }
 }

@@ -7,7 +7,8 @@ use crate::edge::content::BodyBound::{Batch, Operation, Proxied, Small};
 use crate::edge::login;
 use crate::page;
 use crate::routing::{
-    RoutingRule, flights as peer_flights, handshake, node_routes, peer_call, work as peer_work,
+    RoutingRule, events as peer_events, flights as peer_flights, handshake, node_routes, peer_call,
+    work as peer_work,
 };
 
 use super::route::Access::{Nodes, Open, Webhook};
@@ -191,7 +192,7 @@ pub(super) fn key_routes() -> Vec<Route> {
 /// The server and its cluster.
 fn server_routes() -> Vec<Route> {
     vec![
-        get("/v1/events", Read, AnyQuery).each_node(events::stream, node_routes::events),
+        get("/v1/events", Read, AnyQuery).each_node(events::stream, peer_events::stream),
         get("/v1/cluster", Read, NoQuery).each_node(cluster::show_single_node, node_routes::cluster),
         get("/metrics", Read, NoQuery).each_node(health::metrics, node_routes::metrics),
         get("/readyz", Open, NoQuery).each_node(health::ready, node_routes::ready),
@@ -202,6 +203,7 @@ fn server_routes() -> Vec<Route> {
         get("/openapi.json", Open, NoQuery).store(openapi::document),
         get(handshake::PATH, Nodes, AnyQuery).peers(handshake::answer),
         get(peer_flights::PATH, Nodes, AnyQuery).peers(peer_flights::of_this_node),
+        get(peer_events::PATH, Nodes, AnyQuery).peers(peer_events::of_this_node),
         post(peer_work::READY_PATH, Nodes, NoQuery, Operation, Never).peers(peer_work::ready),
         post(peer_work::TAKE_PATH, Nodes, NoQuery, Operation, Never).peers(peer_work::take),
         proxied("/internal/{partition}/{*rest}", Nodes, Batch, Never).peers(peer_call::handle_peer_call),

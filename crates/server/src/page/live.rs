@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::response::sse::{Event as Message, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use tidegate::Event;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -27,11 +26,11 @@ pub(crate) async fn ticks(State(app): State<SharedPartition>) -> Response {
 
 /// The same for the partitions of a node.
 pub(crate) async fn ticks_of_node(State(routing): State<Arc<RoutingState>>) -> Response {
-    tick_stream(routing.partitions.events(), routing.server.stopping.clone())
+    tick_stream(routing.partitions.events().subscribe(), routing.server.stopping.clone())
 }
 
 /// A tick for the changes in `live`, until the server shuts down.
-fn tick_stream(live: Receiver<Arc<Event>>, stopping: CancellationToken) -> Response {
+fn tick_stream<T: Clone + Send + 'static>(live: Receiver<T>, stopping: CancellationToken) -> Response {
     let ticks = unfold(ChangeListener { live, stopping }, |mut listener| async move {
         listener.change().await?;
         Some((Ok::<_, Infallible>(Message::default().event("tick").data("{}")), listener))
@@ -39,12 +38,12 @@ fn tick_stream(live: Receiver<Arc<Event>>, stopping: CancellationToken) -> Respo
     (UNBUFFERED, Sse::new(ticks)).into_response()
 }
 
-struct ChangeListener {
-    live: Receiver<Arc<Event>>,
+struct ChangeListener<T> {
+    live: Receiver<T>,
     stopping: CancellationToken,
 }
 
-impl ChangeListener {
+impl<T: Clone> ChangeListener<T> {
     /// Waits for a change; `None` if the server shuts down.
     async fn change(&mut self) -> Option<()> {
         let wait = async {

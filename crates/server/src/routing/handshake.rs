@@ -43,8 +43,7 @@ pub(crate) struct NodeHandshake {
 
 impl NodeHandshake {
     pub(crate) fn new(node: &str, upstreams: &[UpstreamConfig], spread: &BTreeSet<String>) -> Self {
-        let chance = std::hash::RandomState::new().build_hasher().finish();
-        let run = format!("{chance:016x}-{}", std::process::id());
+        let run = format!("{:016x}-{}", random_run(), std::process::id());
         let limits =
             upstreams.iter().map(|upstream| (upstream.name.clone(), limits_hash(upstream))).collect();
         Self { node: node.to_owned(), run, spread: spread.clone(), limits, limited_kinds: BTreeSet::new() }
@@ -77,6 +76,11 @@ impl NodeHandshake {
         let (spread, not) = if self.spread.contains(name) { (self, other) } else { (other, self) };
         Some(format!("the upstream {name} is spread by group at {}, and not at {}", spread.node, not.node))
     }
+}
+
+/// A number that differs from that of another start.
+pub(super) fn random_run() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
 }
 
 fn limits_hash(upstream: &UpstreamConfig) -> String {

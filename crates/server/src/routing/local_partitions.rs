@@ -2,19 +2,21 @@
 //! when a partition is opened and when it is handed off to another node.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use axum::Router;
-use tidegate::{Engine, Event, Executors, InFlightCalls, Options};
+use tidegate::{Engine, EventSink, Executors, InFlightCalls, Options};
 use tidegate_cluster::{AcquireError, BoxFuture, HandshakeOutcome, PartitionHandle, PartitionHost};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Counts;
 use tidegate_core::{LimitName, Placement};
 use tidegate_store::outbox::PublishedUpstream;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::Notify;
 
 use super::drainer::Drainer;
+use super::events::NodeEvents;
 use super::handshake::HandshakeClient;
 use super::placement::PlacementKey;
 use crate::api;
@@ -23,9 +25,6 @@ use crate::generations;
 use crate::history::ActivityHistory;
 use crate::state::{PartitionState, ServerState};
 use crate::work;
-
-/// How many events a slow listener may lag behind.
-const EVENTS_KEPT: usize = 4_096;
 
 /// What every partition is set up with.
 pub(crate) struct PartitionSetup {
@@ -53,17 +52,16 @@ pub(crate) struct LocalPartitions {
     /// Calls in flight by partition, kept when an engine loses its partition.
     in_flight: Mutex<BTreeMap<Partition, InFlightCalls>>,
     open: RwLock<BTreeMap<Partition, LocalPartition>>,
-    events: broadcast::Sender<Arc<Event>>,
+    events: Arc<NodeEvents>,
 }
 
 impl LocalPartitions {
-    pub(crate) fn new(plan: PartitionSetup) -> Self {
-        Self {
-            setup: plan,
-            in_flight: Mutex::default(),
-            open: RwLock::default(),
-            events: broadcast::channel(EVENTS_KEPT).0,
-        }
+    pub(crate) fn new(mut plan: PartitionSetup) -> Self {
+        let events = Arc::new(NodeEvents::new(&plan.options.node));
+        let published = Arc::clone(&events);
+        let sink = EventSink::new(move |event| published.publish(event));
+        plan.options = plan.options.with_event_sink(sink);
+        Self { setup: plan, in_flight: Mutex::default(), open: RwLock::default(), events }
     }
 
     /// The router of a partition, if this node serves it.
@@ -89,9 +87,9 @@ impl LocalPartitions {
         }
     }
 
-    /// Subscribes to the events of all local partitions.
-    pub(crate) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.events.subscribe()
+    /// The events of all local partitions.
+    pub(crate) const fn events(&self) -> &Arc<NodeEvents> {
+        &self.events
     }
 
     /// Counts the operations of all local partitions by state.
@@ -132,21 +130,6 @@ impl LocalPartitions {
         deploying.resume_interrupted(move |wanted| {
             let head = PlacementKey::new(wanted.upstream.as_str().into(), wanted.group().into());
             bots.contains(&wanted.upstream) && head.partition_among(&spread, partitions) == partition
-        });
-    }
-
-    /// Forwards the events of a partition's engine to all listeners.
-    fn forward_events(&self, engine: &Engine) {
-        let (mut live, events) = (engine.events(None).live, self.events.clone());
-        tokio::spawn(async move {
-            loop {
-                match live.recv().await {
-                    // There may be no listener.
-                    Ok(event) => drop(events.send(event)),
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return,
-                }
-            }
         });
     }
 }
@@ -195,7 +178,6 @@ impl PartitionHost for LocalPartitionHost {
             let declined =
                 |error: tidegate::Error| AcquireError { why: error.message, unreadable: error.unreadable };
             let engine = engine.map_err(declined)?;
-            partitions.forward_events(&engine);
             work::attach(&server.work, &engine);
             let has_generations = generations::partition(partitions.setup.partitions) == partition;
             let app = PartitionState::new(engine.clone(), Arc::clone(server), has_generations);
@@ -219,6 +201,7 @@ impl PartitionHost for LocalPartitionHost {
                 engine,
                 deployments: deploying,
                 partition,
+                is_handed_over: AtomicBool::new(false),
             }) as Arc<dyn PartitionHandle>)
         })
     }
@@ -229,11 +212,13 @@ struct LocalPartitionHandle {
     engine: Engine,
     deployments: DeploymentRunner,
     partition: Partition,
+    is_handed_over: AtomicBool,
 }
 
 impl PartitionHandle for LocalPartitionHandle {
     fn hand_over(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
+            self.is_handed_over.store(true, Ordering::Release);
             self.deployments.stop().await;
             self.engine.hand_over().await;
             self.partitions.close(self.partition);
@@ -243,6 +228,10 @@ impl PartitionHandle for LocalPartitionHandle {
     fn ended(&self) -> BoxFuture<'_, String> {
         Box::pin(async move {
             let why = self.engine.stopped().await;
+            if !self.is_handed_over.load(Ordering::Acquire) {
+                // Its last writes may have reached the store without an event.
+                self.partitions.events.publish_gap();
+            }
             self.deployments.stop().await;
             self.partitions.close(self.partition);
             why.message

@@ -1,21 +1,16 @@
-//! The routes that each node serves by itself: metrics, readiness, the events of its partitions,
-//! and the cluster status.
+//! The routes that each node serves by itself: metrics, readiness, and the cluster status.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use tidegate::Subscription;
 use tidegate_cluster::ClusterView;
 use tidegate_core::id::Partition;
 
 use super::RoutingState;
-use crate::api::events::{self, EngineLookup, EventFilter};
-use crate::edge::query::Query;
 use crate::error::{Error, ErrorCode};
 use crate::telemetry;
 use crate::wire::error::ApiError;
@@ -46,26 +41,6 @@ pub(crate) async fn ready(State(routing): State<Arc<RoutingState>>) -> Response 
         return ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response();
     }
     Json(json!({ "status": "ready" })).into_response()
-}
-
-/// Streams the events of this node's partitions from now on. A client that reconnects is told to
-/// reload.
-pub(crate) async fn events(
-    State(routing): State<Arc<RoutingState>>,
-    headers: HeaderMap,
-    mut query: Query,
-) -> Response {
-    let came_back = query.take("last_event_id").is_some() || headers.contains_key("last-event-id");
-    let wanted = match EventFilter::read(&mut query).and_then(|wanted| query.finish().map(|()| wanted)) {
-        Ok(wanted) => wanted,
-        Err(error) => return ApiError(error).into_response(),
-    };
-    let from = Subscription { missed: Vec::new(), gap: came_back, live: routing.partitions.events() };
-    let partitions = Arc::clone(&routing.partitions);
-    let find: EngineLookup = Arc::new(move |id| {
-        partitions.engines().into_iter().find(|engine| engine.partition() == id.partition())
-    });
-    events::respond(from, wanted, find, &routing.server)
 }
 
 pub(crate) async fn cluster(State(routing): State<Arc<RoutingState>>) -> Json<Value> {

@@ -1,5 +1,6 @@
 //! Forwards a request once to the node that owns its partition, over HTTP/2: one connection per
-//! node, and another for requests that take long. It reports whether the request may have arrived.
+//! node, another for requests that take long, and a third for streams. It reports whether the
+//! request may have arrived.
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,11 @@ const ASKED_LEN_MAX: usize = 1024 * 1024;
 const WORK_LEN_MAX: usize = 64 * 1024 * 1024;
 /// A node that does not answer a ping for this long counts as dead.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
+/// How many bytes of a stream may wait for its reader.
+const STREAM_WINDOW: u32 = 64 * 1024;
+/// The same for all streams of a connection: a node serves no more than so many on one, so a reader
+/// that takes nothing delays no other.
+const STREAMS_WINDOW: u32 = 1_024 * STREAM_WINDOW;
 
 /// The outcome of a forwarded request.
 #[derive(Debug)]
@@ -56,6 +62,8 @@ pub(crate) struct PeerClient {
     fresh: Client<HttpConnector, Body>,
     /// For proxied calls, which may take minutes and must not delay others.
     patient: Client<HttpConnector, Body>,
+    /// For streams, which stay open as long as their readers.
+    streams: Client<HttpConnector, Body>,
     /// The secret that authenticates this node.
     secret: Arc<NodeSecret>,
     /// Nodes with another secret, each logged once.
@@ -76,8 +84,13 @@ impl PeerClient {
             .http2_keep_alive_timeout(SILENCE_MAX);
         let client = builder.build(connector.clone());
         let patient = builder.build(connector.clone());
+        let streams = builder
+            .clone()
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(STREAMS_WINDOW)
+            .build(connector.clone());
         let fresh = builder.pool_max_idle_per_host(0).build(connector);
-        Self { client, fresh, patient, secret, strangers: Arc::default() }
+        Self { client, fresh, patient, streams, secret, strangers: Arc::default() }
     }
 
     /// The shared secret of the nodes.
@@ -143,12 +156,31 @@ impl PeerClient {
 
     /// Sends a GET to a node over a connection of its own; `None` if no complete response came.
     pub(super) async fn ask(&self, address: &str, path: &str) -> Option<(StatusCode, Bytes)> {
-        let request = Request::builder().uri(format!("http://{address}{path}"));
-        let request = request.header(AUTHORIZATION, self.secret.header());
-        let answer = self.fresh.request(request.body(Body::empty()).ok()?).await.ok()?;
+        let answer = self.get(&self.fresh, address, path).await?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ASKED_LEN_MAX).collect().await.ok()?;
         Some((status, body.to_bytes()))
+    }
+
+    /// Opens a stream of a node; `None` if the node does not respond with it.
+    pub(super) async fn open_stream(&self, node: &Node, path: &str) -> Option<Body> {
+        let answer = self.get(&self.streams, &node.record.address, path).await?;
+        match answer.status() {
+            StatusCode::OK => Some(answer.into_body()),
+            StatusCode::FORBIDDEN => {
+                self.log_secret_mismatch(&node.name);
+                self.secret.refresh().await;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    async fn get(&self, client: &Client<HttpConnector, Body>, address: &str, path: &str) -> Option<Response> {
+        let request = Request::builder().uri(format!("http://{address}{path}"));
+        let request = request.header(AUTHORIZATION, self.secret.header());
+        let answer = client.request(request.body(Body::empty()).ok()?).await.ok()?;
+        Some(answer.map(Body::new))
     }
 
     /// Logs once that a node does not accept requests from this one; returns whether it did now.

@@ -1,39 +1,60 @@
 //! Events: what is sent, and resuming a stream.
 
+mod nodes;
+
 use reqwest::{Method, Response};
 use serde_json::Value;
 
 use crate::support::{World, operation, within};
 
 /// One event of the stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Event {
     id: String,
     name: String,
     data: Value,
 }
 
-/// Reads events until `enough` says so.
-async fn events(mut response: Response, enough: impl Fn(&[Event]) -> bool) -> Vec<Event> {
-    assert_eq!(response.status(), 200);
-    assert_eq!(response.headers()["content-type"], "text/event-stream");
-    let (mut text, mut events) = (String::new(), Vec::new());
-    while !enough(&events) {
-        let piece = response.chunk().await.unwrap().expect("the stream ended");
-        text.push_str(std::str::from_utf8(&piece).unwrap());
-        while let Some(end) = text.find("\n\n") {
-            let block: String = text.drain(..end + 2).collect();
-            let field = |name: &str| {
-                let line = block.lines().find_map(|line| line.strip_prefix(name));
-                line.map(|value| value.trim().to_owned()).unwrap_or_default()
-            };
-            if !field("event:").is_empty() {
-                let data = serde_json::from_str(&field("data:")).unwrap();
-                events.push(Event { id: field("id:"), name: field("event:"), data });
+/// A client of a stream of events.
+struct Listener {
+    response: Response,
+    text: String,
+    /// What it has seen.
+    events: Vec<Event>,
+}
+
+impl Listener {
+    fn of(response: Response) -> Self {
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { response, text: String::new(), events: Vec::new() }
+    }
+
+    /// Reads until `is_enough` says so.
+    async fn read_until(&mut self, is_enough: impl Fn(&[Event]) -> bool) {
+        while !is_enough(&self.events) {
+            let piece = self.response.chunk().await.unwrap().expect("the stream ended");
+            self.text.push_str(std::str::from_utf8(&piece).unwrap());
+            while let Some(end) = self.text.find("\n\n") {
+                let block: String = self.text.drain(..end + 2).collect();
+                let field = |name: &str| {
+                    let line = block.lines().find_map(|line| line.strip_prefix(name));
+                    line.map(|value| value.trim().to_owned()).unwrap_or_default()
+                };
+                if !field("event:").is_empty() {
+                    let data = serde_json::from_str(&field("data:")).unwrap();
+                    self.events.push(Event { id: field("id:"), name: field("event:"), data });
+                }
             }
         }
     }
-    events
+}
+
+/// Reads events until `is_enough` says so.
+async fn events(response: Response, is_enough: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+    let mut listener = Listener::of(response);
+    listener.read_until(is_enough).await;
+    listener.events
 }
 
 fn is_done(event: &Event) -> bool {
@@ -80,10 +101,15 @@ async fn a_gap_is_told() {
         let world = World::new().await;
         let stale =
             world.request(Method::GET, "/v1/events").header("last-event-id", "1").send().await.unwrap();
+        // The id of an event in a cluster says nothing about this server.
+        let elsewhere = world.request(Method::GET, "/v1/events?last_event_id=000000070000beef-12");
+        let elsewhere = elsewhere.send().await.unwrap();
         world.submit(operation("g")).await;
-        let seen = events(stale, |events| events.iter().any(is_done)).await;
-        assert_eq!(seen[0].name, "reset", "{seen:?}");
-        assert!(seen[1..].iter().all(|event| event.name == "operation"), "{seen:?}");
+        for stream in [stale, elsewhere] {
+            let seen = events(stream, |events| events.iter().any(is_done)).await;
+            assert_eq!(seen[0].name, "reset", "{seen:?}");
+            assert!(seen[1..].iter().all(|event| event.name == "operation"), "{seen:?}");
+        }
     })
     .await;
 }

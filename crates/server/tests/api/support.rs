@@ -1,5 +1,6 @@
 //! A server with everything it needs, and a client that knows its address.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -136,6 +137,22 @@ pub(crate) async fn read(response: Response) -> Answer {
     let text = response.text().await.unwrap();
     let json = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status} with {text:?}"));
     Answer { status, json }
+}
+
+/// Waits until all nodes of a store see that each of them has a share of its partitions.
+pub(crate) async fn wait_until_joined(client: &Client, nodes: &[SocketAddr]) {
+    for node in nodes {
+        loop {
+            let view = answer(client.get(format!("http://{node}/v1/cluster"))).await.json;
+            let owned = |node: &Value| node["partitions"].as_array().unwrap().len();
+            let parts: Vec<usize> = view["nodes"].as_array().unwrap().iter().map(owned).collect();
+            let (each, all) = (16 / nodes.len(), parts.iter().sum::<usize>());
+            if parts.len() == nodes.len() && all == 16 && parts.iter().all(|share| *share >= each) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
 
 /// Fails instead of hanging forever.

@@ -44,15 +44,12 @@ async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// OPS-7: a node with another secret has done nothing with a request, and that is logged once.
-#[tokio::test]
-async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
+/// A node that serves these routes to everyone.
+async fn serving(router: Router) -> Node {
     let listener = listener().await;
     let node = node(&listener);
     let options = AcceptOptions {
-        router: GuardedRouter::without_checks(
-            Router::new().fallback(any(|| async { StatusCode::FORBIDDEN })),
-        ),
+        router: GuardedRouter::without_checks(router),
         slots: Slots::new(8),
         certificate: None,
         read_timeout: Duration::from_secs(5),
@@ -60,6 +57,13 @@ async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
         tasks: tokio_util::task::TaskTracker::new(),
     };
     tokio::spawn(listen::run(listener, options));
+    node
+}
+
+/// OPS-7: a node with another secret has done nothing with a request, and that is logged once.
+#[tokio::test]
+async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
+    let node = serving(Router::new().fallback(any(|| async { StatusCode::FORBIDDEN }))).await;
     let client = client();
     let mut logged = Vec::new();
     for _ in 0..2 {
@@ -123,4 +127,28 @@ async fn ops_7_a_closed_connection_names_its_last_request() {
     assert!(matches!(passed, ForwardOutcome::NotSent), "{passed:?}");
     let passed = client().send(&closing(1).await, 3, &call).await;
     assert!(matches!(passed, ForwardOutcome::Lost), "{passed:?}");
+}
+
+/// Readers that take nothing do not delay another one on the same connection, whatever was sent to
+/// them.
+#[tokio::test]
+async fn a_stalled_stream_delays_no_other() {
+    const STALLED: usize = 100;
+    const READ_LEN: usize = 4 * STREAM_WINDOW as usize;
+    let endless = || async {
+        let piece = Ok::<_, std::convert::Infallible>(Bytes::from_static(&[0; 16 * 1024]));
+        Body::from_stream(futures_util::stream::repeat(piece))
+    };
+    let node = serving(Router::new().fallback(any(endless))).await;
+    let client = client();
+    let mut stalled = Vec::new();
+    for _ in 0..STALLED {
+        stalled.push(client.open_stream(&node, "/").await.unwrap());
+    }
+    let mut body = client.open_stream(&node, "/").await.unwrap();
+    let mut len = 0;
+    while len < READ_LEN {
+        let frame = tokio::time::timeout(Duration::from_secs(5), body.frame()).await;
+        len += frame.expect("it is not delayed").unwrap().unwrap().data_ref().map_or(0, Bytes::len);
+    }
 }

@@ -1,30 +1,12 @@
 //! Generations in a cluster: any node takes every call, wherever they are.
 
-use std::time::Duration;
-
 use reqwest::{Client, Method};
-use serde_json::Value;
 use tidegate_fixture::redis::RedisServer;
 use tidegate_server::Server;
 use tidegate_sim::Provider;
 
 use super::studio::{Simulators, StudioPlan, config, free_addr, generation};
-use crate::support::{answer, within};
-
-/// Waits until all nodes have joined.
-async fn wait_until_joined(client: &Client, nodes: &[Server]) {
-    for node in nodes {
-        loop {
-            let view = answer(client.get(format!("http://{}/v1/cluster", node.addr))).await.json;
-            let owned = |node: &Value| node["partitions"].as_array().unwrap().len();
-            let parts: Vec<usize> = view["nodes"].as_array().unwrap().iter().map(owned).collect();
-            if parts.len() == nodes.len() && parts.iter().sum::<usize>() == 16 && !parts.contains(&0) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-}
+use crate::support::{answer, wait_until_joined, within};
 
 /// DSP-1, DSP-11: created, shown, followed and listed at any node, and a webhook may come to any
 /// node, with its signature.
@@ -44,7 +26,7 @@ async fn dsp_1_dsp_11_any_node_takes_every_call() {
             nodes.push(Server::start(config(&plan, &sims, addr, &results)).await.unwrap());
         }
         let client = Client::new();
-        wait_until_joined(&client, &nodes).await;
+        wait_until_joined(&client, &addrs).await;
         let url = |node: usize, path: &str| format!("http://{}{path}", nodes[node].addr);
         for node in 0..2 {
             let body = generation("anna", &format!("a cat {node}")).to_string();

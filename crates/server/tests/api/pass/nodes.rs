@@ -10,7 +10,7 @@ use tidegate_server::Server;
 
 use super::config;
 use super::upstream::{ScriptedReply, Upstream, answer as next};
-use crate::support::within;
+use crate::support::{wait_until_joined, within};
 
 const GOOD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-other: 1\r\ncontent-length: 4\r\n\r\ngood";
@@ -25,21 +25,6 @@ async fn start(store: &RedisServer, upstream: &Upstream, more: &str) -> Server {
 
 async fn json(request: RequestBuilder) -> Value {
     serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
-}
-
-/// Waits until both nodes have joined.
-async fn wait_until_joined(client: &Client, nodes: &[&Server]) {
-    for node in nodes {
-        loop {
-            let view = json(ask(client, node, Method::GET, "/v1/cluster")).await;
-            let owned = |node: &Value| node["partitions"].as_array().unwrap().len();
-            let parts: Vec<usize> = view["nodes"].as_array().unwrap().iter().map(owned).collect();
-            if parts.len() == nodes.len() && parts.iter().sum::<usize>() == 16 && !parts.contains(&0) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
 }
 
 /// The address of the node that owns the partition of an operation.
@@ -68,7 +53,7 @@ async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
         let store = RedisServer::start();
         let nodes = [start(&store, &upstream, "").await, start(&store, &upstream, "").await];
         let client = Client::builder().no_proxy().build().unwrap();
-        wait_until_joined(&client, &[&nodes[0], &nodes[1]]).await;
+        wait_until_joined(&client, &[nodes[0].addr, nodes[1].addr]).await;
         for node in &nodes {
             let body = vec![0_u8, 255, 10];
             let request = ask(&client, node, Method::POST, "/proxy/up/a%2Fb%FF?x=1")
@@ -120,7 +105,7 @@ async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
         let store = RedisServer::start();
         let (one, other) = (start(&store, &upstream, "").await, start(&store, &upstream, "").await);
         let client = Client::builder().no_proxy().build().unwrap();
-        wait_until_joined(&client, &[&one, &other]).await;
+        wait_until_joined(&client, &[one.addr, other.addr]).await;
         let first = ask(&client, &one, Method::GET, "/proxy/up/x").send().await.unwrap();
         let at = owner(&client, &one, &id_of(&first)).await;
         let (owns, asks) = if at == one.addr.to_string() { (one, other) } else { (other, one) };
@@ -162,7 +147,7 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
         let store = RedisServer::start();
         let one = start(&store, &upstream, &more).await;
         let client = Client::builder().no_proxy().build().unwrap();
-        wait_until_joined(&client, &[&one]).await;
+        wait_until_joined(&client, &[one.addr]).await;
         let send =
             |path: String, body: &'static str| ask(&client, &one, Method::POST, &path).body(body).send();
         let post = |path: String| send(path, "{}");
@@ -184,7 +169,7 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let other = start(&store, &upstream, &more).await;
-        wait_until_joined(&client, &[&one, &other]).await;
+        wait_until_joined(&client, &[one.addr, other.addr]).await;
         for n in 0..UPSTREAMS {
             assert_eq!(post(format!("/v1/groups/up-{n}/resume")).await.unwrap().status(), 200);
         }
@@ -212,7 +197,7 @@ async fn ops_6_any_node_waits_and_finds() {
         let more = "spread = \"group\"\n";
         let nodes = [start(&store, &upstream, more).await, start(&store, &upstream, more).await];
         let client = Client::builder().no_proxy().build().unwrap();
-        wait_until_joined(&client, &[&nodes[0], &nodes[1]]).await;
+        wait_until_joined(&client, &[nodes[0].addr, nodes[1].addr]).await;
         let listening = ask(&client, &nodes[0], Method::GET, "/v1/events?results=true").send().await.unwrap();
         assert_eq!(listening.status(), 200);
         let mut ids = Vec::new();
@@ -269,7 +254,7 @@ async fn lim_28_large_bodies_pass_through_any_node() {
         let store = RedisServer::start();
         let nodes = [start(&store, &upstream, "").await, start(&store, &upstream, "").await];
         let client = Client::builder().no_proxy().build().unwrap();
-        wait_until_joined(&client, &[&nodes[0], &nodes[1]]).await;
+        wait_until_joined(&client, &[nodes[0].addr, nodes[1].addr]).await;
         for node in &nodes {
             let request = ask(&client, node, Method::PUT, "/proxy/up/x").body(body.clone());
             let response = request.send().await.unwrap();

@@ -16,6 +16,7 @@ use super::scale::Scale;
 use super::studio::{MODELS, Studio};
 use crate::ALONE;
 use crate::caller::Caller;
+use crate::child::RunningServer;
 
 /// Kills, with `./test`.
 const KILLS: usize = 3;
@@ -136,11 +137,11 @@ pub(super) async fn ledger(caller: &Caller) -> BTreeMap<String, Vec<Value>> {
 async fn killed_under_load(store: &str) {
     let mut chance: SeededRng = crate::cluster::chance("the kills of generations");
     let studio = Studio::new(store, chance.next(), Scale::new(KILLS)).await;
-    let mut server = studio.serve();
+    let mut server = Some(studio.serve());
     let caller = Caller::of(&studio.address);
     let ended = load_and_kill(&studio, &caller, &mut chance, |_| {
-        server.kill();
-        server = studio.serve();
+        let _ = server.take().map(RunningServer::kill);
+        server = Some(studio.serve());
     })
     .await;
     check_bills(&studio, &ended, &ledger(&caller).await);

@@ -55,7 +55,7 @@ impl PaymentDesk {
         let sections = [
             upstream("cut", &sims[0], None),
             upstream("down", &sims[1], None),
-            upstream("strict", &sims[2], Some((40, 20.0))),
+            upstream("strict", &sims[2], None),
         ];
         configure(dir.path(), 4, &sections.concat());
         claim_keys(&dir.path().join("data")).await;
@@ -142,14 +142,14 @@ async fn open_limit(desk: &PaymentDesk, browser: &Browser) {
         desk.caller.submit(&json!({ "upstream": "strict", "group": group, "request": request })).await;
     }
     browser.open(&format!("{}/limits", desk.server.address)).await;
-    let link = "Open strict/requests";
+    let link = "Open strict";
     browser.wait_until(HAS_NAMED, &[link]).await;
     browser.run(FOLLOW_NAMED, &[link]).await;
     browser.confirm("the upstream said so", "Open").await;
     let log: Value = serde_json::from_str(&desk.caller.get("/v1/audit?limit=1").await).unwrap();
     let entry = &log["entries"][0];
     let told = ["action", "subject", "detail", "reason"].map(|field| entry[field].clone());
-    assert_eq!(json!(told), json!(["set", "strict/requests", "open true", "the upstream said so"]));
+    assert_eq!(json!(told), json!(["set", "strict", "open true", "the upstream said so"]));
 }
 
 /// OPS-23, OPS-25: an operator resolves an unknown outcome and reruns what failed with clicks, with

@@ -34,7 +34,7 @@ async fn commands(world: &World, limit: usize) -> Vec<String> {
 }
 
 /// OPS-8: who did what survives a restart, page by page, with the node and without secrets.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn ops_8_the_audit_log_survives_a_restart() {
     within(async {
         let dir = tempfile::tempdir().unwrap();

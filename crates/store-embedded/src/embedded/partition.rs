@@ -165,8 +165,8 @@ fn check_commits(path: &Path, ledger: &PartitionMeta, marks: &MarkFile) -> Resul
         return Ok(());
     }
     let what = format!(
-        "the last {} commits of idempotency records, leases or deployments were acknowledged and are gone; \
-         to go on without them, keep a copy of the folder and remove {}",
+        "the last {} commits of idempotency records, leases, deployments or the audit log were acknowledged \
+         and are gone; to go on without them, keep a copy of the folder and remove {}",
         known - ledger.commits,
         marks.path.display(),
     );

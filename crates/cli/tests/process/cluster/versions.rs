@@ -91,7 +91,7 @@ impl StoreTamperer {
     const fn format(&self) -> u64 {
         match self.connection {
             StoreConnection::Redis(_) => 3,
-            StoreConnection::Postgres(_) => 10,
+            StoreConnection::Postgres(_) => 11,
         }
     }
 

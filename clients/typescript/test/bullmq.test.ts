@@ -63,6 +63,7 @@ test("throttled jobs are delayed, run within the limit and spend no attempt", as
     await events.close();
     await queue.close();
   });
+  const start = performance.now();
   // One attempt: a job that spent it on waiting would fail.
   const jobs = await queue.addBulk(Array.from({ length: 6 }, () => ({ name: "order", data: {}, opts: { attempts: 1 } })));
   const made = await Promise.all(jobs.map((job) => job.waitUntilFinished(events, 20_000)));
@@ -70,8 +71,8 @@ test("throttled jobs are delayed, run within the limit and spend no attempt", as
   assert.deepEqual(made, [0, 0, 0, 0, 0, 0]);
   assert.deepEqual(troubles, [], "to the worker a delay is no failure");
   // Two at once, then one each tenth of a second.
-  const took = (runs.at(-1) ?? 0) - (runs[0] ?? 0);
-  assert.ok(took >= 350, `${took} ms`);
+  const took = (runs.at(-1) ?? 0) - start;
+  assert.ok(took >= 390, `${took} ms`);
 });
 
 test("a job that the API itself throttled waits as long as it was told", async (t) => {

@@ -179,6 +179,13 @@ impl Server {
         for task in &self.aborts {
             task.abort();
         }
+        // What they hold, such as the store, can be opened again when this returns.
+        let ended = async {
+            while self.aborts.iter().any(|task| !task.is_finished()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let _ = tokio::time::timeout_at(end_by, ended).await;
     }
 }
 

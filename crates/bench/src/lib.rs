@@ -8,6 +8,7 @@ mod carry;
 mod ceiling;
 mod client;
 mod cluster;
+mod delayed_backlog;
 mod discord;
 mod dispatch;
 mod flags;

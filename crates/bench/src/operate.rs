@@ -38,10 +38,10 @@ pub struct Args {
     pub store: String,
     /// Operations that wait while views are measured.
     #[arg(long, default_value_t = 5_000_000)]
-    pub operations: usize,
+    pub operations: u64,
     /// Their groups.
     #[arg(long, default_value_t = 100_000)]
-    pub groups: usize,
+    pub groups: u64,
     /// Bytes of the body that each of them would send.
     #[arg(long, default_value_t = 64)]
     pub payload: usize,
@@ -75,8 +75,8 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
-    let counts = [args.operations, args.groups, args.requests, args.connections, args.pages, args.turns];
-    if counts.contains(&0) || args.seconds == 0 {
+    let counts = [args.requests, args.connections, args.pages, args.turns];
+    if counts.contains(&0) || [args.operations, args.groups, args.seconds].contains(&0) {
         return Err("every count must be at least 1".into());
     }
     let views = views::measure(&args).await?;

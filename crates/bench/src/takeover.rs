@@ -2,8 +2,6 @@
 //! the default leases.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,13 +11,13 @@ use tokio::time::Instant;
 
 use crate::call::{self, delayed};
 use crate::client::{Client, request};
+use crate::delayed_backlog::DelayedBacklog;
 use crate::flags::SharedStoreArgs;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 
-/// Operations per request, and connections that send them.
+/// Operations per request.
 const BATCH: u64 = 500;
-const CLIENTS: usize = 8;
 const GROUPS: u64 = 1_000;
 /// After this long the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -67,7 +65,8 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let first = submit_one(addrs[0]).await?.ok_or("the first operation was not accepted")?;
     eprintln!("{count} nodes; filling {} operations", args.operations);
     let start = Instant::now();
-    fill(&addrs, &args).await?;
+    let Args { operations, payload, .. } = args;
+    DelayedBacklog { operations, groups: GROUPS, payload, batch: BATCH }.submit(&addrs).await?;
     let filled_per_s = (args.operations as f64 / start.elapsed().as_secs_f64()).round();
     let owner = nodes.owner_of(first.partition()).await?;
     eprintln!("killing the owner");
@@ -116,29 +115,4 @@ async fn submit_one(addr: SocketAddr) -> Result<Option<OperationId>, String> {
     let accepted: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let id = accepted["id"].as_str().and_then(|id| id.parse().ok());
     id.map(Some).ok_or_else(|| "an acceptance has no id".into())
-}
-
-/// Fills the queue over several connections, in batches.
-async fn fill(addrs: &[SocketAddr], args: &Args) -> Result<(), String> {
-    let next = Arc::new(AtomicU64::new(0));
-    let mut tasks = tokio::task::JoinSet::new();
-    for number in 0..CLIENTS {
-        let (addr, next, args) = (addrs[number % addrs.len()], Arc::clone(&next), args.clone());
-        tasks.spawn(async move {
-            let (mut client, body) = (Client::connect(addr).await?, call::body(args.payload));
-            loop {
-                let first = next.fetch_add(BATCH, Ordering::Relaxed);
-                if first >= args.operations {
-                    return Ok::<_, String>(());
-                }
-                let end = (first + BATCH).min(args.operations);
-                let calls: Vec<_> = (first..end).map(|number| delayed(number % GROUPS, &body)).collect();
-                client.post(&call::batch(addr, &calls)).await?;
-            }
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended.map_err(|error| error.to_string())??;
-    }
-    Ok(())
 }

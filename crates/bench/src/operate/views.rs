@@ -1,29 +1,26 @@
 //! The views of a server with a long queue: how large they are, and how long they take.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 use tidegate_server::Server;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Args, config};
 use crate::call;
 use crate::client::{Client, request};
+use crate::delayed_backlog::DelayedBacklog;
 use crate::report::{Latency, Recorder};
 use crate::scratch::Scratch;
 
-/// Operations in a request that fills the store, and connections that send them.
-const BATCH: usize = 1_000;
-const CONNECTIONS: usize = 8;
+/// Operations in a request that fills the store.
+const BATCH: u64 = 1_000;
 
 /// The views, and what they show.
 #[derive(Debug, Serialize)]
 pub(super) struct ViewsReport {
     operations: u64,
-    groups: usize,
+    groups: u64,
     filled_per_s: f64,
     pub overview: ViewReport,
     groups_view: ViewReport,
@@ -52,7 +49,8 @@ pub(super) async fn measure(args: &Args) -> Result<ViewsReport, String> {
 
 async fn fill_and_look(server: &Server, args: &Args) -> Result<ViewsReport, String> {
     let start = Instant::now();
-    fill(server.addr, args).await?;
+    let Args { operations, groups, payload, .. } = *args;
+    DelayedBacklog { operations, groups, payload, batch: BATCH }.submit(&[server.addr]).await?;
     let filled_per_s = (args.operations as f64 / start.elapsed().as_secs_f64()).round();
     let counts = server.counts().await.map_err(|error| error.to_string())?;
     eprintln!("looking at it");
@@ -66,31 +64,6 @@ async fn fill_and_look(server: &Server, args: &Args) -> Result<ViewsReport, Stri
         summary: view(server.addr, "/v1/summary", args.requests).await?,
         metrics: view(server.addr, "/metrics", args.requests).await?,
     })
-}
-
-/// Accepts operations that are not sent while this runs.
-async fn fill(addr: SocketAddr, args: &Args) -> Result<(), String> {
-    let (next, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
-    for _ in 0..CONNECTIONS {
-        let (next, args) = (Arc::clone(&next), args.clone());
-        tasks.spawn(async move {
-            let (mut client, body) = (Client::connect(addr).await?, call::body(args.payload));
-            loop {
-                let first = next.fetch_add(BATCH, Ordering::Relaxed);
-                if first >= args.operations {
-                    return Ok::<_, String>(());
-                }
-                let batch = first..(first + BATCH).min(args.operations);
-                let calls: Vec<_> =
-                    batch.map(|number| call::delayed((number % args.groups) as u64, &body)).collect();
-                client.post(&call::batch(addr, &calls)).await?;
-            }
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended.map_err(|error| error.to_string())??;
-    }
-    Ok(())
 }
 
 /// Requests a view again and again, on one connection.

@@ -7,15 +7,17 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisResult, Value,
 };
 use tidegate_store::Result;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::address::Address;
 use crate::errors::{Delivery, unusable};
+use crate::slot_backoff::{SlotBackoff, slot_of};
 use crate::subscriber::Subscriber;
 
 /// The timeout for establishing a connection.
@@ -34,6 +36,8 @@ pub(crate) struct SharedConnection {
     live: Mutex<Option<LiveConnection>>,
     /// Held while a connection is established, so that all waiters share one.
     making: tokio::sync::Mutex<()>,
+    /// Of a cluster: the slots that could not be reached.
+    away: SlotBackoff,
 }
 
 enum ConnectionFactory {
@@ -86,7 +90,13 @@ impl SharedConnection {
             };
             ConnectionFactory::Server(Box::new(client))
         };
-        Ok(Self { name, maker, live: Mutex::default(), making: tokio::sync::Mutex::default() })
+        Ok(Self {
+            name,
+            maker,
+            live: Mutex::default(),
+            making: tokio::sync::Mutex::default(),
+            away: SlotBackoff::default(),
+        })
     }
 
     /// The name of the server, without secrets.
@@ -105,7 +115,9 @@ impl SharedConnection {
         let lost = live.lost();
         let answer = match &mut live.raw {
             RawConnection::Server(wire) => unless_lost(lost, wire.req_packed_command(command)).await,
-            RawConnection::Cluster(wire) => wire.req_packed_command(command).await,
+            RawConnection::Cluster(wire) => {
+                self.guarded(slot_of(command), wire.req_packed_command(command)).await?
+            }
         };
         self.check_answer(&live, answer.and_then(Value::extract_error))
     }
@@ -122,7 +134,10 @@ impl SharedConnection {
             RawConnection::Server(wire) => {
                 unless_lost(lost, wire.req_packed_commands(commands, 0, commands.len())).await
             }
-            RawConnection::Cluster(wire) => wire.req_packed_commands(commands, 0, commands.len()).await,
+            RawConnection::Cluster(wire) => {
+                let slot = commands.cmd_iter().find_map(slot_of);
+                self.guarded(slot, wire.req_packed_commands(commands, 0, commands.len())).await?
+            }
         };
         self.check_answer(&live, answer)
     }
@@ -133,17 +148,18 @@ impl SharedConnection {
         key: &str,
         command: Cmd,
     ) -> std::result::Result<Value, CommandFailure> {
-        self.send_along(Route::with_key(key, SlotAddr::Master), command).await
+        self.send_along(Slot::for_key(key), command).await
     }
 
-    async fn send_along(&self, route: Route, command: Cmd) -> std::result::Result<Value, CommandFailure> {
+    async fn send_along(&self, slot: Slot, command: Cmd) -> std::result::Result<Value, CommandFailure> {
         let mut live = self.live_connection().await?;
         let lost = live.lost();
         let answer = match &mut live.raw {
             RawConnection::Server(wire) => unless_lost(lost, wire.req_packed_command(&command)).await,
             RawConnection::Cluster(wire) => {
+                let route = Route::with_slot(slot, SlotAddr::Master);
                 let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
-                wire.route_command(command, node).await
+                self.guarded(Some(slot), wire.route_command(command, node)).await?
             }
         };
         self.check_answer(&live, answer.and_then(Value::extract_error))
@@ -155,7 +171,23 @@ impl SharedConnection {
         slot: u16,
         command: Cmd,
     ) -> std::result::Result<Value, CommandFailure> {
-        self.send_along(Route::new(slot, SlotAddr::Master), command).await
+        let slot = Slot::new(slot).ok_or_else(|| CommandFailure {
+            delivery: Delivery::NoEffect,
+            cause: (redis::ErrorKind::InvalidClientConfig, "there is no such slot").into(),
+        })?;
+        self.send_along(slot, command).await
+    }
+
+    /// Sends something to a cluster, unless the server with the slot was away a moment ago.
+    async fn guarded<T>(
+        &self,
+        slot: Option<Slot>,
+        answer: impl Future<Output = RedisResult<T>>,
+    ) -> std::result::Result<RedisResult<T>, CommandFailure> {
+        self.away.check(slot, Instant::now())?;
+        let answer = answer.await;
+        self.away.record(slot, &answer, Instant::now());
+        Ok(answer)
     }
 
     /// Creates a subscriber. In a cluster any node that responds will do.

@@ -31,6 +31,7 @@ mod reply;
 mod scripts;
 mod server_time;
 mod shared;
+mod slot_backoff;
 mod snapshot;
 mod status_board;
 mod subscriber;

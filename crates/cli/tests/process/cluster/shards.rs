@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::load::{self, Load, RetryMode};
 use super::node_clients::partition_of;
@@ -64,16 +64,20 @@ async fn ops_8_ops_4_lim_6_lim_30_one_server_of_a_redis_cluster_goes_and_comes_b
     let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     nodes.store.as_cluster().kill(lost);
+    let mut slowest = Duration::ZERO;
     for round in 1..=3 {
         for (partition, group) in &alive {
+            let since = Instant::now();
             let done = async {
                 let id = nodes.doors.submit(&load::operation("wide", group, round)).await;
                 nodes.doors.wait_until_ended(&id).await
             };
             let done = timeout(GOES_ON, done).await;
             assert!(done.is_ok(), "partition {partition} does not go on in round {round}");
+            slowest = slowest.max(since.elapsed());
         }
     }
+    println!("the slowest operation of a server that is there took {slowest:?}");
     let probe = load::operation("wide", dead[0].1, 1);
     let refused = timeout(REFUSED, nodes.doors.post(&probe)).await.expect("it answers in time");
     let (status, headers, text) = refused.expect("a whole answer");

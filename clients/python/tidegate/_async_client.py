@@ -91,7 +91,10 @@ class AsyncClient:
         return await run_async(self._http, operations.command(self._transport, id, "cancel", {}))
 
     async def rerun(self, id: str) -> Operation:
-        """Runs a failed or canceled operation again, at the end of its group."""
+        """Runs a failed or canceled operation again.
+
+        It joins the end of its group, or becomes the first of a group that is held for it.
+        """
         return await run_async(self._http, operations.command(self._transport, id, "rerun", {}))
 
     async def resolve(self, id: str, outcome: Resolution, *, result: Any = None) -> Operation:

@@ -91,7 +91,10 @@ class Client:
         return run(self._http, operations.command(self._transport, id, "cancel", {}))
 
     def rerun(self, id: str) -> Operation:
-        """Runs a failed or canceled operation again, at the end of its group."""
+        """Runs a failed or canceled operation again.
+
+        It joins the end of its group, or becomes the first of a group that is held for it.
+        """
         return run(self._http, operations.command(self._transport, id, "rerun", {}))
 
     def resolve(self, id: str, outcome: Resolution, *, result: Any = None) -> Operation:

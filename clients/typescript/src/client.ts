@@ -163,7 +163,7 @@ export class Tidegate {
     return this.command(id, "cancel", {});
   }
 
-  /** Runs a failed or canceled operation again, at the end of its group. */
+  /** Runs a failed or canceled operation again, at the end of its group, or as the first if the group is held for it. */
   rerun(id: string): Promise<Operation> {
     return this.command(id, "rerun", {});
   }

@@ -17,7 +17,7 @@ use crate::verdict::Hint;
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// An operation joined the end of its group.
+    /// An operation joined its group.
     Accepted(Box<AcceptedOperation>),
     /// An operation that was just accepted has alternatives, each with all that it charges.
     Chained {
@@ -222,8 +222,19 @@ pub struct AcceptedOperation {
     pub on_failure: OnFailure,
     /// The caller's dedupe key.
     pub dedupe: Option<DedupeEntry>,
-    /// Whether it had ended before and runs again.
-    pub is_rerun: bool,
+    /// Whether it had ended before, and where it joined its group.
+    pub acceptance: Acceptance,
+}
+
+/// Why an operation joins its group, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// It is new, and the last one.
+    New,
+    /// It had ended and runs again, as the last one.
+    Rerun,
+    /// It had ended and held its group, and runs again as the first one.
+    RerunFirst,
 }
 
 /// How a claim ended.

@@ -261,7 +261,7 @@ impl Journeys {
         }
     }
 
-    /// An operation was rerun, at the end of its group.
+    /// An operation was rerun.
     pub(crate) fn reopened(&mut self, seq: Seq, at: Time) {
         *self.entry(seq, at, at) = Journey::new(at);
     }

@@ -84,8 +84,8 @@ enum OpCommand {
     },
     /// Cancel an operation, or all that a filter finds; one that is running is asked to stop.
     Cancel(SelectionArgs),
-    /// Queue a failed or canceled operation again, at the end of its group, or all that a filter
-    /// finds.
+    /// Queue a failed or canceled operation again, at the end of its group (or as the first, if the
+    /// group is held for it), or all that a filter finds.
     Rerun(SelectionArgs),
     /// Record the outcome of an operation whose outcome is unknown, so that its group can resume,
     /// or of all that a filter finds.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape,
-    LimitSource, OperationImage, SettleEffect, SettledClaim,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage,
+    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::DedupeEntry;
 use tidegate_core::{
@@ -74,7 +74,7 @@ fn accepted(rng: &mut TestRng) -> AcceptedOperation {
         on_unknown: *rng.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
         on_failure: *rng.pick(&[OnFailure::Skip, OnFailure::Hold]),
         dedupe: maybe(rng, dedupe),
-        is_rerun: rng.percent(20),
+        acceptance: *rng.pick(&[Acceptance::New, Acceptance::New, Acceptance::Rerun, Acceptance::RerunFirst]),
     }
 }
 

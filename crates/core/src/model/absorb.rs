@@ -11,7 +11,7 @@ use super::entry::{Entry, EntryIx};
 use super::group::{Group, GroupIx, Pause, RunningClaim};
 use super::limit::Meter;
 use super::{Key, Model};
-use crate::fact::{AcceptedOperation, Fact};
+use crate::fact::{Acceptance, AcceptedOperation, Fact};
 use crate::id::{Fence, Seq};
 use crate::operation::DedupeEntry;
 use crate::time::Time;
@@ -130,7 +130,7 @@ impl Model {
     fn absorb_accepted(&mut self, accepted: &AcceptedOperation) {
         self.advance_clock(accepted.at);
         self.sweep_keys(accepted.at);
-        if !accepted.is_rerun {
+        if accepted.acceptance == Acceptance::New {
             self.counters.next_seq = self.counters.next_seq.max(Seq(accepted.seq.0 + 1));
         }
         if let Some(dedupe) = &accepted.dedupe {
@@ -138,10 +138,12 @@ impl Model {
         }
         let group = self.group_or_insert(&accepted.group);
         let ix = self.insert_entry(accepted, group);
-        let idle = self.groups[group.at()].depth == 0;
-        self.link(ix);
-        if idle {
+        let is_first = self.groups[group.at()].depth == 0 || accepted.acceptance == Acceptance::RerunFirst;
+        if !is_first {
+            self.link(ix);
+        } else {
             self.dequeue_group(group);
+            self.link_first(ix);
             let turn = self.draw_turn(accepted.priority);
             let group_state = &mut self.groups[group.at()];
             group_state.turn = turn;

@@ -1,5 +1,5 @@
-//! Acceptance: an operation joins the end of its group, is recognized as already accepted, or is
-//! refused with a reason. There is no partial acceptance.
+//! Acceptance: an operation joins its group, is recognized as already accepted, or is refused with a
+//! reason. There is no partial acceptance.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::entry::Cost;
 use super::{LimitRefusal, Model};
 use crate::bounds;
 use crate::bucket::Readiness;
-use crate::fact::{AcceptedOperation, Fact};
+use crate::fact::{Acceptance, AcceptedOperation, Fact};
 use crate::id::Seq;
 use crate::operation::{Charge, Draft, InvalidField};
 use crate::state::{EndState, State};
@@ -89,12 +89,13 @@ impl Model {
             return AcceptOutcome::Refused(refusal);
         }
         let seq = self.counters.next_seq;
-        self.enlist(seq, now, draft, false, facts);
+        self.enlist(seq, now, draft, Acceptance::New, facts);
         AcceptOutcome::New(seq)
     }
 
-    /// Accepts an operation again that ended as `ended`, at the end of its group. It keeps the time
-    /// `at` of its first acceptance, which is part of its id.
+    /// Accepts an operation again that ended as `ended`, at the end of its group, or as its head if
+    /// it is the one that the group is held for. It keeps the time `at` of its first acceptance,
+    /// which is part of its id.
     ///
     /// # Errors
     /// When it has not ended, succeeded, or is refused.
@@ -117,14 +118,30 @@ impl Model {
         let draft = with_whole_alternatives(draft);
         let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         opened.and_then(|()| self.check_charges(&draft, now)).map_err(RerunRefusal::Draft)?;
-        self.enlist(seq, at, draft, true, facts);
+        let acceptance = self.rerun_acceptance(seq, &draft.group);
+        self.enlist(seq, at, draft, acceptance, facts);
         Ok(())
     }
 
-    /// Adds an operation to the end of its group.
-    fn enlist(&mut self, seq: Seq, at: Time, mut draft: Draft, again: bool, facts: &mut Vec<Fact>) {
+    /// Where an operation that runs again joins its group: one that waits for an operator because
+    /// of it continues with it.
+    fn rerun_acceptance(&self, seq: Seq, group: &str) -> Acceptance {
+        let group = self.by_group.get(group).map(|ix| &self.groups[ix.at()]);
+        let held = group.filter(|group| group.run.is_none()).and_then(|group| group.held.as_ref());
+        if held.is_some_and(|held| held.seq == seq) { Acceptance::RerunFirst } else { Acceptance::Rerun }
+    }
+
+    /// Adds an operation to its group.
+    fn enlist(
+        &mut self,
+        seq: Seq,
+        at: Time,
+        mut draft: Draft,
+        acceptance: Acceptance,
+        facts: &mut Vec<Fact>,
+    ) {
         let alternatives = draft.alternatives.take();
-        self.decide(facts, accepted(seq, at, draft, again));
+        self.decide(facts, accepted(seq, at, draft, acceptance));
         if let Some(alternatives) = alternatives {
             self.decide(facts, Fact::Chained { seq, alternatives: Box::new(alternatives) });
         }
@@ -211,7 +228,7 @@ fn with_whole_alternatives(mut draft: Draft) -> Draft {
     draft
 }
 
-fn accepted(seq: Seq, at: Time, draft: Draft, again: bool) -> Fact {
+fn accepted(seq: Seq, at: Time, draft: Draft, acceptance: Acceptance) -> Fact {
     Fact::Accepted(Box::new(AcceptedOperation {
         seq,
         at,
@@ -225,6 +242,6 @@ fn accepted(seq: Seq, at: Time, draft: Draft, again: bool) -> Fact {
         on_unknown: draft.on_unknown,
         on_failure: draft.on_failure,
         dedupe: draft.dedupe,
-        is_rerun: again,
+        acceptance,
     }))
 }

@@ -174,6 +174,19 @@ impl Model {
         group.depth += 1;
     }
 
+    /// Adds an entry to the head of its group's queue. The group must be in no structure.
+    pub(super) fn link_first(&mut self, ix: EntryIx) {
+        let group = self.entries[ix.at()].group;
+        let group = &mut self.groups[group.at()];
+        let head = group.head.replace(ix);
+        match head {
+            Some(head) => self.entries[head.at()].prev = Some(ix),
+            None => group.tail = Some(ix),
+        }
+        self.entries[ix.at()].next = head;
+        group.depth += 1;
+    }
+
     /// Removes an entry from its group's queue, at any position, and from memory. The group must be
     /// in no structure.
     pub(super) fn unlink(&mut self, ix: EntryIx) -> Entry {

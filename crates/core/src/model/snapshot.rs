@@ -12,7 +12,8 @@ use crate::alternatives::{Alternative, Alternatives};
 use crate::bucket::paced::{PacedDrip, Transit};
 use crate::bucket::{Budget, UnsentGrant};
 use crate::fact::{
-    AcceptedOperation, AwaitingImage, ChainImage, Fact, GroupImage, LimitImage, LimitShape, OperationImage,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Fact, GroupImage, LimitImage, LimitShape,
+    OperationImage,
 };
 use crate::id::Fence;
 use crate::operation::{Charge, DedupeEntry};
@@ -61,7 +62,7 @@ impl Model {
                 on_unknown: entry.on_unknown,
                 on_failure: entry.on_failure,
                 dedupe: None,
-                is_rerun: true,
+                acceptance: Acceptance::Rerun,
             },
             attempt: entry.attempt,
             reconcile_first: entry.reconcile_first,

@@ -42,7 +42,8 @@ impl Engine {
         self.get(id).await
     }
 
-    /// Reruns an operation that failed or was canceled, at the end of its group.
+    /// Reruns an operation that failed or was canceled, at the end of its group, or as the first of
+    /// a group that is held for it.
     ///
     /// # Errors
     /// When there is no operation with that id, or it has not failed.

@@ -99,8 +99,8 @@ async fn ops_23_a_person_resolves() {
     assert_eq!(engine.resolve(pay, Resolution::Repeat).await.unwrap_err().kind, ErrorKind::NotNow);
 }
 
-/// OPS-25: a group is held after a failure; OPS-9: the failed operation reruns, at the end, under
-/// its id.
+/// OPS-25: a group is held after a failure; OPS-9: the failed operation reruns before the others,
+/// under its id.
 #[tokio::test(start_paused = true)]
 async fn ops_25_hold_and_ops_9_rerun() {
     let broken = std::sync::atomic::AtomicBool::new(true);
@@ -118,11 +118,11 @@ async fn ops_25_hold_and_ops_9_rerun() {
     assert_eq!((failed.state, failed.fault.unwrap().class), (State::Failed, FaultClass::Forbidden));
     assert_eq!(engine.wait(next, Duration::from_secs(9)).await.unwrap().state, State::Waiting);
     let again = engine.rerun(bad).await.unwrap();
-    assert_eq!((again.id, again.state), (bad, State::Queued));
+    assert_eq!((again.id, again.state), (bad, State::Waiting));
     assert_eq!(engine.rerun(bad).await.unwrap_err().kind, ErrorKind::NotNow);
     engine.resume("g").await.unwrap();
-    assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Succeeded);
-    assert_eq!(upstream.payloads(), ["|bad", "|next", "|bad"]);
+    assert_eq!(engine.wait(next, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(upstream.payloads(), ["|bad", "|bad", "|next"]);
 }
 
 /// OPS-25: where a submission does not specify what follows a failure, the rule for its group or

@@ -4,8 +4,8 @@
 
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, ChainImage, Counters, Fact, GroupHold, GroupImage, LimitImage,
-    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, Fact, GroupHold, GroupImage,
+    LimitImage, LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{
@@ -98,8 +98,9 @@ record!(AcceptedOperation {
     on_unknown,
     on_failure,
     dedupe,
-    is_rerun
+    acceptance
 });
+choice!(Acceptance { 0 => New, 1 => Rerun, 2 => RerunFirst });
 record!(SettledClaim { seq, fence, at, effect, fault, hints });
 choice!(SettleEffect {
     1 => Ended { state, hold },

@@ -7,8 +7,8 @@ use std::time::Duration;
 pub(super) use arbitrary::fact;
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape,
-    LimitSource, OperationImage, SettleEffect, SettledClaim,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage,
+    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{
@@ -32,7 +32,7 @@ fn accepted_once() -> AcceptedOperation {
         on_unknown: OnUnknown::Ask,
         on_failure: OnFailure::Skip,
         dedupe: Some(DedupeEntry { key: 1, fingerprint: u128::MAX, expires: AT }),
-        is_rerun: false,
+        acceptance: Acceptance::New,
     }
 }
 

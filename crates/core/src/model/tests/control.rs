@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{CancelOutcome, Cause, ControlRefusal, RerunRefusal, Resolution};
-use crate::operation::OnUnknown;
+use crate::operation::{OnFailure, OnUnknown};
 use crate::state::{EndState, State};
 
 /// OPS-9: a canceled operation that is queued leaves its queue at once; a running one is notified.
@@ -215,6 +215,47 @@ fn ops_9_rerun_joins_the_end_of_the_line() {
     assert_eq!(first.seq, Seq(2));
     world.done(&first);
     assert_eq!(world.take(9)[0].attempt, 1);
+}
+
+/// OPS-9, OPS-3: a group that is held because an operation failed continues with that one after its
+/// rerun, also when it is read back from its log or a snapshot.
+#[test]
+fn ops_9_ops_3_a_rerun_of_what_holds_the_group_is_the_first_again() {
+    let mut world = ModelHarness::new();
+    let at = world.now;
+    let holding = || Draft { on_failure: OnFailure::Hold, ..draft("g") };
+    (0..3).for_each(|_| drop(world.accept(holding())));
+    let claim = world.take(1).pop().unwrap();
+    world.settle(&claim, Verdict::Rejected(transient()));
+    assert!(world.take(9).is_empty(), "it is held");
+    let reopened = world.model.reopen(world.now, (Seq(1), at), EndState::Failed, holding(), &mut world.facts);
+    assert_eq!(reopened, Ok(()));
+    assert!(world.take(9).is_empty(), "an operator resumes it");
+    world.model.resume(world.now, &"g".into(), &mut world.facts).unwrap();
+    for seq in 1..=3 {
+        let next = world.take(9).pop().unwrap();
+        assert_eq!((next.seq, next.attempt), (Seq(seq), 1));
+        world.done(&next);
+    }
+    assert!(world.take(9).is_empty());
+}
+
+/// OPS-9: the only operation of a held group is its head and its tail.
+#[test]
+fn ops_9_a_rerun_of_what_holds_an_empty_group_is_followed_by_others() {
+    let mut world = ModelHarness::new();
+    let at = world.now;
+    world.accept(Draft { on_failure: OnFailure::Hold, ..draft("g") });
+    let claim = world.take(1).pop().unwrap();
+    world.settle(&claim, Verdict::Rejected(transient()));
+    world.model.reopen(world.now, (Seq(1), at), EndState::Failed, draft("g"), &mut world.facts).unwrap();
+    world.accept(draft("g"));
+    world.model.resume(world.now, &"g".into(), &mut world.facts).unwrap();
+    for seq in 1..=2 {
+        let next = world.take(9).pop().unwrap();
+        assert_eq!(next.seq, Seq(seq));
+        world.done(&next);
+    }
 }
 
 /// LIM-28: an operation that no one waits for any more is withdrawn before it is sent, and not

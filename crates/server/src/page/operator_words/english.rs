@@ -122,13 +122,16 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ActionWords { label: "Resume", effect: "Its queue continues with the first operation." },
         ActionWords {
             label: "Re-run failed",
-            effect: "Each of them joins the end of the group, in their old order.",
+            effect: "Each of them joins the end of the group, in their old order. The one that holds the group becomes the first.",
         },
         ActionWords {
             label: "Cancel",
             effect: "It does not start any more. A call under way is asked to stop, and may still take effect.",
         },
-        ActionWords { label: "Re-run", effect: "It joins the end of its group and is sent again." },
+        ActionWords {
+            label: "Re-run",
+            effect: "It joins the end of its group, or becomes the first if the group is held for it, and is sent again.",
+        },
         ActionWords {
             label: "It happened",
             effect: "It counts as succeeded, and its group continues. Check in the service first.",
@@ -165,7 +168,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "Re-run all",
-            effect: "Each of them joins the end of its group, in their old order, and is sent again.",
+            effect: "Each of them joins the end of its group, in their old order, and is sent again. One that holds its group becomes the first.",
         },
         ActionWords {
             label: "All happened",

@@ -8,8 +8,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage, LimitShape,
-    LimitSource, OperationImage, SettleEffect, SettledClaim,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage,
+    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{
@@ -122,8 +122,8 @@ fn accepted() -> impl Strategy<Value = AcceptedOperation> {
     let failure = prop_oneof![Just(OnFailure::Skip), Just(OnFailure::Hold)];
     let names = (any::<u64>(), time(), text(), text(), vec(charge(), 0..4));
     let budget = (of(time()), of(time()), any::<u16>(), any::<u8>());
-    (names, budget, unknown, failure, of(dedupe()), any::<bool>()).prop_map(
-        |(names, budget, on_unknown, on_failure, dedupe, again)| {
+    (names, budget, unknown, failure, of(dedupe()), acceptance()).prop_map(
+        |(names, budget, on_unknown, on_failure, dedupe, acceptance)| {
             let (seq, at, group, kind, charges) = names;
             let (deadline, not_before, max_attempts, priority) = budget;
             AcceptedOperation {
@@ -139,10 +139,14 @@ fn accepted() -> impl Strategy<Value = AcceptedOperation> {
                 on_unknown,
                 on_failure,
                 dedupe,
-                is_rerun: again,
+                acceptance,
             }
         },
     )
+}
+
+fn acceptance() -> impl Strategy<Value = Acceptance> {
+    prop_oneof![Just(Acceptance::New), Just(Acceptance::Rerun), Just(Acceptance::RerunFirst)]
 }
 
 fn settled() -> impl Strategy<Value = SettledClaim> {

@@ -24,6 +24,7 @@ use tidegate_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use builder::EngineBuilder;
 pub(crate) use builder::HTTP;
@@ -41,6 +42,9 @@ use crate::submission::{Receipt, Submission};
 use crate::view::OperationView;
 use crate::work::ReadyKinds;
 
+/// How long a drain waits for tasks that use the store after the owner has released it.
+const TASKS_END_MAX: Duration = Duration::from_secs(1);
+
 /// The executor for each kind.
 pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
 
@@ -56,6 +60,8 @@ pub struct Engine {
     stopped: watch::Receiver<Option<Error>>,
     ownership: watch::Receiver<Ownership>,
     give_up: CancellationToken,
+    /// The tasks that use the store.
+    tasks: TaskTracker,
     ready_kinds: watch::Receiver<ReadyKinds>,
     pub(crate) archived: Option<ArchiveLink>,
 }
@@ -276,10 +282,14 @@ impl Engine {
         }
     }
 
-    /// Stops accepting and taking, lets calls in flight finish or returns them, and releases the
-    /// partition.
+    /// Stops accepting and taking, lets calls in flight finish or returns them, releases the
+    /// partition, and lets go of the store, so that it can be opened again once every engine is
+    /// dropped.
     pub async fn drain(&self) {
         self.stop(false).await;
+        self.tasks.close();
+        // What takes longer ends by itself.
+        let _ = tokio::time::timeout(TASKS_END_MAX, self.tasks.wait()).await;
     }
 
     /// Drains a partition that another node takes over: it keeps accepting while calls are in

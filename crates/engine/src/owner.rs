@@ -26,6 +26,7 @@ use tidegate_store::Store;
 use tidegate_store::log::{Lsn, Ownership};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 pub(crate) use apply::{format_tokens, refusal_error};
 pub(crate) use batch::OpenBatch;
@@ -136,5 +137,7 @@ pub(crate) struct Owner {
     pub(crate) last_sent: Lsn,
     pub(crate) facts_since_snapshot: u64,
     pub(crate) snapshot_under_way: Arc<std::sync::atomic::AtomicBool>,
+    /// What uses the store in the background.
+    pub(crate) tasks: TaskTracker,
     pub(crate) stopped: watch::Sender<Option<Error>>,
 }

@@ -12,6 +12,7 @@ use tidegate_store::log::{Lsn, Ownership, Retention};
 use tidegate_store::{Clock, Store, StoreErrorKind, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use super::{ArchiveLink, Engine, EngineBuilder};
 use crate::archiver::{Archiver, Backlog};
@@ -76,6 +77,7 @@ impl Engine {
             stopped,
             ownership: tenures.clone(),
             give_up: calls.give_up.clone(),
+            tasks: TaskTracker::new(),
             ready_kinds,
             archived: archiving.map(|archiving| ArchiveLink { archiving, backlog: seen }),
         };
@@ -98,8 +100,8 @@ impl Engine {
         log_opened(&*store, &owner, facts_read, started);
         engine.start_archiver(&owner, tenures.clone(), backlog);
         engine.follow_early_starts();
-        tokio::spawn(owner.work());
-        tokio::spawn(sweep(
+        engine.tasks.spawn(owner.work());
+        engine.tasks.spawn(sweep(
             Arc::clone(&store),
             tenures,
             engine.options.retention,
@@ -125,7 +127,7 @@ impl Engine {
             ended: Arc::clone(&owner.ended),
             backlog,
         };
-        tokio::spawn(archiver.work());
+        self.tasks.spawn(archiver.work());
     }
 
     fn owner(&self, parts: Parts) -> Owner {
@@ -172,6 +174,7 @@ impl Engine {
             last_sent: parts.last,
             facts_since_snapshot: parts.facts_read,
             snapshot_under_way: Arc::new(AtomicBool::new(false)),
+            tasks: self.tasks.clone(),
             stopped: parts.stop,
         }
     }

@@ -62,7 +62,7 @@ impl Owner {
     fn store_snapshot(&self, lsn: Lsn, parts: Vec<bytes::Bytes>) {
         let (store, ownership) = (Arc::clone(&self.store), self.ownership());
         let under_way = Arc::clone(&self.snapshot_under_way);
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let bytes: usize = parts.iter().map(bytes::Bytes::len).sum();
             match store.snapshot(ownership, lsn, parts).await {
                 Ok(()) => tracing::debug!(lsn = lsn.0, bytes, "snapshot stored"),

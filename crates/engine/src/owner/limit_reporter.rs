@@ -16,6 +16,7 @@ use tidegate_store::costs::LimitSnapshot;
 use tidegate_store::log::Ownership;
 use tidegate_store::{Archive, Clock, Store};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use super::Owner;
 
@@ -116,11 +117,17 @@ impl LimitReporter {
         is_any.then(|| GoneLimits { names, before: all_since.unwrap_or(Time::ZERO) })
     }
 
-    fn save_in_background(&self, owner: Ownership, news: Vec<LimitSnapshot>, gone: Option<GoneLimits>) {
+    fn save_in_background(
+        &self,
+        tasks: &TaskTracker,
+        owner: Ownership,
+        news: Vec<LimitSnapshot>,
+        gone: Option<GoneLimits>,
+    ) {
         let (keeper, under_way, is_lost) =
             (self.sink.clone(), Arc::clone(&self.under_way), Arc::clone(&self.is_lost));
         under_way.store(true, Ordering::Release);
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             let save = async {
                 if !news.is_empty() {
                     keeper.save(owner, news).await?;
@@ -170,7 +177,7 @@ impl Owner {
         let gone = is_pass_over.then(|| books.forget_gone(|name| self.model.limit(name, now).is_some()));
         let gone = gone.flatten();
         if !news.is_empty() || gone.is_some() {
-            books.save_in_background(owner, news, gone);
+            books.save_in_background(&self.tasks, owner, news, gone);
         }
     }
 }

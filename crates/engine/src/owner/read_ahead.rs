@@ -92,7 +92,7 @@ impl Owner {
         let (store, partition) = (Arc::clone(&self.store), self.options.partition);
         let (event, epoch) = (self.calls.event.clone(), self.ownership().epoch);
         let room = self.payloads.ahead_room();
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let (operations, has_failed) = read(&*store, partition, &seqs, room).await;
             // The owner may have stopped.
             let _ = event.send(CallEvent::ReadAhead(ReadAheadOutcome { epoch, operations, has_failed }));

@@ -254,3 +254,23 @@ async fn lim_14_nothing_leaves_when_the_lease_may_have_run_out() {
     assert_eq!(engine.wait(second, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads().len(), 2);
 }
+
+/// OPS-8: nothing uses the store after a drain, so that its folder can be opened again at once.
+#[tokio::test(start_paused = true)]
+async fn ops_8_a_drained_engine_lets_go_of_its_store() {
+    let slow =
+        FaultPlan::none().at(StoreMethod::Snapshot, 1, InjectedFault::Delay(Duration::from_millis(900)));
+    let ((counted, store), upstream) = (faulty(slow, false), all_done(0));
+    let engine = open_with(&store, &upstream, Options::default().with_snapshot_after_facts(1), &[]).await;
+    for n in 0.. {
+        assert!(n < 1_000, "no snapshot");
+        let id = engine.submit(operation("g", "|1")).await.unwrap().id;
+        engine.wait(id, LONG).await.unwrap();
+        if counted.calls_of(StoreMethod::Snapshot) == 1 {
+            break;
+        }
+    }
+    engine.drain().await;
+    drop((engine, counted));
+    assert_eq!(Arc::strong_count(&store), 1);
+}

@@ -118,6 +118,80 @@ def test_reports_without_an_answer_are_sent_again_in_requests_that_fit() -> None
     assert work.split([reports[0], *long]) == [[reports[0], long[0]], [long[1]], [long[2]]]
 
 
+def test_a_refused_report_is_replaced(workplace: Server) -> None:
+    runs, errors = list[str](), list[BaseException]()
+
+    def start(job: Job) -> Awaiting:
+        runs.append(job.id)
+        return Awaiting(external_id="j-1", memo="x" * 20_000)
+
+    def throttled(job: Job) -> None:
+        runs.append(job.id)
+        raise JobError("throttled", "full", limit="nope")
+
+    with Client(workplace.url) as client:
+        worker = client.worker({"resize": start, "scan": throttled}, lease=1.0, on_error=errors.append)
+        thread = running(worker)
+        started = client.submit(kind="resize", group="refused", payload=1)
+        full = client.submit(kind="scan", group="full", payload=1, max_attempts=1)
+        for id in (started.id, full.id):
+            ended = client.wait(id, timeout=20)
+            assert ended.state == "failed" and ended.fault and "refused" in ended.fault.message, ended
+        worker.stop()
+        thread.join(10)
+    assert sorted(runs) == sorted([started.id, full.id])
+    assert {error.code for error in errors if isinstance(error, ApiError)} == {"TG0005", "TG0007"}, errors
+
+
+class HungServer(httpx.BaseTransport):
+    """Gives one job out and answers no extension until the end."""
+
+    def __init__(self) -> None:
+        self.is_taken = False
+        self.end = threading.Event()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/settle"):
+            count = len(json.loads(request.read())["settlements"])
+            return httpx.Response(200, json={"settlements": [{"applied": False}] * count})
+        if request.url.path.endswith("/extend") or self.is_taken:
+            self.end.wait(10)
+            return httpx.Response(503, json={})
+        self.is_taken = True
+        job = {"id": "op_1", "fence": 7, "kind": "resize", "group": "g", "payload": 1, "attempt": 1}
+        return httpx.Response(200, json={"claims": [job]})
+
+
+def test_a_job_is_stopped_at_the_end_of_its_lease_while_an_extension_hangs() -> None:
+    server, stopped_after = HungServer(), list[float]()
+
+    def resize(job: Job) -> None:
+        since = time.monotonic()
+        assert job.stop.wait(8)
+        stopped_after.append(time.monotonic() - since)
+        server.end.set()
+
+    with Client("http://tidegate", transport=server) as client:
+        worker = client.worker({"resize": resize}, lease=0.9)
+        thread = running(worker)
+        assert server.end.wait(9)
+        worker.stop()
+        thread.join(10)
+    assert stopped_after[0] < 5
+
+
+def test_a_worker_has_room_for_a_job() -> None:
+    with Client("http://tidegate") as client, pytest.raises(ValueError, match="at least 1"):
+        client.worker({"resize": lambda job: None}, concurrency=0)
+
+
+def test_a_job_of_a_long_poll_is_extended_at_once() -> None:
+    now = time.monotonic()
+    job = Job("op", "resize", "g", None, 1)
+    assert work.came_late([work.Active(job, 7, now + 15)], 30.0)
+    assert not work.came_late([work.Active(job, 7, now + 29)], 30.0)
+
+
 def test_a_poll_that_is_stopped_passes_its_cancel_on_next_time() -> None:
     awaited = work.AwaitedJob("j-1", None, cancel_requested=False)
     poll = work.Active(Job("op", "resize", "g", None, 1, awaited), 7, 0.0, canceled=True)

@@ -22,6 +22,8 @@ WAIT = 20.0
 REPORTS = 200
 # The longest body of reports, in characters: well under what the server reads.
 REPORTS_LENGTH = 8 * 1024 * 1024
+# How much of a message is reported, in characters.
+MESSAGE_LENGTH = 1_000
 # The errors after which a report is sent again: its partition was not to be reached.
 UNAVAILABLE = frozenset({"TG0017", "TG0018", "TG0022", "TG0023", "TG0026"})
 
@@ -200,11 +202,17 @@ def split(reports: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return parts
 
 
-def settle(transport: Transport, settlements: Sequence[dict[str, Any]]) -> Flow[list[dict[str, Any]]]:
-    """Reports what became of jobs, and returns the reports that were not answered."""
+def settle(
+    transport: Transport, settlements: Sequence[dict[str, Any]]
+) -> Flow[tuple[list[dict[str, Any]], list[tuple[dict[str, Any], ApiError]]]]:
+    """Reports what became of jobs.
+
+    Returns the reports that were not answered, and those that were refused.
+    """
     body = {"settlements": list(settlements)}
     wire = yield from once(transport, Request("POST", "/v1/work/settle", body=body))
-    return unanswered(wire["settlements"], settlements)
+    answers = wire["settlements"]
+    return unanswered(answers, settlements), refused(answers, settlements)
 
 
 def unanswered(
@@ -218,9 +226,53 @@ def unanswered(
     ]
 
 
+def refused(
+    answers: Sequence[Mapping[str, Any] | None], settlements: Sequence[dict[str, Any]]
+) -> list[tuple[dict[str, Any], ApiError]]:
+    """The reports that the server refused."""
+    return [
+        (one, ApiError(0, answer))
+        for one, answer in zip(settlements, answers, strict=True)
+        if answer and "error" in answer and answer["error"].get("code") not in UNAVAILABLE
+    ]
+
+
+class Replacement(dict[str, Any]):
+    """A report that stands for a refused one. It is not replaced once more."""
+
+
+def replacement(report: dict[str, Any], error: TidegateError) -> list[dict[str, Any]]:
+    """The report to send instead of one that the server refused: without one its job would run again.
+
+    It has nothing in it that a server could refuse. What was done or started fails: it would be done
+    again, and refused again.
+    """
+    outcome = report["outcome"]
+    if isinstance(report, Replacement) or outcome in ("returned", "canceled"):
+        return []
+    fault = report.get("fault")
+    before = fault["message"] if fault else "it took effect, or was started"
+    message = f"{before}; the report on it was refused: {error}"[:MESSAGE_LENGTH]
+    plain = {"awaiting": "failed", "succeeded": "failed", "throttled": "retry"}
+    instead = plain.get(outcome, outcome)
+    fault_class = "validation" if instead == "failed" else "transient"
+    fault = {"class": fault_class, "message": message}
+    return [Replacement(id=report["id"], fence=report["fence"], outcome=instead, fault=fault)]
+
+
 def is_refusal(error: TidegateError) -> bool:
     """Whether the server would refuse the same again."""
     return isinstance(error, ApiError) and 400 <= error.status < 500 and error.status != 429
+
+
+def is_unauthorized(error: TidegateError) -> bool:
+    """Whether the server refuses the worker, and not what it says."""
+    return isinstance(error, ApiError) and error.status in (401, 403)
+
+
+def came_late(jobs: Sequence[Active], lease: float) -> bool:
+    """Whether little may be left of the leases of jobs, counted from when they were asked for."""
+    return any(active.until - time.monotonic() < lease * 2 / 3 for active in jobs)
 
 
 def read_job(claim: Mapping[str, Any]) -> Job:

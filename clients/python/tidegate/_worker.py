@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from . import _work as work
-from ._errors import TidegateError
+from ._errors import ApiError, TidegateError
 from ._transport import Transport, backoff, run, run_async
 from ._work import Active, Job
 
@@ -32,6 +32,13 @@ def shut_down(connection: socket.socket, how: int) -> None:
     """Shuts a connection down, encrypted or not, whoever reads from it. It may be closed."""
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connection, how)
+
+
+def checked(concurrency: int) -> int:
+    """A worker without room for a job would wait for ever."""
+    if concurrency < 1:
+        raise ValueError("concurrency must be at least 1")
+    return concurrency
 
 
 def ignore(_: BaseException) -> None:
@@ -54,7 +61,7 @@ class Worker:
         self._transport = transport
         self._http = http
         self._kinds = kinds
-        self._concurrency = concurrency
+        self._concurrency = checked(concurrency)
         self._lease = lease
         self._on_error = on_error or ignore
         # A transport of the caller's own is used for everything, and its waits are not cut short.
@@ -65,13 +72,14 @@ class Worker:
         self._changed = threading.Condition()
         self._stopped = False
         self._finished = False
+        self._extend_now = False
 
     def run(self) -> None:
         """Works until `stop` is called, then until all jobs in progress are reported.
 
         Raises `ApiError` when the server refuses it: a wrong token, an unknown kind.
         """
-        helpers = [threading.Thread(target=one, daemon=True) for one in (self._report, self._extend)]
+        helpers = [threading.Thread(target=one, daemon=True) for one in self._helpers()]
         for helper in helpers:
             helper.start()
         try:
@@ -87,6 +95,9 @@ class Worker:
                 self._changed.notify_all()
             for helper in helpers:
                 helper.join()
+
+    def _helpers(self) -> list[Callable[[], None]]:
+        return [self._report, self._extend, self._watch]
 
     def stop(self) -> None:
         """Takes no more: what comes from now on is given back unstarted. `run` returns when the jobs
@@ -147,6 +158,8 @@ class Worker:
                     self._changed.notify_all()
                     return
                 self._active |= {(active.job.id, active.fence): active for active in jobs}
+                self._extend_now |= work.came_late(jobs, self._lease)
+                self._changed.notify_all()
             for active in jobs:
                 threading.Thread(target=self._execute, args=(active,), daemon=True).start()
 
@@ -163,8 +176,10 @@ class Worker:
     def _extend(self) -> None:
         while True:
             with self._changed:
-                if self._changed.wait_for(lambda: self._finished, self._lease / 3):
+                self._changed.wait_for(lambda: self._finished or self._extend_now, self._lease / 3)
+                if self._finished:
                     return
+                self._extend_now = False
                 held = list(self._active.values())
             if not held:
                 continue
@@ -173,9 +188,18 @@ class Worker:
                     active.job.stop.set()
             except TidegateError as error:
                 self._on_error(error)
-            for active in held:
-                if active.until <= time.monotonic():
-                    active.job.stop.set()
+
+    def _watch(self) -> None:
+        """Stops jobs when their leases are over, however long an extension takes."""
+        with self._changed:
+            while not self._finished:
+                now = time.monotonic()
+                held = [active for active in self._active.values() if not active.job.stop.is_set()]
+                for active in held:
+                    if active.until <= now:
+                        active.job.stop.set()
+                ends = [active.until - now for active in held if active.until > now]
+                self._changed.wait(min(ends, default=None))
 
     def _report(self) -> None:
         while True:
@@ -191,16 +215,30 @@ class Worker:
     def _send(self, reports: list[dict[str, Any]], end: float) -> None:
         failures = 0
         while True:
+            refused: list[tuple[dict[str, Any], ApiError]] = []
             try:
-                reports = run(self._http, work.settle(self._transport, reports))
+                reports, refused = run(self._http, work.settle(self._transport, reports))
             except TidegateError as error:
-                self._on_error(error)
-                if work.is_refusal(error):
+                if not isinstance(error, ApiError) or not work.is_refusal(error):
+                    self._on_error(error)
+                elif work.is_unauthorized(error):
+                    self._on_error(error)
                     return
+                elif len(reports) > 1:
+                    # One of them is to blame.
+                    for one in reports:
+                        self._send([one], end)
+                    return
+                else:
+                    reports, refused = [], [(reports[0], error)]
+            for report, refusal in refused:
+                self._on_error(refusal)
+                reports += work.replacement(report, refusal)
             if not reports or time.monotonic() >= end:
                 return
-            time.sleep(backoff(failures, 0.0))
-            failures += 1
+            if not refused:
+                time.sleep(backoff(failures, 0.0))
+                failures += 1
 
 
 class AsyncWorker:
@@ -218,13 +256,15 @@ class AsyncWorker:
         self._transport = transport
         self._http = http
         self._kinds = kinds
-        self._concurrency = concurrency
+        self._concurrency = checked(concurrency)
         self._lease = lease
         self._on_error = on_error or ignore
         self._active: dict[tuple[str, int], tuple[Active, asyncio.Task[None]]] = {}
         self._reports: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._stopped = asyncio.Event()
         self._room = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._extend_now = asyncio.Event()
 
     async def run(self) -> None:
         """Works until `stop` is called, then until all jobs in progress are reported.
@@ -233,6 +273,7 @@ class AsyncWorker:
         """
         reporting = asyncio.create_task(self._report())
         extending = asyncio.create_task(self._extend())
+        watching = asyncio.create_task(self._watch())
         try:
             await self._take()
         finally:
@@ -240,8 +281,9 @@ class AsyncWorker:
                 self._room.clear()
                 await self._room.wait()
             extending.cancel()
+            watching.cancel()
             await self._reports.put(None)
-            await asyncio.wait([reporting, extending])
+            await asyncio.wait([reporting, extending, watching])
 
     def stop(self) -> None:
         """Takes no more. `run` returns when the jobs in progress have ended."""
@@ -283,6 +325,9 @@ class AsyncWorker:
             for active in jobs:
                 task = asyncio.create_task(self._execute(active))
                 self._active[(active.job.id, active.fence)] = (active, task)
+            self._taken.set()
+            if work.came_late(jobs, self._lease):
+                self._extend_now.set()
 
     async def _execute(self, active: Active) -> None:
         try:
@@ -295,20 +340,35 @@ class AsyncWorker:
 
     async def _extend(self) -> None:
         while True:
-            await asyncio.sleep(self._lease / 3)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._extend_now.wait(), self._lease / 3)
+            self._extend_now.clear()
             held = [active for active, _ in self._active.values()]
             if not held:
                 continue
-            lost: list[Active] = []
             try:
-                lost = await run_async(self._http, work.extend(self._transport, held, self._lease))
+                for active in await run_async(self._http, work.extend(self._transport, held, self._lease)):
+                    self._cancel(active)
             except TidegateError as error:
                 self._on_error(error)
-            lost += [active for active in held if active.until <= time.monotonic()]
-            for active in lost:
-                active.job.stop.set()
-                if found := self._active.get((active.job.id, active.fence)):
-                    found[1].cancel()
+
+    async def _watch(self) -> None:
+        """Stops jobs when their leases are over, however long an extension takes."""
+        while True:
+            self._taken.clear()
+            now = time.monotonic()
+            held = [active for active, _ in self._active.values() if not active.job.stop.is_set()]
+            for active in held:
+                if active.until <= now:
+                    self._cancel(active)
+            ends = [active.until - now for active in held if active.until > now]
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._taken.wait(), min(ends, default=None))
+
+    def _cancel(self, active: Active) -> None:
+        active.job.stop.set()
+        if found := self._active.get((active.job.id, active.fence)):
+            found[1].cancel()
 
     async def _report(self) -> None:
         is_last = False
@@ -325,13 +385,27 @@ class AsyncWorker:
     async def _send(self, reports: list[dict[str, Any]], end: float) -> None:
         failures = 0
         while True:
+            refused: list[tuple[dict[str, Any], ApiError]] = []
             try:
-                reports = await run_async(self._http, work.settle(self._transport, reports))
+                reports, refused = await run_async(self._http, work.settle(self._transport, reports))
             except TidegateError as error:
-                self._on_error(error)
-                if work.is_refusal(error):
+                if not isinstance(error, ApiError) or not work.is_refusal(error):
+                    self._on_error(error)
+                elif work.is_unauthorized(error):
+                    self._on_error(error)
                     return
+                elif len(reports) > 1:
+                    # One of them is to blame.
+                    for one in reports:
+                        await self._send([one], end)
+                    return
+                else:
+                    reports, refused = [], [(reports[0], error)]
+            for report, refusal in refused:
+                self._on_error(refusal)
+                reports += work.replacement(report, refusal)
             if not reports or time.monotonic() >= end:
                 return
-            await asyncio.sleep(backoff(failures, 0.0))
-            failures += 1
+            if not refused:
+                await asyncio.sleep(backoff(failures, 0.0))
+                failures += 1

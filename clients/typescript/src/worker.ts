@@ -66,7 +66,7 @@ export class JobError extends Error {
 
 /** A job that was accepted by someone else and ends there. */
 class AwaitedJob {
-  constructor(readonly settlement: object) {}
+  constructor(readonly settlement: { outcome: "awaiting" }) {}
 }
 
 /**
@@ -78,14 +78,15 @@ export function awaiting(
   options: { externalId?: string; memo?: unknown; afterMs?: number; timeoutMs?: number; cost?: number } = {},
 ): unknown {
   const { externalId, memo, afterMs, timeoutMs, cost } = options;
-  return new AwaitedJob({
-    outcome: "awaiting",
+  const settlement = {
+    outcome: "awaiting" as const,
     external_id: externalId,
     memo,
-    after_ms: afterMs,
-    timeout_ms: timeoutMs,
+    after_ms: whole(afterMs),
+    timeout_ms: whole(timeoutMs),
     cost,
-  });
+  };
+  return new AwaitedJob(settlement);
 }
 
 interface Claim {
@@ -109,12 +110,22 @@ interface Extended {
 /** The answer to a report; `null` when there was none. */
 type Settled = { error?: { code: string } } | null;
 
+/** What became of a job, for the server. */
+interface Report {
+  id: string;
+  fence: number;
+  outcome: string;
+  fault?: { class: string; message: string };
+}
+
 /** A job in progress. */
 interface Active {
   claim: Claim;
   stop: AbortController;
   /** When another worker may get it: counted from before the server was asked. */
   until: number;
+  /** Stops it then. */
+  timer: NodeJS.Timeout | undefined;
 }
 
 const WAIT_MS = 20_000;
@@ -123,6 +134,10 @@ const REPORTS_MAX = 200;
 const REPORTS_LENGTH_MAX = 8 * 1024 * 1024;
 /** The errors after which a report is sent again: its partition was not to be reached. */
 const UNAVAILABLE = ["TG0017", "TG0018", "TG0022", "TG0023", "TG0026"];
+/** The outcomes after which a job may be given to another worker. */
+const NOTHING_DONE = ["returned", "canceled"];
+/** How much of a message is reported, in characters. */
+const MESSAGE_LENGTH_MAX = 1_000;
 
 /** A worker. `run` returns when it was stopped and all its jobs are reported. */
 export class Worker implements AsyncDisposable {
@@ -131,7 +146,11 @@ export class Worker implements AsyncDisposable {
   private readonly active = new Map<string, Active>();
   private readonly stopped = new AbortController();
   private readonly finished = new AbortController();
-  private reports: object[] = [];
+  private reports: Report[] = [];
+  /** The reports that stand for refused ones: they are not replaced once more. */
+  private readonly replacements = new WeakSet<Report>();
+  /** Has claims extended now, not at the next third of the lease. */
+  private early = new AbortController();
   private wakeReporter: () => void = () => undefined;
   private wakeTaker: () => void = () => undefined;
   private running: Promise<void> | undefined;
@@ -141,6 +160,7 @@ export class Worker implements AsyncDisposable {
     private readonly options: WorkerOptions,
   ) {
     this.concurrency = options.concurrency ?? 16;
+    if (!(this.concurrency >= 1)) throw new RangeError("concurrency must be at least 1");
     this.leaseMs = Math.ceil(options.leaseMs ?? 30_000);
   }
 
@@ -192,6 +212,8 @@ export class Worker implements AsyncDisposable {
         failures = 0;
         if (this.stopped.signal.aborted) return this.giveBack(claims);
         for (const claim of claims) this.start(claim, askedAt);
+        // Counted from when it was asked for, little may be left of the lease.
+        if (claims.length > 0 && performance.now() - askedAt > this.leaseMs / 3) this.early.abort();
       } catch (error) {
         if (this.stopped.signal.aborted) return;
         if (isRefusal(error)) throw error;
@@ -214,19 +236,28 @@ export class Worker implements AsyncDisposable {
   }
 
   private start(claim: Claim, askedAt: number): void {
-    const active = { claim, stop: new AbortController(), until: askedAt + this.leaseMs };
+    const active: Active = { claim, stop: new AbortController(), until: 0, timer: undefined };
     this.active.set(key(claim), active);
+    this.hold(active, askedAt);
     void this.execute(active).then((settlement) => {
+      clearTimeout(active.timer);
       this.active.delete(key(claim));
       if (settlement) {
-        this.reports.push({ id: claim.id, fence: claim.fence, ...settlement });
+        this.reports.push({ ...settlement, id: claim.id, fence: claim.fence });
         this.wakeReporter();
       }
       this.wakeTaker();
     });
   }
 
-  private async execute({ claim, stop }: Active): Promise<object | null> {
+  /** Keeps a job until its lease, asked for at this time, is over. */
+  private hold(active: Active, askedAt: number): void {
+    active.until = askedAt + this.leaseMs;
+    clearTimeout(active.timer);
+    active.timer = setTimeout(() => active.stop.abort(LOST), Math.max(0, active.until - performance.now()));
+  }
+
+  private async execute({ claim, stop }: Active): Promise<Omit<Report, "id" | "fence"> | null> {
     const { job } = claim;
     try {
       const handler = this.options.kinds[claim.kind];
@@ -244,7 +275,8 @@ export class Worker implements AsyncDisposable {
       });
       if (result instanceof AwaitedJob) return result.settlement;
       checkJson(result);
-      return { outcome: "succeeded", result: result ?? null };
+      const done = { outcome: "succeeded", result: result ?? null };
+      return done;
     } catch (error) {
       if (stop.signal.aborted && stop.signal.reason === CANCELED) {
         // The next one to ask about an awaited job passes the cancel on.
@@ -256,10 +288,11 @@ export class Worker implements AsyncDisposable {
 
   /** Extends all claims at a third of the lease, and stops those that are lost or canceled. */
   private async extendAll(): Promise<void> {
-    const pause = { signal: this.finished.signal, ref: false };
     for (;;) {
+      const pause = { signal: AbortSignal.any([this.finished.signal, this.early.signal]), ref: false };
       await sleep(this.leaseMs / 3, undefined, pause).catch(() => undefined);
       if (this.finished.signal.aborted) return;
+      if (this.early.signal.aborted) this.early = new AbortController();
       const held = [...this.active.values()];
       const claims = held.map(({ claim: { id, fence } }) => ({ id, fence, lease_ms: this.leaseMs }));
       if (claims.length === 0) continue;
@@ -270,7 +303,7 @@ export class Worker implements AsyncDisposable {
           const active = held[place] as Active;
           // It was not extended, and may be next time: it is held until its lease ends.
           if (one === null || "error" in one) return;
-          if (one.held) active.until = askedAt + this.leaseMs;
+          if (one.held) this.hold(active, askedAt);
           else active.stop.abort(LOST);
           // A job that passes a cancel on is not stopped by it.
           if (one.cancel_requested && !active.claim.job?.cancel_requested) active.stop.abort(CANCELED);
@@ -278,7 +311,6 @@ export class Worker implements AsyncDisposable {
       } catch (error) {
         this.options.onError?.(error);
       }
-      for (const { stop } of held.filter(({ until }) => until <= performance.now())) stop.abort(LOST);
     }
   }
 
@@ -298,18 +330,41 @@ export class Worker implements AsyncDisposable {
     }
   }
 
-  private async send(reports: object[], end: number): Promise<void> {
+  private async send(reports: Report[], end: number): Promise<void> {
     for (let failures = 0; ; failures++) {
+      const sent = reports;
+      let refused: Report[] = [];
       try {
-        const settled = await this.post<{ settlements: Settled[] }>("settle", { settlements: reports });
-        reports = reports.filter((_, place) => isUnanswered(settled.settlements[place]));
+        const { settlements } = await this.post<{ settlements: Settled[] }>("settle", { settlements: sent });
+        reports = sent.filter((_, place) => isUnanswered(settlements[place]));
+        refused = sent.flatMap((report, place) => {
+          const answer = settlements[place];
+          return answer?.error && !isUnanswered(answer) ? this.replace(report, new ApiError(0, answer)) : [];
+        });
       } catch (error) {
-        this.options.onError?.(error);
-        if (isRefusal(error)) return;
+        if (isRefusal(error) && error.status !== 401 && error.status !== 403) {
+          // One of them is to blame.
+          if (sent.length > 1) return void (await Promise.all(sent.map((report) => this.send([report], end))));
+          reports = [];
+          refused = sent.flatMap((report) => this.replace(report, error));
+        } else {
+          this.options.onError?.(error);
+          if (isRefusal(error)) return;
+        }
       }
+      reports = [...reports, ...refused];
       if (reports.length === 0 || performance.now() >= end) return;
-      await sleep(backoffMs(failures, 0));
+      if (refused.length === 0) await sleep(backoffMs(failures, 0));
     }
+  }
+
+  /** The report to send instead of one that the server refused: without one its job would run again. */
+  private replace(report: Report, error: ApiError): Report[] {
+    this.options.onError?.(error);
+    if (this.replacements.has(report) || NOTHING_DONE.includes(report.outcome)) return [];
+    const replacement = withoutDetails(report, error.message);
+    this.replacements.add(replacement);
+    return [replacement];
   }
 
   /** Sends one request. A report or an extension that comes twice changes nothing, and a take that
@@ -328,8 +383,8 @@ function key({ id, fence }: Claim): string {
 }
 
 /** Splits reports into requests that are not too long for the server. */
-function splitReports(reports: object[]): object[][] {
-  const parts: object[][] = [];
+function splitReports(reports: Report[]): Report[][] {
+  const parts: Report[][] = [];
   let length = 0;
   for (const report of reports) {
     const size = JSON.stringify(report).length;
@@ -350,8 +405,23 @@ function isUnanswered(answer: Settled | undefined): boolean {
   return !answer || UNAVAILABLE.includes(answer.error?.code ?? "");
 }
 
-function isRefusal(error: unknown): boolean {
+function isRefusal(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
+}
+
+/** A report with nothing in it that a server could refuse. What was done or started fails: it would be
+ * done again, and refused again. */
+function withoutDetails({ id, fence, outcome, fault }: Report, why: string): Report {
+  const before = fault ? fault.message : "it took effect, or was started";
+  const message = `${before}; the report on it was refused: ${why}`.slice(0, MESSAGE_LENGTH_MAX);
+  const plain = { awaiting: "failed", succeeded: "failed", throttled: "retry" };
+  const instead = (plain as Record<string, string>)[outcome] ?? outcome;
+  return { id, fence, outcome: instead, fault: { class: instead === "failed" ? "validation" : "transient", message } };
+}
+
+/** A time in whole milliseconds. */
+function whole(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.ceil(ms);
 }
 
 /** A result that is not JSON fails its own job, not the reports of others. */
@@ -364,7 +434,7 @@ function checkJson(result: unknown): void {
 }
 
 /** The report on a handler that threw. */
-function failure(error: unknown): object {
+function failure(error: unknown): Omit<Report, "id" | "fence"> {
   const message = error instanceof Error ? error.message : String(error);
   if (!(error instanceof JobError)) {
     return { outcome: "retry", fault: { class: "transient", message } };
@@ -373,5 +443,6 @@ function failure(error: unknown): object {
   const usual = { failed: "validation", retry: "transient", throttled: "rate_limited", unknown: "transient" };
   const fault = { class: given ?? usual[error.outcome], message };
   const note = { external_id: externalId, memo, cost };
-  return { outcome: error.outcome, fault, after_ms: afterMs, limit, blame, ...note };
+  const report = { outcome: error.outcome, fault, after_ms: whole(afterMs), limit, blame, ...note };
+  return report;
 }

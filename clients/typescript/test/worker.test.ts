@@ -70,6 +70,61 @@ test("a job that comes after the stop is given back, and an idle worker stops at
   assert.ok(performance.now() - asked < 5_000);
 });
 
+test("a report that the server refuses is replaced, and its job does not run again", async (t) => {
+  const server = await Server.start(t, await Upstream.start(t), KINDS);
+  const tidegate = new Tidegate({ server: server.url });
+  const [runs, codes] = [[] as string[], [] as string[]];
+  const resize = async ({ id }: Job): Promise<unknown> => {
+    runs.push(id);
+    return awaiting({ externalId: "j-1", memo: "x".repeat(20_000) });
+  };
+  const scan = async ({ id }: Job): Promise<unknown> => {
+    runs.push(id);
+    throw new JobError("throttled", "full", { limit: "nope" });
+  };
+  const onError = (error: unknown): void => void codes.push(error instanceof ApiError ? error.code : String(error));
+  const worker = tidegate.worker({ kinds: { resize, scan }, leaseMs: 1_000, onError });
+  const running = worker.run();
+  const started = await tidegate.submit({ kind: "resize", group: "refused", payload: 1 });
+  const full = await tidegate.submit({ kind: "scan", group: "full", payload: 1, maxAttempts: 1 });
+  for (const { id } of [started, full]) {
+    const ended = await tidegate.wait(id, { timeoutMs: 20_000 });
+    assert.equal(ended.state, "failed");
+    assert.match(ended.fault?.message ?? "", /refused/);
+  }
+  await worker.stop();
+  await running;
+  assert.deepEqual(runs.sort(), [started.id, full.id].sort());
+  assert.deepEqual(codes.sort(), ["TG0005", "TG0007"]);
+});
+
+test("a job is stopped at the end of its lease while an extension hangs", async () => {
+  const job = { id: "op_1", fence: 7, kind: "resize", group: "g", attempt: 1, payload: 1 };
+  const claims = [job];
+  const fetch = (async (url: string, init: RequestInit) => {
+    if (url.endsWith("/settle")) return Response.json({ settlements: [{ applied: false }] });
+    if (url.endsWith("/take") && claims.length > 0) return Response.json({ claims: claims.splice(0) });
+    return new Promise((_, reject) => init.signal?.addEventListener("abort", () => reject(new Error("aborted"))));
+  }) as typeof globalThis.fetch;
+  // As an open connection would.
+  const alive = setInterval(() => undefined, 1_000);
+  const since = performance.now();
+  let stoppedAfter = Infinity;
+  const resize = async ({ signal }: Job): Promise<unknown> => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    stoppedAfter = performance.now() - since;
+    return void worker.stop();
+  };
+  const worker = new Tidegate({ fetch, timeoutMs: 3_000 }).worker({ kinds: { resize }, leaseMs: 900 });
+  await worker.run();
+  clearInterval(alive);
+  assert.ok(stoppedAfter < 2_500, `${stoppedAfter} ms`);
+});
+
+test("a worker has room for a job", () => {
+  assert.throws(() => new Tidegate({}).worker({ kinds: {}, concurrency: 0 }), /at least 1/);
+});
+
 test("a worker that the server refuses ends with the refusal", async (t) => {
   const server = await Server.start(t, await Upstream.start(t), KINDS);
   const worker = new Tidegate({ server: server.url }).worker({ kinds: { other: async () => 1 } });

@@ -137,6 +137,7 @@ def test_a_refused_report_is_replaced(workplace: Server) -> None:
         for id in (started.id, full.id):
             ended = client.wait(id, timeout=20)
             assert ended.state == "failed" and ended.fault and "refused" in ended.fault.message, ended
+            assert ended.fault.may_have_happened == (id == started.id)
         worker.stop()
         thread.join(10)
     assert sorted(runs) == sorted([started.id, full.id])

@@ -256,7 +256,7 @@ def replacement(report: dict[str, Any], error: TidegateError) -> list[dict[str, 
     plain = {"awaiting": "failed", "succeeded": "failed", "throttled": "retry"}
     instead = plain.get(outcome, outcome)
     fault_class = "validation" if instead == "failed" else "transient"
-    fault = {"class": fault_class, "message": message}
+    fault = {"class": fault_class, "message": message, "may_have_happened": not fault}
     return [Replacement(id=report["id"], fence=report["fence"], outcome=instead, fault=fault)]
 
 

@@ -115,7 +115,7 @@ interface Report {
   id: string;
   fence: number;
   outcome: string;
-  fault?: { class: string; message: string };
+  fault?: { class: string; message: string; may_have_happened?: boolean };
 }
 
 /** A job in progress. */
@@ -416,7 +416,8 @@ function withoutDetails({ id, fence, outcome, fault }: Report, why: string): Rep
   const message = `${before}; the report on it was refused: ${why}`.slice(0, MESSAGE_LENGTH_MAX);
   const plain = { awaiting: "failed", succeeded: "failed", throttled: "retry" };
   const instead = (plain as Record<string, string>)[outcome] ?? outcome;
-  return { id, fence, outcome: instead, fault: { class: instead === "failed" ? "validation" : "transient", message } };
+  const given = instead === "failed" ? "validation" : "transient";
+  return { id, fence, outcome: instead, fault: { class: given, message, may_have_happened: !fault } };
 }
 
 /** A time in whole milliseconds. */

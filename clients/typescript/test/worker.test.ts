@@ -91,6 +91,7 @@ test("a report that the server refuses is replaced, and its job does not run aga
     const ended = await tidegate.wait(id, { timeoutMs: 20_000 });
     assert.equal(ended.state, "failed");
     assert.match(ended.fault?.message ?? "", /refused/);
+    assert.equal(ended.fault?.mayHaveHappened, id === started.id);
   }
   await worker.stop();
   await running;

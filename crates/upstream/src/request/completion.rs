@@ -113,6 +113,12 @@ impl CompletionRules {
         for place in places.iter().flat_map(|places| std::iter::once(&places.url).chain(&places.token)) {
             check_place(place, request).or_else(|message| refuse("callback", message))?;
         }
+        if let Some(CallbackPlaces { url, token: Some(token), .. }) = &places
+            && exclude_each_other(url, token)
+        {
+            let message = format!("The URL at {url:?} and the token at {token:?} exclude each other.");
+            return refuse("callback", message);
+        }
         if let Some(places) = places.filter(|places| !places.done.is_empty() || !places.failed.is_empty()) {
             let checked = places.ends().validate();
             checked.or_else(|(field, message)| refuse(&format!("callback.{field}"), message))?;
@@ -256,7 +262,21 @@ fn check_place(place: &str, request: &HttpRequest) -> Result<(), String> {
     if NEVER_STORED.iter().any(|name| place.eq_ignore_ascii_case(name)) {
         return Err(format!("The header {place:?} is for credentials; name another place."));
     }
+    if place.eq_ignore_ascii_case("content-type") {
+        return Err(format!("The header {place:?} says what the body is; name another place."));
+    }
     put(&mut request.clone(), place, "x")
+}
+
+/// Whether two places are one, or one of them is within the other.
+fn exclude_each_other(one: &str, other: &str) -> bool {
+    if !one.starts_with('/') {
+        return one.eq_ignore_ascii_case(other);
+    }
+    let is_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is_within(one, other) || is_within(other, one)
 }
 
 /// Puts a value into a header, or at a JSON pointer of the body.
@@ -349,6 +369,11 @@ mod tests {
             (r#"{"callback":{"url":"/x","token":"host"}}"#, "completion.callback"),
             (r#"{"callback":{"url":"Authorization"}}"#, "completion.callback"),
             (r#"{"callback":{"url":"/x","token":"cookie"}}"#, "completion.callback"),
+            (r#"{"callback":{"url":"Content-Type"}}"#, "completion.callback"),
+            (r#"{"callback":{"url":"/x","token":"/x"}}"#, "completion.callback"),
+            (r#"{"callback":{"url":"/x","token":"/x/y"}}"#, "completion.callback"),
+            (r#"{"callback":{"url":"/x/y","token":"/x"}}"#, "completion.callback"),
+            (r#"{"callback":{"url":"X-A","token":"x-a"}}"#, "completion.callback"),
             (r#"{"poll":{"path":"jobs","done":{"/s":[1]}}}"#, "completion.poll.path"),
             (r#"{"poll":{"path":"/jobs/{/id","done":{"/s":[1]}}}"#, "completion.poll.path"),
             (r#"{"poll":{"path":"/jobs","done":{}}}"#, "completion.poll.done"),

@@ -1,5 +1,5 @@
-//! Acceptance: an operation joins its group, is recognized as already accepted, or is refused with a
-//! reason. There is no partial acceptance.
+//! Acceptance: an operation joins its group, is recognized as already accepted, or is refused with
+//! a reason. There is no partial acceptance.
 
 use std::sync::Arc;
 

@@ -45,6 +45,9 @@ use crate::work::ReadyKinds;
 /// How long a drain waits for tasks that use the store after the owner has released it.
 const TASKS_END_MAX: Duration = Duration::from_secs(1);
 
+/// How many operations are rerun at once.
+const RERUNS_MAX: usize = 64;
+
 /// The executor for each kind.
 pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
 
@@ -62,6 +65,8 @@ pub struct Engine {
     give_up: CancellationToken,
     /// The tasks that use the store.
     tasks: TaskTracker,
+    /// Held while an operation is rerun, by its number.
+    rerun_locks: Arc<[tokio::sync::Mutex<()>; RERUNS_MAX]>,
     ready_kinds: watch::Receiver<ReadyKinds>,
     pub(crate) archived: Option<ArchiveLink>,
 }

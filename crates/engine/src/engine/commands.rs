@@ -48,6 +48,10 @@ impl Engine {
     /// # Errors
     /// When there is no operation with that id, or it has not failed.
     pub async fn rerun(&self, id: OperationId) -> Result<OperationView> {
+        // What the store says of it must hold until it is accepted again: another caller may rerun
+        // it, and it may succeed.
+        let lock = id.seq().0 as usize % self.rerun_locks.len();
+        let _rerunning = self.rerun_locks[lock].lock().await;
         let view = self.get(id).await?;
         let stored = self.stored(id.seq()).await.map_err(|error| match error.kind {
             ErrorKind::NoOperation => only_archived_error(id),
@@ -74,10 +78,11 @@ impl Engine {
             })
             .await?;
         match accepted {
-            // If it has not ended, another caller did it a moment before.
-            Ok(()) | Err((RerunRefusal::NotEnded, _)) => self.get(id).await,
+            Ok(()) => self.get(id).await,
             Err((RerunRefusal::Draft(refusal), now)) => Err(refusal_error(refusal, now)),
-            Err((RerunRefusal::Succeeded, _)) => Err(invalid_state_error(&view, "rerun")),
+            Err((RerunRefusal::NotEnded | RerunRefusal::Succeeded, _)) => {
+                Err(invalid_state_error(&self.get(id).await?, "rerun"))
+            }
         }
     }
 

@@ -78,6 +78,7 @@ impl Engine {
             ownership: tenures.clone(),
             give_up: calls.give_up.clone(),
             tasks: TaskTracker::new(),
+            rerun_locks: Arc::new(std::array::from_fn(|_| tokio::sync::Mutex::default())),
             ready_kinds,
             archived: archiving.map(|archiving| ArchiveLink { archiving, backlog: seen }),
         };

@@ -125,6 +125,27 @@ async fn ops_25_hold_and_ops_9_rerun() {
     assert_eq!(upstream.payloads(), ["|bad", "|bad", "|next"]);
 }
 
+/// OPS-9, OPS-4: of two callers who rerun an operation at once one does, and what succeeds by it is
+/// not sent again.
+#[tokio::test(start_paused = true)]
+async fn ops_9_ops_4_an_operation_is_rerun_once() {
+    let broken = std::sync::atomic::AtomicBool::new(true);
+    let upstream = ScriptedUpstream::new(move |_, _| {
+        let fault = Fault::new(FaultClass::Forbidden, "403");
+        let fails = broken.swap(false, std::sync::atomic::Ordering::Relaxed);
+        (Duration::ZERO, if fails { Verdict::Rejected(fault) } else { Verdict::Done })
+    });
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    let id = engine.submit(operation("g", "|1")).await.unwrap().id;
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Failed);
+    let rerun = tokio::join!(engine.rerun(id), engine.rerun(id), engine.rerun(id));
+    let refused = [rerun.0, rerun.1, rerun.2].map(|one| one.err().map(|error| error.kind));
+    assert_eq!(refused, [None, Some(ErrorKind::NotNow), Some(ErrorKind::NotNow)]);
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(upstream.payloads(), ["|1", "|1"]);
+}
+
 /// OPS-25: where a submission does not specify what follows a failure, the rule for its group or
 /// kind does, also on a rerun.
 #[tokio::test(start_paused = true)]

@@ -47,7 +47,7 @@ pub use settle::{ClaimReport, ClaimStatus, EndedOperation, OperationIdentity, Se
 pub use take::{Claim, OverdueClaim, TakeOutcome};
 pub use takeover::{ClaimedCall, TakeoverOutcome};
 pub use view::{ActiveOperation, Counts, GroupView, LimitView};
-pub use why::{AlternativeState, AlternativeStatus, Cause, WaitStatus};
+pub use why::{AlternativeState, AlternativeStatus, Cause, OverdueEffect, WaitStatus};
 
 use slab::Slab;
 

@@ -2,7 +2,7 @@
 //! when. It names one cause, never "A or B".
 
 use tidegate_core::fact::{GroupHold, LimitShape, LimitSource};
-use tidegate_core::model::{AlternativeState, AlternativeStatus, Cause, WaitStatus};
+use tidegate_core::model::{AlternativeState, AlternativeStatus, Cause, OverdueEffect, WaitStatus};
 use tidegate_core::{Fault, OperationId, Time};
 
 use crate::owner::format_tokens;
@@ -61,8 +61,8 @@ fn describe(
     let until = describe_until(why.until, now);
     match &why.cause {
         Cause::Running { .. } => ("running", None, "It is running.".into()),
-        Cause::Awaiting { since, poll_at, .. } => {
-            ("completion", None, awaiting_sentence(*since, *poll_at, why, now))
+        Cause::Awaiting { since, poll_at, then, .. } => {
+            ("completion", None, awaiting_sentence((*since, *poll_at, *then), why, now))
         }
         Cause::Worker => ("worker", None, "Waiting for a free worker.".into()),
         Cause::RemoteWorker { kind } => {
@@ -122,15 +122,23 @@ fn describe(
     }
 }
 
-fn awaiting_sentence(since: Time, poll_at: Option<Time>, why: &WaitStatus, now: Time) -> String {
+fn awaiting_sentence(
+    (since, poll_at, then): (Time, Option<Time>, OverdueEffect),
+    why: &WaitStatus,
+    now: Time,
+) -> String {
     let (ago, until) = (describe_ago(since, now), describe_until(why.until, now));
     let poll =
         poll_at.map_or_else(String::new, |at| format!(", polled next {}", describe_until(Some(at), now)));
     let so_far =
         why.fault.as_ref().map_or_else(String::new, |fault| format!(" So far: {}.", short_message(fault)));
-    format!(
-        "Awaiting its completion, accepted {ago}{poll}; if none comes, its outcome is unknown {until}.{so_far}"
-    )
+    let then = match then {
+        OverdueEffect::Unknown => "its outcome is unknown",
+        OverdueEffect::Repeat => "it runs again",
+        OverdueEffect::Fail => "it fails",
+        OverdueEffect::Cancel => "it is canceled",
+    };
+    format!("Awaiting its completion, accepted {ago}{poll}; if none comes, {then} {until}.{so_far}")
 }
 
 fn alternatives_sentence(alternatives: &[AlternativeStatus], now: Time) -> String {

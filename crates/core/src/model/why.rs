@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Model;
-use super::entry::Cost;
+use super::entry::{Cost, Entry};
 use super::group::GroupPlacement;
 use super::limit::Meter;
 use super::pool::LOCAL;
@@ -13,7 +13,21 @@ use crate::bucket::Readiness;
 use crate::fact::{AwaitingImage, GroupHold, LimitShape, LimitSource};
 use crate::fault::Fault;
 use crate::id::{Seq, Turn};
+use crate::operation::OnUnknown;
 use crate::time::Time;
+
+/// What follows when the completion of a job does not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverdueEffect {
+    /// Its outcome is unknown.
+    Unknown,
+    /// It runs again.
+    Repeat,
+    /// It fails: it has no attempts left.
+    Fail,
+    /// It ends as canceled, as was requested.
+    Cancel,
+}
 
 /// What an operation waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +41,12 @@ pub enum Cause {
     Awaiting {
         /// When the job was accepted.
         since: Time,
-        /// When its outcome becomes unknown.
+        /// Until when it is awaited.
         until: Time,
         /// When it is polled next, if ever.
         poll_at: Option<Time>,
+        /// What follows when it does not come.
+        then: OverdueEffect,
     },
     /// A worker with a free slot.
     Worker,
@@ -133,6 +149,17 @@ pub struct WaitStatus {
     pub fault: Option<Fault>,
 }
 
+fn overdue_effect(head: &Entry) -> OverdueEffect {
+    let is_last = head.attempt + 1 >= head.max_attempts;
+    match head.on_unknown {
+        _ if head.cancel_requested => OverdueEffect::Cancel,
+        _ if head.has_alternatives => OverdueEffect::Unknown,
+        OnUnknown::Repeat if is_last => OverdueEffect::Fail,
+        OnUnknown::Repeat | OnUnknown::Reconcile if !is_last => OverdueEffect::Repeat,
+        _ => OverdueEffect::Unknown,
+    }
+}
+
 impl Model {
     /// Explains why an operation is not running; `None` when it has ended.
     #[must_use]
@@ -172,7 +199,8 @@ impl Model {
         }
         if let Some(awaiting) = group.run.as_ref().and_then(|run| run.awaiting.as_deref()) {
             let AwaitingImage { since, until, poll_at, .. } = *awaiting;
-            return Some((Cause::Awaiting { since, until, poll_at }, Some(until)));
+            let then = overdue_effect(self.head_of(group)?);
+            return Some((Cause::Awaiting { since, until, poll_at, then }, Some(until)));
         }
         Some(match group.placement {
             GroupPlacement::Running => {

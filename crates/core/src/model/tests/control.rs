@@ -224,7 +224,9 @@ fn ops_9_ops_3_a_rerun_of_what_holds_the_group_is_the_first_again() {
     let mut world = ModelHarness::new();
     let at = world.now;
     let holding = || Draft { on_failure: OnFailure::Hold, ..draft("g") };
-    (0..3).for_each(|_| drop(world.accept(holding())));
+    for _ in 0..3 {
+        world.accept(holding());
+    }
     let claim = world.take(1).pop().unwrap();
     world.settle(&claim, Verdict::Rejected(transient()));
     assert!(world.take(9).is_empty(), "it is held");

@@ -12,6 +12,7 @@ mod limits;
 mod listing;
 mod oldest;
 mod opened;
+mod overdue;
 mod remote;
 mod retries;
 mod submits;

@@ -102,14 +102,13 @@ impl Engine {
         engine.start_archiver(&owner, tenures.clone(), backlog);
         engine.follow_early_starts();
         engine.tasks.spawn(owner.work());
-        engine.tasks.spawn(sweep(
-            Arc::clone(&store),
-            tenures,
-            engine.options.retention,
-            engine.clock,
-            engine.stopped.clone(),
-        ));
+        engine.start_sweeping(tenures);
         Ok(engine)
+    }
+
+    fn start_sweeping(&self, tenure: watch::Receiver<Ownership>) {
+        let (store, stopped) = (Arc::clone(&self.store), self.stopped.clone());
+        self.tasks.spawn(sweep(store, tenure, self.options.retention, self.clock, stopped));
     }
 
     fn start_archiver(

@@ -144,6 +144,50 @@ def test_a_refused_report_is_replaced(workplace: Server) -> None:
     assert {error.code for error in errors if isinstance(error, ApiError)} == {"TG0005", "TG0007"}, errors
 
 
+class StrictServer(httpx.BaseTransport):
+    """Gives two jobs out and refuses every request with a long report."""
+
+    def __init__(self) -> None:
+        self.settled: list[tuple[str, str]] = []
+        self.jobs = [
+            {"id": id, "fence": 7, "kind": "resize", "group": id, "payload": id, "attempt": 1}
+            for id in ("op_1", "op_2")
+        ]
+        self.all_settled = threading.Event()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        body = request.read()
+        if request.url.path.endswith("/take"):
+            jobs, self.jobs = self.jobs, []
+            if not jobs:
+                self.all_settled.wait(10)
+            return httpx.Response(200, json={"claims": jobs})
+        reports = json.loads(body)["settlements"]
+        if len(body) > 1_000:
+            return httpx.Response(413, json={"error": {"code": "TG0005", "message": "too long"}})
+        self.settled += [(one["id"], one["outcome"]) for one in reports]
+        if len(self.settled) == 2:
+            self.all_settled.set()
+        return httpx.Response(200, json={"settlements": [{"applied": True}] * len(reports)})
+
+
+def test_a_report_that_is_too_long_takes_no_other_with_it() -> None:
+    server, errors, both = StrictServer(), list[BaseException](), threading.Barrier(2)
+
+    def resize(job: Job) -> str:
+        both.wait(5)
+        return "x" * (2_000 if job.id == "op_1" else 1)
+
+    with Client("http://tidegate", transport=server) as client:
+        worker = client.worker({"resize": resize}, on_error=errors.append)
+        thread = running(worker)
+        assert server.all_settled.wait(10)
+        worker.stop()
+        thread.join(10)
+    assert sorted(server.settled) == [("op_1", "failed"), ("op_2", "succeeded")]
+    assert [str(error) for error in errors] == ["TG0005: too long"]
+
+
 class HungServer(httpx.BaseTransport):
     """Gives one job out and answers no extension until the end."""
 

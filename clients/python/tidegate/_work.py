@@ -202,17 +202,38 @@ def split(reports: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return parts
 
 
-def settle(
-    transport: Transport, settlements: Sequence[dict[str, Any]]
-) -> Flow[tuple[list[dict[str, Any]], list[tuple[dict[str, Any], ApiError]]]]:
+# The reports that were not answered, and those that were refused.
+Settled = tuple[list[dict[str, Any]], list[tuple[dict[str, Any], ApiError]]]
+
+
+def settle(transport: Transport, settlements: Sequence[dict[str, Any]]) -> Flow[Settled]:
     """Reports what became of jobs.
 
-    Returns the reports that were not answered, and those that were refused.
+    Returns the reports that were not answered, and those that were refused. Raises when the server
+    cannot be reached, or refuses the worker itself.
     """
     body = {"settlements": list(settlements)}
-    wire = yield from once(transport, Request("POST", "/v1/work/settle", body=body))
+    try:
+        wire = yield from once(transport, Request("POST", "/v1/work/settle", body=body))
+    except ApiError as error:
+        if not is_refusal(error) or error.status in (401, 403):
+            raise
+        if len(settlements) == 1:
+            return [], [(settlements[0], error)]
+        return (yield from settle_each(transport, settlements))
     answers = wire["settlements"]
     return unanswered(answers, settlements), refused(answers, settlements)
+
+
+def settle_each(transport: Transport, settlements: Sequence[dict[str, Any]]) -> Flow[Settled]:
+    """Reports jobs one by one: one of the reports made the server refuse them all."""
+    again: list[dict[str, Any]] = []
+    refusals: list[tuple[dict[str, Any], ApiError]] = []
+    for one in settlements:
+        not_answered, not_accepted = yield from settle(transport, [one])
+        again += not_answered
+        refusals += not_accepted
+    return again, refusals
 
 
 def unanswered(
@@ -263,11 +284,6 @@ def replacement(report: dict[str, Any], error: TidegateError) -> list[dict[str, 
 def is_refusal(error: TidegateError) -> bool:
     """Whether the server would refuse the same again."""
     return isinstance(error, ApiError) and 400 <= error.status < 500 and error.status != 429
-
-
-def is_unauthorized(error: TidegateError) -> bool:
-    """Whether the server refuses the worker, and not what it says."""
-    return isinstance(error, ApiError) and error.status in (401, 403)
 
 
 def came_late(jobs: Sequence[Active], lease: float) -> bool:

@@ -79,7 +79,8 @@ class Worker:
 
         Raises `ApiError` when the server refuses it: a wrong token, an unknown kind.
         """
-        helpers = [threading.Thread(target=one, daemon=True) for one in self._helpers()]
+        beside = (self._report, self._extend, self._watch)
+        helpers = [threading.Thread(target=one, daemon=True) for one in beside]
         for helper in helpers:
             helper.start()
         try:
@@ -95,9 +96,6 @@ class Worker:
                 self._changed.notify_all()
             for helper in helpers:
                 helper.join()
-
-    def _helpers(self) -> list[Callable[[], None]]:
-        return [self._report, self._extend, self._watch]
 
     def stop(self) -> None:
         """Takes no more: what comes from now on is given back unstarted. `run` returns when the jobs
@@ -219,18 +217,9 @@ class Worker:
             try:
                 reports, refused = run(self._http, work.settle(self._transport, reports))
             except TidegateError as error:
-                if not isinstance(error, ApiError) or not work.is_refusal(error):
-                    self._on_error(error)
-                elif work.is_unauthorized(error):
-                    self._on_error(error)
+                self._on_error(error)
+                if work.is_refusal(error):
                     return
-                elif len(reports) > 1:
-                    # One of them is to blame.
-                    for one in reports:
-                        self._send([one], end)
-                    return
-                else:
-                    reports, refused = [], [(reports[0], error)]
             for report, refusal in refused:
                 self._on_error(refusal)
                 reports += work.replacement(report, refusal)
@@ -389,18 +378,9 @@ class AsyncWorker:
             try:
                 reports, refused = await run_async(self._http, work.settle(self._transport, reports))
             except TidegateError as error:
-                if not isinstance(error, ApiError) or not work.is_refusal(error):
-                    self._on_error(error)
-                elif work.is_unauthorized(error):
-                    self._on_error(error)
+                self._on_error(error)
+                if work.is_refusal(error):
                     return
-                elif len(reports) > 1:
-                    # One of them is to blame.
-                    for one in reports:
-                        await self._send([one], end)
-                    return
-                else:
-                    reports, refused = [], [(reports[0], error)]
             for report, refusal in refused:
                 self._on_error(refusal)
                 reports += work.replacement(report, refusal)

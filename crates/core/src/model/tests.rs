@@ -116,14 +116,9 @@ impl ModelHarness {
     fn empty_model(&self) -> Model {
         Model::with_remote_kinds(self.model.remote_kinds.iter().cloned())
     }
-}
 
-impl Drop for ModelHarness {
-    /// Every scenario ends with the log equal to memory, read from the start or from a snapshot.
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            return;
-        }
+    /// Checks that the log equals memory, read from the start or from a snapshot.
+    fn check_read_back(&self) {
         let live: Vec<Fact> = self.model.snapshot().collect();
         assert_eq!(self.replayed().snapshot().collect::<Vec<_>>(), live);
         let mut restored = self.empty_model();
@@ -132,6 +127,15 @@ impl Drop for ModelHarness {
         }
         restored.check().unwrap();
         assert_eq!(restored.snapshot().collect::<Vec<_>>(), live);
+    }
+}
+
+impl Drop for ModelHarness {
+    /// Every scenario ends so.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check_read_back();
+        }
     }
 }
 

@@ -233,6 +233,7 @@ fn ops_9_ops_3_a_rerun_of_what_holds_the_group_is_the_first_again() {
     let reopened = world.model.reopen(world.now, (Seq(1), at), EndState::Failed, holding(), &mut world.facts);
     assert_eq!(reopened, Ok(()));
     assert!(world.take(9).is_empty(), "an operator resumes it");
+    world.check_read_back();
     world.model.resume(world.now, &"g".into(), &mut world.facts).unwrap();
     for seq in 1..=3 {
         let next = world.take(9).pop().unwrap();

@@ -74,7 +74,7 @@ pub use engine::{CurrentAttempt, Engine, EngineBuilder, Executors};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Change, Event, EventSink, OperationLabels, Subscription};
 pub use journey::{DecisionWait, EndedJourney, Journey, JourneyAttempt, JourneySink, JourneyTimes};
-pub use load::{Activity, PartitionLoad};
+pub use load::{Activity, LimitClosings, PartitionLoad};
 pub use options::Options;
 pub use submission::{Receipt, RequestKey, Submission};
 pub use tidegate_core::ErrorCode;

@@ -43,6 +43,7 @@ use crate::clock::EngineClock;
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::journey::Journeys;
+use crate::load::LimitClosings;
 use crate::options::Options;
 use crate::payloads::Payloads;
 use crate::prepare::PreparedSubmission;
@@ -113,6 +114,8 @@ pub(crate) struct Owner {
     pub(crate) ready_kinds: watch::Sender<ReadyKinds>,
     /// The attempts that an upstream throttled, since this process became the owner.
     pub(crate) throttled: u64,
+    /// How often throttled calls closed each limit.
+    pub(crate) closings: LimitClosings,
     /// When this process became the owner.
     pub(crate) owner_since: Time,
     pub(crate) store: Arc<dyn Store>,

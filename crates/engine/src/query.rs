@@ -221,7 +221,7 @@ impl Engine {
             groups.truncate(limit);
             let next = groups.last().filter(|_| more).map(|group| Arc::clone(&group.name));
             let groups = groups.into_iter().map(|group| {
-                let why = group.head.as_ref().and_then(|head| reason_of(owner, head.seq));
+                let why = group_reason(owner, &group);
                 (group, why)
             });
             GroupPage { groups: groups.collect(), next }
@@ -237,7 +237,7 @@ impl Engine {
         let group: Arc<str> = name.into();
         let found = self.query_owner(move |owner| {
             let view = owner.model.group(&group)?;
-            let why = view.head.as_ref().and_then(|head| reason_of(owner, head.seq));
+            let why = group_reason(owner, &view);
             let line: Vec<OperationView> = owner
                 .model
                 .group_queue(&group)
@@ -349,7 +349,19 @@ pub(crate) fn no_group_error(group: &str) -> Error {
     Error::new(ErrorKind::NoGroup, message)
 }
 
-pub(crate) fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
+/// What a group waits for: what keeps its head, or, if nothing is queued, who or what stopped it.
+pub(crate) fn group_reason(owner: &Owner, group: &GroupView) -> Option<Reason> {
+    match &group.head {
+        Some(head) => reason_of(owner, head.seq),
+        None => {
+            let why = owner.model.why_stopped(&group.name)?;
+            let demand = WorkerDemand::NeverSince(owner.owner_since);
+            Some(wait_reason(why, None, None, demand, owner.clock.now()))
+        }
+    }
+}
+
+fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
     let now = owner.clock.now();
     let why = owner.model.why(seq, now)?;
     let behind = why.behind.and_then(|(head, _)| {

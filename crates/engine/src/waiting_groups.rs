@@ -11,7 +11,7 @@ use tidegate_store::Clock;
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::query::reason_of;
+use crate::query::group_reason;
 use crate::view::Reason;
 
 /// A group in which work waits.
@@ -59,7 +59,7 @@ impl Engine {
             let now = owner.clock.now();
             let look = |name: &Arc<str>| {
                 let view = owner.model.group(name)?;
-                let why = view.head.as_ref().and_then(|head| reason_of(owner, head.seq));
+                let why = group_reason(owner, &view);
                 let tail = owner.model.group_tail(name).and_then(|tail| owner.model.why(tail, now));
                 Some(WaitingGroup { view, why, drains_at: tail.and_then(|tail| tail.starts_at) })
             };

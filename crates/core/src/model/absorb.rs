@@ -68,8 +68,11 @@ impl Model {
                 self.advance_clock(*at);
                 let ix = self.group_or_insert(group);
                 self.dequeue_group(ix);
-                let pause = Pause { by: Arc::clone(by), since: *at, reason: Arc::clone(reason) };
-                self.groups[ix.at()].paused = Some(Box::new(pause));
+                let paused = &mut self.groups[ix.at()].paused;
+                // Another reason does not make it a new pause.
+                let since = paused.as_ref().map_or(*at, |earlier| earlier.since);
+                let pause = Pause { by: Arc::clone(by), since, reason: Arc::clone(reason) };
+                *paused = Some(Box::new(pause));
                 self.stopped.insert(Arc::clone(group));
                 self.enqueue_group(ix, *at);
             }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::entry::Cost;
+use super::group::GroupPlacement;
 use super::{LimitRefusal, Model};
 use crate::bounds;
 use crate::bucket::Readiness;
@@ -168,6 +169,9 @@ impl Model {
     fn earliest_start(&self, draft: &Draft, charges: &[Charge], now: Time) -> Result<Time, DraftRefusal> {
         let has_end = draft.start_by.or(draft.deadline).is_some();
         let mut earliest = draft.not_before.unwrap_or(now).max(now);
+        if let Some(until) = self.asleep_until(&draft.group) {
+            earliest = earliest.max(until);
+        }
         for (place, charge) in charges.iter().enumerate() {
             if charges[..place].iter().any(|other| other.limit == charge.limit) {
                 return Err(DraftRefusal::ChargedTwice(Arc::clone(&charge.limit)));
@@ -196,6 +200,14 @@ impl Model {
             }
         }
         Ok(earliest)
+    }
+
+    /// The time for which the first operation of a group waits.
+    fn asleep_until(&self, group: &str) -> Option<Time> {
+        match self.groups[self.by_group.get(group)?.at()].placement {
+            GroupPlacement::Asleep(until) => Some(until),
+            _ => None,
+        }
     }
 
     /// The costs that the operations ahead in this group charge to a limit, up to the number that

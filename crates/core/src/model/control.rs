@@ -186,7 +186,8 @@ impl Model {
     }
 
     /// Pauses a group: the running operation finishes, and no further one is taken. One that is
-    /// paused already stays as it is, unless there is a new reason.
+    /// paused already stays as it is, except that a new reason, and whoever gives it, replaces the
+    /// old one.
     pub fn pause(
         &mut self,
         now: Time,

@@ -110,6 +110,8 @@ pub struct LimitView {
     pub in_flight: u32,
     /// Groups that wait for it.
     pub waiting: usize,
+    /// Groups that wait for any of several alternatives, at least one of which charges it.
+    pub parked: usize,
     /// Operations that charge it and have not ended, and distinct lists of alternatives that do.
     pub users: u32,
     /// The time until which the upstream closed it.
@@ -250,14 +252,14 @@ impl Model {
     /// Iterates over all limits, as of `now`.
     pub fn limits(&self, now: Time) -> impl Iterator<Item = LimitView> + '_ {
         let now = self.now(now);
-        self.limits.iter().map(move |(_, limit)| limit_view(limit, now))
+        self.limits.iter().map(move |(_, limit)| self.limit_view(limit, now))
     }
 
     /// Iterates over the limits that no operation opened, as of `now`.
     pub fn lasting_limits(&self, now: Time) -> impl Iterator<Item = LimitView> + '_ {
         let now = self.now(now);
         let lasting = self.limits.iter().map(|(_, limit)| limit).filter(|limit| !limit.is_opened());
-        lasting.map(move |limit| limit_view(limit, now))
+        lasting.map(move |limit| self.limit_view(limit, now))
     }
 
     /// The number of limits that operations opened.
@@ -270,7 +272,7 @@ impl Model {
     #[must_use]
     pub fn limit(&self, name: &str, now: Time) -> Option<LimitView> {
         let now = self.now(now);
-        self.by_limit.get(name).map(|ix| limit_view(&self.limits[ix.at()], now))
+        self.by_limit.get(name).map(|ix| self.limit_view(&self.limits[ix.at()], now))
     }
 
     /// Returns the kind of an operation that has not ended.
@@ -310,6 +312,42 @@ impl Model {
             held: group.held.as_deref().cloned(),
         }
     }
+
+    fn limit_view(&self, limit: &Limit, now: Time) -> LimitView {
+        let (level, in_flight, frozen_until, reset_at) = match &limit.meter {
+            Meter::Cap(cap) => {
+                (u64::from(cap.at_once.saturating_sub(cap.held())), cap.held(), Time::ZERO, Time::ZERO)
+            }
+            Meter::Breaker(breaker) => {
+                (u64::from(breaker.at_once), breaker.in_flight, breaker.open_until, Time::ZERO)
+            }
+            Meter::Bucket(bucket) => {
+                let (level, reset_at) = match &bucket.budget {
+                    Budget::Drip(paced) => (paced.available(now).saturating_sub(bucket.held()), Time::ZERO),
+                    Budget::Window(window) => (window.refreshed(now).remaining, window.reset_at),
+                    Budget::Gate(gate) => (u64::from(gate.at_once), Time::ZERO),
+                };
+                (level, bucket.in_flight, bucket.frozen_until, reset_at)
+            }
+        };
+        LimitView {
+            name: Arc::clone(&limit.name),
+            shape: limit.shape(),
+            source: limit.source,
+            opened: limit.is_opened(),
+            level,
+            in_flight,
+            waiting: limit.waiting.len(),
+            parked: limit.chains.iter().map(|chain| self.chains[chain.at()].waiting.len()).sum(),
+            users: limit.users,
+            frozen_until: (frozen_until > now).then_some(frozen_until),
+            reset_at: (reset_at > now).then_some(reset_at),
+            failures: match &limit.meter {
+                Meter::Breaker(breaker) => breaker.failures(now),
+                Meter::Bucket(_) | Meter::Cap(_) => 0,
+            },
+        }
+    }
 }
 
 pub(super) fn state_of(group: &Group, entry: &Entry) -> State {
@@ -329,40 +367,5 @@ pub(super) fn state_of(group: &Group, entry: &Entry) -> State {
         | GroupPlacement::Asleep(_)
         | GroupPlacement::Waiting(_)
         | GroupPlacement::Parked(_) => State::Waiting,
-    }
-}
-
-fn limit_view(limit: &Limit, now: Time) -> LimitView {
-    let (level, in_flight, frozen_until, reset_at) = match &limit.meter {
-        Meter::Cap(cap) => {
-            (u64::from(cap.at_once.saturating_sub(cap.held())), cap.held(), Time::ZERO, Time::ZERO)
-        }
-        Meter::Breaker(breaker) => {
-            (u64::from(breaker.at_once), breaker.in_flight, breaker.open_until, Time::ZERO)
-        }
-        Meter::Bucket(bucket) => {
-            let (level, reset_at) = match &bucket.budget {
-                Budget::Drip(paced) => (paced.available(now).saturating_sub(bucket.held()), Time::ZERO),
-                Budget::Window(window) => (window.refreshed(now).remaining, window.reset_at),
-                Budget::Gate(gate) => (u64::from(gate.at_once), Time::ZERO),
-            };
-            (level, bucket.in_flight, bucket.frozen_until, reset_at)
-        }
-    };
-    LimitView {
-        name: Arc::clone(&limit.name),
-        shape: limit.shape(),
-        source: limit.source,
-        opened: limit.is_opened(),
-        level,
-        in_flight,
-        waiting: limit.waiting.len(),
-        users: limit.users,
-        frozen_until: (frozen_until > now).then_some(frozen_until),
-        reset_at: (reset_at > now).then_some(reset_at),
-        failures: match &limit.meter {
-            Meter::Breaker(breaker) => breaker.failures(now),
-            Meter::Bucket(_) | Meter::Cap(_) => 0,
-        },
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Model;
 use super::entry::{Cost, Entry};
-use super::group::GroupPlacement;
+use super::group::{Group, GroupPlacement};
 use super::limit::Meter;
 use super::pool::LOCAL;
 use crate::bounds;
@@ -160,6 +160,15 @@ fn overdue_effect(head: &Entry) -> OverdueEffect {
     }
 }
 
+/// Why a group waits for an operator. A pause has precedence.
+fn stop_cause(group: &Group) -> Option<Cause> {
+    if let Some(pause) = &group.paused {
+        let (by, reason) = (Arc::clone(&pause.by), Arc::clone(&pause.reason));
+        return Some(Cause::Paused { by, since: pause.since, reason });
+    }
+    group.held.as_ref().map(|held| Cause::Held(held.as_ref().clone()))
+}
+
 impl Model {
     /// Explains why an operation is not running; `None` when it has ended.
     #[must_use]
@@ -188,14 +197,18 @@ impl Model {
         Some(WaitStatus { behind, cause, until, starts_at, fault })
     }
 
+    /// Explains why a group waits for an operator, whether or not anything is queued in it; `None`
+    /// when it does not.
+    #[must_use]
+    pub fn why_stopped(&self, group: &str) -> Option<WaitStatus> {
+        let cause = stop_cause(&self.groups[self.by_group.get(group)?.at()])?;
+        Some(WaitStatus { behind: None, cause, until: None, starts_at: None, fault: None })
+    }
+
     fn cause(&self, ix: super::GroupIx, now: Time) -> Option<(Cause, Option<Time>)> {
         let group = &self.groups[ix.at()];
-        if let Some(pause) = &group.paused {
-            let (by, reason) = (Arc::clone(&pause.by), Arc::clone(&pause.reason));
-            return Some((Cause::Paused { by, since: pause.since, reason }, None));
-        }
-        if let Some(held) = &group.held {
-            return Some((Cause::Held(held.as_ref().clone()), None));
+        if let Some(cause) = stop_cause(group) {
+            return Some((cause, None));
         }
         if let Some(awaiting) = group.run.as_ref().and_then(|run| run.awaiting.as_deref()) {
             let AwaitingImage { since, until, poll_at, .. } = *awaiting;

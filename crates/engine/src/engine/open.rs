@@ -22,6 +22,7 @@ use crate::clock::{EngineClock, StoreClockReading};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Events;
 use crate::journey::Journeys;
+use crate::load::LimitClosings;
 use crate::options::Options;
 use crate::owner::{LimitReporter, Owner, ReadAhead, ReplayedPartition, replay};
 use crate::payloads::Payloads;
@@ -155,6 +156,7 @@ impl Engine {
             remote_kinds: parts.remote_kinds,
             ready_kinds: parts.ready_kinds,
             throttled: 0,
+            closings: LimitClosings::default(),
             owner_since: self.clock.now(),
             store: Arc::clone(&self.store),
             ownership: parts.ownership,

@@ -1,6 +1,8 @@
 //! A batch under construction: the decisions, the replies to give and the calls to send once it is
 //! durable.
 
+use std::sync::Arc;
+
 use tidegate_core::bounds::{CHARGES_MAX, COSTS_MAX};
 use tidegate_core::fact::SettleEffect;
 use tidegate_core::model::{Claim, EndedOperation};
@@ -80,6 +82,8 @@ pub(crate) struct SealedBatch {
     pub unknown: Vec<Seq>,
     /// Operations of unknown outcome that it repeats.
     pub repeated: Vec<Seq>,
+    /// The limits that throttled calls closed, once for each call.
+    pub closed: Vec<Arc<str>>,
     /// The first operations of held groups that it resumes.
     pub released: Vec<ReleasedHead>,
     pub reports: Vec<Report>,
@@ -135,6 +139,14 @@ impl OpenBatch {
             _ => None,
         });
         let repeated = repeated.collect();
+        let closed = self.facts.iter().filter_map(|fact| match fact {
+            Fact::Settled(settled) => match &settled.effect {
+                SettleEffect::Throttled { closed, .. } => Some(closed),
+                _ => None,
+            },
+            _ => None,
+        });
+        let closed = closed.flatten().cloned().collect();
         let batch = Batch {
             facts: self.facts,
             operations: self.operations,
@@ -155,6 +167,7 @@ impl OpenBatch {
             at,
             unknown,
             repeated,
+            closed,
             released: self.released,
             reports: self.reports,
             changes: Vec::new(),

@@ -21,6 +21,10 @@ impl Owner {
             self.store_snapshot(lsn, parts);
         }
         self.throttled += count(&sealed);
+        // There are any number of limits that calls opened.
+        let now = self.clock.now();
+        sealed.closed.retain(|name| self.model.limit(name, now).is_some_and(|limit| !limit.opened));
+        self.closings.count(std::mem::take(&mut sealed.closed));
         self.ahead.became_durable(&sealed.operations);
         for operation in std::mem::take(&mut sealed.operations) {
             self.payloads.keep(operation);

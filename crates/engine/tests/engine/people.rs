@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{ErrorKind, Options};
+use tidegate::{ErrorKind, GroupFilter, Options};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
@@ -123,6 +123,27 @@ async fn ops_25_hold_and_ops_9_rerun() {
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(next, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|bad", "|bad", "|next"]);
+}
+
+/// OPS-24, OPS-25: a group that is held says why, with nothing in its queue too.
+#[tokio::test(start_paused = true)]
+async fn ops_24_ops_25_a_held_group_without_a_queue_says_why() {
+    let upstream = ScriptedUpstream::new(|_, _| {
+        let fault = Fault::new(FaultClass::Forbidden, "403 Missing Permissions");
+        (Duration::ZERO, Verdict::Rejected(fault))
+    });
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    let bad = engine.submit(operation("g", "|bad").with_on_failure(OnFailure::Hold)).await.unwrap().id;
+    assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Failed);
+    let (group, why, line) = engine.group("g").await.unwrap();
+    assert_eq!((group.depth, line.len()), (0, 0));
+    let listed = engine.groups(GroupFilter::Held, None, 9).await.unwrap().groups.remove(0).1;
+    for why in [why, listed] {
+        let because = why.unwrap().because;
+        let says = because.contains("operation of the group failed") && because.contains("403 Missing");
+        assert!(says, "{because}");
+    }
 }
 
 /// OPS-9, OPS-4: of two callers who rerun an operation at once one does, and what succeeds by it is

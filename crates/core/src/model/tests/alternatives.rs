@@ -72,6 +72,11 @@ fn dsp_5_the_pick_is_the_take() {
     assert_eq!(world.take_picked(5), ["acme", "acme", "globex", "globex", "initech"]);
     assert_eq!([world.in_flight("acme/slots"), world.in_flight("initech/slots")], [2, 1]);
     assert_eq!(world.model.picked_alternative(Seq(5)).map(|name| &**name), Some("initech"));
+    for group in ["f", "g", "h"] {
+        world.accept(chained(group, &PROVIDERS));
+    }
+    assert_eq!(world.take_picked(5), ["initech"]);
+    assert_eq!(world.model.limit("acme/slots", world.now).unwrap().parked, 2, "they wait for any of three");
 }
 
 /// DSP-5: charges that every alternative shares are granted with it, all or nothing.

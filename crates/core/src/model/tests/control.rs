@@ -46,6 +46,22 @@ fn ops_9_pause_and_resume() {
     assert_eq!(world.take_seqs(9), [2]);
 }
 
+/// OPS-9: a group that is paused again for another reason has been paused all the time; it says so
+/// with nothing in its queue too.
+#[test]
+fn ops_9_a_new_reason_is_no_new_pause() {
+    let mut world = ModelHarness::new();
+    let (group, begun) = (named("g"), world.now);
+    world.model.pause(begun, &group, &named("anna"), &named("template fix"), &mut world.facts);
+    let later = begun.after(Duration::from_secs(60));
+    world.model.pause(later, &group, &named("ben"), &named("rollback"), &mut world.facts);
+    let Some(Cause::Paused { by, since, reason }) = world.model.why_stopped("g").map(|why| why.cause) else {
+        panic!("it is not paused");
+    };
+    assert_eq!((&*by, since, &*reason), ("ben", begun, "rollback"));
+    assert_eq!(world.model.why_stopped("other"), None);
+}
+
 /// OPS-23: a canceled operation of unknown outcome keeps its fault.
 #[test]
 fn ops_23_a_canceled_unknown_keeps_its_fault() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::fact::LimitShape;
+use crate::model::DraftRefusal;
 
 /// An operation that must start within so many seconds.
 fn within(group: &str, charges: &[(&str, u64)], secs: u64, world: &ModelHarness) -> Draft {
@@ -23,6 +24,19 @@ fn take_alike(world: &mut ModelHarness) -> Vec<u64> {
 
 fn slow() -> LimitShape {
     LimitShape::Drip { capacity: 9 * MICRO, refill_per_s: 1_000, margin: 0 }
+}
+
+/// OPS-12: an operation cannot start before the first of its group, which was delayed.
+#[test]
+fn ops_12_a_deadline_behind_a_delay_is_refused() {
+    let mut world = ModelHarness::new();
+    let later = world.now.after(Duration::from_secs(5));
+    world.accept(Draft { not_before: Some(later), ..draft("g") });
+    let too_late = within("g", &[], 1, &world);
+    let refused = world.model.accept(world.now, too_late, &mut world.facts);
+    assert_eq!(refused, AcceptOutcome::Refused(DraftRefusal::TooLate { earliest: later }));
+    let in_time = within("g", &[], 9, &world);
+    assert_eq!(world.accept(in_time), Seq(2));
 }
 
 /// OPS-12: an operator slows a limit down: the operation that waits for it and can no longer

@@ -70,6 +70,26 @@ fn ops_5_workers_get_the_kinds_they_execute_in_turn() {
     );
 }
 
+/// What waits for a worker, what runs and what awaits its completion is counted by kind; a remote
+/// kind without work is there too.
+#[test]
+fn the_work_of_each_kind_is_counted() {
+    let mut world = world();
+    for (group, kind) in [("a", "resize"), ("b", "resize"), ("b", "http"), ("c", "resize"), ("d", "http")] {
+        world.accept(of_kind(group, kind));
+    }
+    let claims = claim_for(&mut world, &[(Some(&["resize"]), 2)]);
+    let accepted = Verdict::Accepted { poll_after: None, timeout: Duration::from_secs(60) };
+    let report = ClaimReport::new(claims[0].0.seq, claims[0].0.fence, accepted);
+    world.model.settle(world.now, report, 0, &mut world.facts);
+    let loads = world.model.kind_loads().into_iter();
+    let counted: Vec<_> = loads
+        .map(|load| (load.kind.to_string(), load.is_remote, [load.ready, load.running, load.awaiting]))
+        .collect();
+    let expected = [("resize", true, [1, 1, 1]), ("http", false, [1, 0, 0]), ("scan", true, [0, 0, 0])];
+    assert_eq!(counted, expected.map(|(kind, remote, counts)| (kind.to_owned(), remote, counts)));
+}
+
 /// OPS-4: a group has one queue, whoever executes its operations.
 #[test]
 fn ops_4_order_holds_across_kinds() {

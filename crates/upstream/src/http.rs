@@ -202,10 +202,11 @@ impl Upstream for HttpUpstreams {
     }
 
     fn request_view(&self, payload: &[u8]) -> RequestView {
-        let Ok(Envelope { request, proxied, .. }) = Envelope::decode(payload) else {
+        let Ok(Envelope { request, proxied, completion, .. }) = Envelope::decode(payload) else {
             return RequestView::of_payload(payload);
         };
         RequestView::of_request(&request, proxied.is_some_and(|proxied| proxied.streamed))
+            .with_completion(completion.as_deref())
     }
 
     fn read_callback(&self, payload: &[u8], content: &[u8]) -> Option<CallbackMeaning> {

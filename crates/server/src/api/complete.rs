@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::request::Parts;
 use axum::response::IntoResponse;
 use bytes::Bytes;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate::{Completion, CompletionProof};
 use tidegate_core::{Fault, FaultClass, OperationId};
@@ -79,6 +80,10 @@ async fn receive_callback(
         json.map_or_else(|_| Bytes::new(), |json| completion_result(end, json))
     };
     let Some(receipt) = app.engine.receive_callback(id, token, body, encode).await? else {
+        if has_known_outcome(body) {
+            tracing::warn!(operation_id = %id, error = error.message, "a completion was refused");
+            return Err(error.into());
+        }
         tracing::warn!(operation_id = %id, "a callback was refused: nothing says how to read its format");
         error.message.push_str(
             " For a service with a format of its own, submit the operation with completion.callback.done or completion.poll.",
@@ -87,6 +92,12 @@ async fn receive_callback(
     };
     tracing::info!(operation_id = %id, applied = receipt.applied, "a callback in the service's own format");
     Ok(Json(CompletionOut::new(&receipt)).into_response())
+}
+
+/// Whether a body is meant as a completion, although something is wrong with it.
+fn has_known_outcome(body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    OUTCOMES.iter().any(|(word, _)| body["outcome"] == *word)
 }
 
 /// Parses a completion and the result to keep.
@@ -139,6 +150,10 @@ mod tests {
         ];
         for (json, field) in table {
             assert_eq!(parse(json.as_bytes()).unwrap_err().field.as_deref(), Some(field), "{json}");
+        }
+        assert!(has_known_outcome(br#"{"outcome":"failed","fault":{"class":"conflict"}}"#));
+        for other in [&b"{\"outcome\":\"done\"}"[..], b"{}", b"[1]", b"?"] {
+            assert!(!has_known_outcome(other), "{other:?}");
         }
     }
 }

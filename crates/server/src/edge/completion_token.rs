@@ -35,8 +35,12 @@ pub(crate) fn admit(server: &ServerState, head: &Parts) -> Result<Caller> {
     is_valid.then(|| Caller::named(CALLER)).ok_or_else(refuse)
 }
 
-/// Refuses any other parameter.
+/// Refuses unknown parameters, unless there is a token: a service may add its own to a URL that it
+/// was given.
 pub(crate) fn check_query(head: &Parts) -> Result<()> {
+    if find(head).is_some() {
+        return Ok(());
+    }
     let mut query = Query::parse(head.uri.query().unwrap_or_default());
     query.take(PARAMETER);
     query.finish()

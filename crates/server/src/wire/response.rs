@@ -94,6 +94,8 @@ pub(crate) struct OperationOut<'a> {
     #[serde(flatten)]
     rules: Option<RulesOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    completion: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
 }
 
@@ -111,7 +113,9 @@ impl<'a> OperationOut<'a> {
         let request = details.request.as_ref().map(RequestOut::whole);
         let attempts = Some(details.attempts.iter().map(AttemptOut::new).collect());
         let journey = Some(JourneyOut::new(&details.journey));
-        Self { request, attempts, journey, ..Self::whole(view) }
+        let completion = details.request.as_ref().and_then(|request| request.completion.as_deref());
+        let completion = completion.and_then(|rules| serde_json::from_str(rules).ok());
+        Self { request, attempts, journey, completion, ..Self::whole(view) }
     }
 
     /// Adds what the store knows of an operation that is shown from memory.
@@ -145,6 +149,7 @@ impl<'a> OperationOut<'a> {
             cancel_requested: view.cancel_requested,
             max_attempts: None,
             rules: None,
+            completion: None,
             fingerprint: None,
         }
     }

@@ -241,14 +241,20 @@ async fn a_service_may_call_back_in_its_own_format() {
         let wrong = Submitted { token: "1.0".into(), ..job.clone() };
         call_back(&wrong, theirs("succeeded")).await.refused(401, "TG0015", None);
         assert_eq!(world.show(&plain).await["state"], "running");
+        let ours = call_back(&job, json!({ "outcome": "failed", "fault": { "class": "conflict" } })).await;
+        assert!(!ours.json["error"]["message"].as_str().unwrap().contains("completion.callback.done"));
+        ours.refused(400, "TG0001", Some("fault.message"));
         assert_eq!(call_back(&job, json!({ "outcome": "succeeded" })).await.status, 200);
 
         let ends = json!({ "url": "X-Hook", "done": { "/status": ["succeeded"] }, "failed": { "/status": ["failed"] } });
         let id = world.submit(&json!({ "callback": ends })).await;
         world.service.submitted(2).await;
+        assert_eq!(world.show(&id).await["completion"], json!({ "callback": ends }));
         let url = format!("http://{}/v1/operations/{id}/complete", world.server.addr);
         let hook = world.service.hooks.lock().unwrap().pop().unwrap();
         assert!(hook.starts_with(&format!("{url}?token=")), "{hook}");
+        // A service may add parameters of its own.
+        let hook = format!("{hook}&job=7");
         let post = |body: Value| answer(Client::new().post(&hook).body(body.to_string()));
         let early = post(theirs("processing")).await;
         assert_eq!((early.status, &early.json["applied"]), (200, &json!(false)), "{early:?}");

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tidegate_core::bounds::BODY_SHOWN_MAX;
 use tidegate_core::masking::{mask_form, mask_header, mask_path, mask_text};
 
@@ -33,6 +35,8 @@ pub struct RequestView {
     pub headers: Vec<(String, String)>,
     /// The body, if there is one.
     pub body: Option<BodyView>,
+    /// How the end of its job is found out, in JSON, if it submits one.
+    pub completion: Option<String>,
 }
 
 /// A body, as far as it may be shown.
@@ -67,7 +71,13 @@ impl RequestView {
             false => BodyView::of_body(&request.body, request.header("content-type")),
         };
         let line = Some(RequestLine::of_request(request));
-        Self { line, query, headers: request.headers.iter().map(shown).collect(), body }
+        Self { line, query, headers: request.headers.iter().map(shown).collect(), body, completion: None }
+    }
+
+    /// Adds how the end of its job is found out.
+    pub(crate) fn with_completion(mut self, completion: Option<&RawValue>) -> Self {
+        self.completion = completion.and_then(shown_completion);
+        self
     }
 }
 
@@ -99,6 +109,20 @@ impl BodyView {
         };
         Some(Self::new(masked(&content, content_type), content.len()))
     }
+}
+
+/// How the end of a job is found out, with what looks like a secret in the path of its polls
+/// masked. The place of a token is not a secret. `None` if it is too long to be shown.
+fn shown_completion(rules: &RawValue) -> Option<String> {
+    let mut rules: Value = serde_json::from_str(rules.get()).ok()?;
+    if let Some(Value::String(path)) = rules.pointer_mut("/poll/path") {
+        let masked = match path.split_once('?') {
+            Some((path, query)) => format!("{}?{}", mask_path(path), mask_form(query)),
+            None => mask_path(path).into_owned(),
+        };
+        *path = bounded(masked);
+    }
+    Some(rules.to_string()).filter(|text| text.len() <= BODY_SHOWN_MAX)
 }
 
 /// Masks a text by its form, and returns whether it is JSON; `None` if its form is not known.
@@ -164,6 +188,10 @@ mod tests {
         let json = r#"{"amount":12,"card":{"keys":"redacted","password":"redacted"}}"#;
         assert_eq!((body.text.as_deref(), body.is_json, body.is_truncated), (Some(json), true, false));
         assert!(!format!("{view:?}").contains("hunter2"), "{view:?}");
+        let rules = r#"{"callback":{"token":"/secret","url":"X-Hook"},"poll":{"done":{"/s":[1]},"path":"/jobs/{/id}?token=hunter2"}}"#;
+        let raw = RawValue::from_string(rules.to_owned()).unwrap();
+        let view = view.with_completion(Some(&raw));
+        assert_eq!(view.completion, Some(rules.replace("hunter2", "redacted")));
     }
 
     /// OPS-22: text is shown by its form; what has another is not shown.

@@ -110,7 +110,7 @@ fn parse_settlement(object: ParsedObject<'_, 15>, now: Time) -> Result<WorkRepor
     let cost = problems.check(field(14).integer(0..=JOB_COST_MAX));
     problems.finish()?;
     let (claim, outcome) = (claim.ok_or_else(|| missing("id"))?, outcome.ok_or_else(|| missing("outcome"))?);
-    let fault = || fault.unwrap_or_else(|| Fault::new(class, "the worker gave no reason"));
+    let fault = || fault.unwrap_or_else(|| Fault::new(class, "an unexplained failure at the worker"));
     let verdict = match outcome {
         WorkOutcome::Succeeded => Verdict::Done,
         WorkOutcome::Failed | WorkOutcome::Rejected => Verdict::Rejected(fault()),

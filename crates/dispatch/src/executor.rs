@@ -41,16 +41,21 @@ impl GenerationExecutor {
         Ok((payload, model))
     }
 
-    /// What an attempt needs; otherwise why there is nothing to call.
+    /// What a submit needs, or a poll of a job; otherwise why there is nothing to call.
     fn granted<'a>(
         &'a self,
         call: Call<'_>,
         read: &'a Result<(GenerationPayload, &'a ReadyModel), FieldRefusal>,
+        is_job: bool,
     ) -> Result<GrantedJob<'a>, Fault> {
         let fault = |message: String| Fault::new(FaultClass::NotFound, message);
         let (payload, model) = read.as_ref().map_err(|refusal| fault(refusal.to_string()))?;
         let alternative = call.alternative.unwrap_or_default();
-        let picked = self.0.providers.picked(&model.config, alternative);
+        let (providers, model) = (&self.0.providers, &model.config);
+        let picked = match is_job {
+            true => providers.picked_by_job(model, alternative),
+            false => providers.picked(model, alternative),
+        };
         let picked =
             picked.ok_or_else(|| fault(format!("{alternative} is not configured for {}", payload.model)))?;
         Ok(GrantedJob { payload, picked })
@@ -84,7 +89,7 @@ impl Upstream for GenerationExecutor {
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(async move {
             let read = self.read(call.payload);
-            match self.granted(call, &read) {
+            match self.granted(call, &read, false) {
                 Ok(granted) => self.submit(granted, call).await,
                 // The configuration has changed since it was accepted.
                 Err(fault) => {
@@ -98,7 +103,7 @@ impl Upstream for GenerationExecutor {
     fn poll<'a>(&'a self, call: Call<'a>, job: AcceptedJob<'a>) -> CallFuture<'a> {
         Box::pin(async move {
             let read = self.read(call.payload);
-            match self.granted(call, &read) {
+            match self.granted(call, &read, true) {
                 Ok(granted) => self.poll_once(granted, call, job).await,
                 Err(_) if job.cancel_requested => {
                     Outcome::unanswered(Verdict::Canceled { may_have_happened: true })

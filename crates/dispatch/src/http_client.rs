@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::LOCATION;
 use http::{HeaderMap, Method};
 use tidegate_core::{AttemptEnd, Time};
 use tidegate_images::{ProviderReply, ProviderRequest, ProviderResponse};
@@ -20,6 +21,14 @@ const RESPONSE_LEN_MAX: usize = 96 * 1024 * 1024;
 /// Sends requests to providers.
 #[derive(Debug)]
 pub(crate) struct HttpClient(Exchange);
+
+/// What came of a download.
+pub(crate) enum Download {
+    /// The file.
+    Content(Bytes),
+    /// The file is at this address, which may be relative.
+    Elsewhere(String),
+}
 
 /// How a call ended, and when.
 pub(crate) struct FinishedCall {
@@ -40,7 +49,7 @@ impl HttpClient {
         FinishedCall { reply, received_at: now.after(started.elapsed()) }
     }
 
-    /// Downloads a file of at most `most` bytes.
+    /// Downloads a file of at most `most` bytes, or says where it is instead.
     ///
     /// # Errors
     /// Without the URL, which may be a secret.
@@ -50,16 +59,21 @@ impl HttpClient {
         headers: HeaderMap,
         timeout: Duration,
         most: usize,
-    ) -> Result<Bytes, CopyError> {
+    ) -> Result<Download, CopyError> {
         let request = OneRequest { method: Method::GET, url: url.to_owned(), headers, body: Bytes::new() };
         match self.0.send(request, timeout, most).await {
+            Ok(OneResponse { status: 301 | 302 | 303 | 307 | 308, headers, .. }) => {
+                let target = headers.get(LOCATION).and_then(|target| target.to_str().ok());
+                let target = target.ok_or_else(|| CopyError::transient("its server redirects nowhere"))?;
+                Ok(Download::Elsewhere(target.to_owned()))
+            }
             Ok(response) if response.status != 200 => {
                 Err(CopyError::transient(format!("its server returned {}", response.status)))
             }
             Ok(response) if response.is_too_large => Err(CopyError::too_large(most)),
             Ok(response) if !response.is_complete => Err(CopyError::transient("it broke off")),
             Ok(response) if response.body.is_empty() => Err(CopyError::transient("it is empty")),
-            Ok(response) => Ok(response.body),
+            Ok(response) => Ok(Download::Content(response.body)),
             Err(error) => Err(CopyError::transient(error.reason)),
         }
     }

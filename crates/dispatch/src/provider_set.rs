@@ -78,6 +78,8 @@ pub(crate) struct ReadyProvider {
     pub webhook_keys: WebhookKeyCache,
     /// The figures in force where none is configured.
     documented: Option<ProviderDefaults>,
+    /// Stands for the link of a chain that has lost this provider since.
+    former_link: ChainLinkConfig,
 }
 
 impl ReadyProvider {
@@ -90,7 +92,9 @@ impl ReadyProvider {
         let documented = links.map(|link| adapter.defaults(&link.model)).reduce(stricter);
         let webhook_keys = WebhookKeyCache::new(config)?;
         let limits = ProviderLimits::new(config);
-        Ok(Self { config: config.clone(), adapter, limits, webhook_keys, documented })
+        // A job knows its model itself.
+        let former_link = ChainLinkConfig::new(&config.name, "");
+        Ok(Self { config: config.clone(), adapter, limits, webhook_keys, documented, former_link })
     }
 
     /// How long after a submit the first poll is due.
@@ -180,11 +184,28 @@ impl ProviderSet {
         model: &'a ModelConfig,
         alternative: &str,
     ) -> Option<PickedProvider<'a>> {
-        let (provider, key) = split_alternative(alternative)?;
-        let link = model.chain.iter().find(|link| link.provider == provider)?;
-        let provider = self.get(provider)?;
-        let key = provider.config.keys.iter().find(|known| known.name == key)?;
+        let (provider, key) = self.named(alternative)?;
+        let link = model.chain.iter().find(|link| link.provider == provider.config.name)?;
         Some(PickedProvider { provider, key, link })
+    }
+
+    /// What the alternative of a job names that was submitted: its chain may have lost the provider
+    /// since, and the job is paid for.
+    pub(crate) fn picked_by_job<'a>(
+        &'a self,
+        model: &'a ModelConfig,
+        alternative: &str,
+    ) -> Option<PickedProvider<'a>> {
+        self.picked(model, alternative).or_else(|| {
+            let (provider, key) = self.named(alternative)?;
+            Some(PickedProvider { provider, key, link: &provider.former_link })
+        })
+    }
+
+    fn named(&self, alternative: &str) -> Option<(&ReadyProvider, &KeyConfig)> {
+        let (provider, key) = split_alternative(alternative)?;
+        let provider = self.get(provider)?;
+        Some((provider, provider.config.keys.iter().find(|known| known.name == key)?))
     }
 
     /// The alternatives of a model: each key of each provider of its chain.

@@ -11,15 +11,18 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 use tidegate_images::OutputFile;
+use url::Url;
 
 use crate::config::AdapterConfig;
-use crate::http_client::HttpClient;
+use crate::http_client::{Download, HttpClient};
 use crate::payload::to_json;
 use crate::provider_set::PickedProvider;
 use crate::storage::{ResultStorage, content_type};
 
 /// How long the download of one file may take.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// The most redirects that are followed for one file.
+const REDIRECTS_MAX: usize = 5;
 
 /// A stored file of a generation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,10 +123,7 @@ impl ResultCopier {
             OutputFile::Url(url) if url.starts_with("data:") => {
                 decode_data_url(url).map_err(CopyError::lasting)?
             }
-            OutputFile::Url(url) => {
-                let headers = credential_for(picked, url);
-                return self.client.download(url, headers, DOWNLOAD_TIMEOUT, self.max_bytes).await;
-            }
+            OutputFile::Url(url) => return self.download(picked, url).await,
         };
         match content.len() {
             0 => Err(CopyError::lasting("it is empty")),
@@ -131,6 +131,29 @@ impl ResultCopier {
             _ => Ok(content),
         }
     }
+
+    /// Downloads a file. Redirects are followed, with the credential only to where it belongs.
+    async fn download(&self, picked: PickedProvider<'_>, url: &str) -> Result<Bytes, CopyError> {
+        let mut url = url.to_owned();
+        for _ in 0..=REDIRECTS_MAX {
+            let headers = credential_for(picked, &url);
+            match self.client.download(&url, headers, DOWNLOAD_TIMEOUT, self.max_bytes).await? {
+                Download::Content(content) => return Ok(content),
+                Download::Elsewhere(target) => url = redirected(&url, &target)?,
+            }
+        }
+        Err(CopyError::transient(format!("it was redirected more than {REDIRECTS_MAX} times")))
+    }
+}
+
+/// The address that a redirect leads to. Whoever sends the file in clear text after all is not
+/// followed.
+fn redirected(from: &str, target: &str) -> Result<String, CopyError> {
+    let unusable = || CopyError::transient("its server redirects to an address that cannot be used");
+    let from = Url::parse(from).map_err(|_| unusable())?;
+    let to = from.join(target).map_err(|_| unusable())?;
+    let is_safe = to.scheme() == "https" || (to.scheme() == "http" && from.scheme() == "http");
+    if is_safe { Ok(to.into()) } else { Err(unusable()) }
 }
 
 /// The credential for a file: Google's videos are behind its API, and need the key of the request.
@@ -179,6 +202,21 @@ mod tests {
         assert_eq!(&decoded[..4], b"\x89PNG");
         for wrong in ["data:image/png;base64", "data:text/plain,hello", "data:image/png;base64,%%"] {
             assert!(decode_data_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_is_resolved_and_never_leads_to_clear_text() {
+        let table = [
+            ("http://a/files/1?x=1", "/signed/1", Some("http://a/signed/1")),
+            ("https://a/files/1", "https://b/1?sig=2", Some("https://b/1?sig=2")),
+            ("http://a/files/1", "https://b/1", Some("https://b/1")),
+            ("https://a/files/1", "http://a/1", None),
+            ("https://a/files/1", "file:///etc/passwd", None),
+            ("https://a/files/1", "https://", None),
+        ];
+        for (from, target, expected) in table {
+            assert_eq!(redirected(from, target).ok().as_deref(), expected, "{target}");
         }
     }
 

@@ -167,6 +167,7 @@ impl ProviderSim {
             started: Instant::now(),
             latency: options.latency,
             rejects_keys: options.rejects_keys,
+            redirects_files: options.provider == Provider::Google,
             late_by: options.late_by,
         });
         let server = SimServer::start(options.listen, Arc::clone(&shared)).await?;
@@ -219,6 +220,8 @@ struct Shared {
     latency: Duration,
     late_by: Duration,
     rejects_keys: bool,
+    /// Whether the address of a file redirects to another one.
+    redirects_files: bool,
 }
 
 impl Shared {
@@ -340,6 +343,11 @@ impl Shared {
     }
 }
 
+/// The answer for a file that is at another address, as Google's are.
+fn elsewhere(name: &str) -> Response<Bytes> {
+    with_header(respond(302, &json!({})), "location", &format!("/_signed/{name}"))
+}
+
 fn job_summary(job: &Job) -> Value {
     json!({
         "id": job.id, "model": job.spec.model, "prompt": job.spec.prompt, "state": state_name(job.state),
@@ -354,6 +362,9 @@ impl Simulator for Shared {
             return SimReply::Answer(self.control(path));
         }
         if let Some(name) = path.strip_prefix("/_files/") {
+            return SimReply::Answer(if self.redirects_files { elsewhere(name) } else { self.picture(name) });
+        }
+        if let Some(name) = path.strip_prefix("/_signed/") {
             return SimReply::Answer(self.picture(name));
         }
         self.state().0.count_call();

@@ -97,6 +97,12 @@ impl AttemptMemo {
         self
     }
 
+    /// Says why its result is lost.
+    pub(crate) fn with_reason(mut self, reason: &str) -> Self {
+        self.reason = Some(reason.to_owned());
+        self
+    }
+
     pub(crate) fn with_fault(mut self, fault: &ProviderFault) -> Self {
         self.cause = Some(fault.cause.as_str().to_owned());
         self.reason = Some(fault.message.clone());

@@ -159,9 +159,10 @@ impl GenerationExecutor {
                 Outcome::unanswered(verdict).with_blame(Blame::NoOne)
             }
             Err(error) => {
-                let fault =
-                    Fault::new(FaultClass::Validation, format!("its files cannot be stored: {error}"));
-                Outcome::unanswered(Verdict::Rejected(fault)).with_blame(Blame::NoOne)
+                let reason = format!("its files cannot be stored: {error}");
+                let note = memo.clone().with_reason(&reason).to_note();
+                let fault = Fault::new(FaultClass::Validation, reason);
+                Outcome::unanswered(Verdict::Rejected(fault)).with_blame(Blame::NoOne).with_job(note)
             }
         }
     }
@@ -171,7 +172,7 @@ impl GenerationExecutor {
     async fn copy_reported(&self, polled: PolledJob<'_>, mut memo: AttemptMemo) -> Outcome {
         let files = std::mem::take(&mut memo.reported).into_iter().map(OutputFile::Url);
         let outcome = self.copy(polled, &memo, &files.collect::<Vec<_>>()).await;
-        outcome.with_job(memo.to_note())
+        if outcome.job.is_some() { outcome } else { outcome.with_job(memo.to_note()) }
     }
 
     /// Asks the provider to stop a job. The generation is canceled as soon as the provider has the

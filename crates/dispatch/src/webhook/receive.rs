@@ -99,7 +99,7 @@ impl Generations {
         let payload = GenerationPayload::decode(&payload).map_err(|_| WebhookRefusal::BadToken)?;
         let model = self.state.models.get(&payload.model).ok_or(WebhookRefusal::BadToken)?;
         let alternative: Arc<str> = current.alternative.unwrap_or_default();
-        let picked = self.state.providers.picked(&model.config, &alternative);
+        let picked = self.state.providers.picked_by_job(&model.config, &alternative);
         // Another provider of the chain must not speak about this one's job.
         let is_own = |picked: &PickedProvider<'_>| picked.provider.config.name == provider.config.name;
         let picked = picked.filter(is_own).ok_or(WebhookRefusal::BadToken)?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_dispatch::{AttemptOutcome, GenerationStatus, NewGeneration};
+use tidegate_dispatch::{AttemptOutcome, ChainLinkConfig, GenerationStatus, NewGeneration, WebhookReceipt};
 use tidegate_sim::{Provider as Simulated, ProviderSimOptions};
 
 use crate::world::{World, fast, key, slow};
@@ -97,6 +97,24 @@ async fn dsp_7_a_wrong_key_cools_and_another_provider_is_asked() {
         assert!(world.is_hot(&format!("provider:{name}/key:main")).await, "{name}");
         assert!(!world.is_hot(&format!("provider:{name}/health")).await, "{name}");
     }
+}
+
+/// DSP-18: a job whose provider leaves the chain is paid for: its webhook is taken, and its
+/// picture stored. What is created later goes to the new chain.
+#[tokio::test]
+async fn dsp_18_a_job_outlives_its_place_in_the_chain() {
+    let sims = vec![fast(Simulated::Replicate), fast(Simulated::Fal)];
+    let mut world = World::start(sims, |config| config.models[0].chain.truncate(1)).await;
+    *world.receiver.holds.lock().unwrap() = true;
+    let id = world.create("a cat").await;
+    let message = world.messages(1).await.remove(0);
+    let other = ChainLinkConfig::new("fal", "acme/flux/dev");
+    world.restart_with(|config| config.models[0].chain = vec![other]).await;
+    *world.receiver.holds.lock().unwrap() = false;
+    assert_eq!(message.deliver(&world.generations).await, Ok(WebhookReceipt::Polling));
+    let done = world.end(id).await;
+    assert_eq!((done.status, done.provider.as_deref()), (GenerationStatus::Completed, Some("replicate")));
+    assert_eq!(world.complete("a dog").await.provider.as_deref(), Some("fal"));
 }
 
 /// DSP-7: a job that failed by the provider's fault fails the generation and heats the provider;

@@ -119,5 +119,9 @@ async fn dsp_20_a_file_that_is_too_large_is_not_stored() {
         assert!(failed.files.is_empty());
         let reason = failed.error.unwrap();
         assert!(reason.contains("it is larger than 100 bytes"), "{simulated:?}: {reason}");
+        if simulated == Simulated::Fal {
+            let ledger = world.generations.ledger_of(failed.id).await.unwrap();
+            assert_eq!(ledger[0].reason.as_ref(), Some(&reason), "the ledger says so too");
+        }
     }
 }

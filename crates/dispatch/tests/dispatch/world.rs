@@ -195,6 +195,14 @@ impl World {
         *self.receiver.generations.get().unwrap().lock().unwrap() = self.generations.clone();
     }
 
+    /// The same, with another configuration.
+    pub(crate) async fn restart_with(&mut self, adjust: impl FnOnce(&mut DispatchConfig)) {
+        let mut config = self.dispatch.config().clone();
+        adjust(&mut config);
+        self.dispatch = Dispatch::new(config, Arc::clone(&self.storage)).unwrap();
+        self.restart().await;
+    }
+
     pub(crate) async fn create(&self, prompt: &str) -> OperationId {
         self.create_for("ann", prompt).await
     }

@@ -78,7 +78,6 @@ pub use policy::{
     BodyComparison, InFlightPolicy, Policy, PolicyError, RefusalDialect, StoreUnavailablePolicy,
     UnknownOutcomePolicy,
 };
-pub use refusal::RefusalCode;
 pub use request_body::BODIES_MAX_DEFAULT;
 pub use saved_response::{SealingKeyError, SealingKeys};
 pub use scope::{CallerScope, ScopeExtractor};

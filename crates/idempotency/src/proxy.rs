@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -32,6 +32,7 @@ pub use upstream::{ProxyUpstream, ProxyUpstreamError};
 
 use crate::body::{LayerBody, box_body};
 use crate::key::{self, IdempotencyKey};
+use crate::refusal::ERROR;
 use body_timeout::LastActivity;
 use connect::{ConnectErrorKind, Connector};
 use proxy_error::ProxyError;
@@ -180,6 +181,7 @@ impl ReverseProxy {
         if parts.status == StatusCode::LOOP_DETECTED && self.own.is_in(&parts.headers) {
             // Returned by this proxy, further round the loop: nothing was executed.
             parts.extensions.insert(OutcomeClass::NotStarted);
+            parts.headers.insert(ERROR, HeaderValue::from_static(ProxyError::Loop.code()));
         }
         Response::from_parts(parts, with_body_timeout(box_body(body), limit))
     }

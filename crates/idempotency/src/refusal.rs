@@ -20,10 +20,8 @@ const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 /// A header that suggests a remedy, next to a body that is fixed.
 const HINT: HeaderName = HeaderName::from_static("idempotency-hint");
 
-/// The code of a refusal, in the extensions of its response: for layers of the same process that
-/// see the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefusalCode(pub &'static str);
+/// The header with the code of an error that comes from Tidegate and not from a service behind it.
+pub(crate) const ERROR: HeaderName = HeaderName::from_static("x-tidegate-error");
 
 /// Why a request is not handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,7 +179,7 @@ impl Refusal {
         let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        response.extensions_mut().insert(RefusalCode(self.code()));
+        response.headers_mut().insert(ERROR, HeaderValue::from_static(self.code()));
         if let Some(hint) = self.hint().and_then(|hint| HeaderValue::from_str(&hint).ok()) {
             response.headers_mut().insert(HINT, hint);
         }

@@ -7,6 +7,7 @@ use http::{HeaderValue, Request, StatusCode, Version};
 
 use super::ClientAddr;
 use super::upstream::ProxyUpstream;
+use crate::refusal::ERROR;
 use crate::{hop_by_hop, key};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -70,11 +71,12 @@ pub(super) fn rewrite(
     Some(())
 }
 
-/// Removes the hop-by-hop parts of a response.
+/// Removes the hop-by-hop parts of a response, and what only this proxy may say.
 pub(super) fn clean(parts: &mut http::response::Parts) {
     let upgrade =
         hop_by_hop::upgrade_of(&parts.headers).filter(|_| parts.status == StatusCode::SWITCHING_PROTOCOLS);
     hop_by_hop::strip(&mut parts.headers);
+    parts.headers.remove(ERROR);
     if let Some(protocol) = upgrade {
         parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         parts.headers.insert(header::UPGRADE, protocol);

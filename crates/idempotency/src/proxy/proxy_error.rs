@@ -14,6 +14,7 @@ use super::connect::{ConnectError, ConnectErrorKind};
 use super::unprocessed::is_unprocessed;
 use crate::body::{CollectedBody, LayerBody};
 use crate::key::IdempotencyKey;
+use crate::refusal::ERROR;
 
 /// Why there is no response from the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl ProxyError {
         }
     }
 
-    fn code(self) -> &'static str {
+    pub(super) fn code(self) -> &'static str {
         match self {
             Self::Unreachable(_) | Self::NotTaken => "UPSTREAM_UNREACHABLE",
             Self::Reset => "UPSTREAM_RESET",
@@ -132,6 +133,7 @@ impl ProxyError {
         let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
         *response.status_mut() = self.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().insert(ERROR, HeaderValue::from_static(code));
         response.extensions_mut().insert(OutcomeClass::of(self.attempt_end()));
         metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
         response

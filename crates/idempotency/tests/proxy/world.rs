@@ -37,10 +37,12 @@ pub(crate) struct ReceivedResponse {
 }
 
 impl ReceivedResponse {
-    /// The code of an error.
+    /// The code of an error of the proxy's own.
     pub(crate) fn code(&self) -> String {
         let body: serde_json::Value = serde_json::from_str(&self.body).unwrap();
-        body["error_code"].as_str().unwrap().to_owned()
+        let code = body["error_code"].as_str().unwrap().to_owned();
+        assert_eq!(self.headers["x-tidegate-error"], code, "the header says so too");
+        code
     }
 }
 

@@ -7,10 +7,9 @@ use std::pin::Pin;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderValue;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tidegate_idempotency::{CallerScope, IdempotencyLayer, KeyStore, Policy, RefusalCode, ScopeExtractor};
+use tidegate_idempotency::{CallerScope, IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
 use tower::{Layer, Service};
 
 use crate::config::{Config, TENANT_SCOPE};
@@ -20,7 +19,7 @@ use crate::edge::repeated_submission::WaitingSubmission;
 use crate::error::{Error, ErrorCode, Result};
 use crate::path_map::PathMap;
 use crate::state::ServerState;
-use crate::wire::error::{ApiError, ERROR};
+use crate::wire::error::ApiError;
 
 /// The layers that make a POST with a key run once: each token has its own keys, or those of its
 /// tenant, and without tokens there is one caller.
@@ -59,15 +58,10 @@ pub(crate) async fn run(server: &ServerState, body_max: usize, request: Request,
         Ok(waiting) => waiting,
         Err(error) => return ApiError(error).into_response(),
     };
-    let mut response =
-        match call_layer(once, Request::from_parts(parts, Body::from(body)), next.clone()).await {
-            Ok(response) => response.into_response(),
-            Err(never) => match never {},
-        };
-    if let Some(RefusalCode(code)) = response.extensions().get().copied() {
-        // Its body is that of the idempotency library; the header is that of every error.
-        response.headers_mut().insert(ERROR, HeaderValue::from_static(code));
-    }
+    let response = match call_layer(once, Request::from_parts(parts, Body::from(body)), next.clone()).await {
+        Ok(response) => response.into_response(),
+        Err(never) => match never {},
+    };
     match waiting {
         Some(waiting) => waiting.respond(response, next).await,
         None => response,

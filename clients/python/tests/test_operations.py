@@ -44,7 +44,7 @@ def test_a_call_that_the_upstream_refuses_says_why(client: Client) -> None:
         client.call(**to("/refuse"))
     operation = failed.value.operation
     assert operation.fault is not None and operation.fault.kind == "validation"
-    assert client.rerun(operation.id).id == operation.id
+    assert client.rerun(operation.id, reason="fixed").id == operation.id
 
 
 def test_an_outcome_that_is_unknown_is_told_apart_and_resolved(client: Client) -> None:
@@ -55,14 +55,14 @@ def test_an_outcome_that_is_unknown_is_told_apart_and_resolved(client: Client) -
     assert (resolved.state, resolved.result, resolved.body) == ("succeeded", None, None)
     with pytest.raises(OutcomeUnknownError) as unknown:
         client.call(upstream="echo", group="hang", request={"method": "POST", "path": "/hang"})
-    client.resolve(unknown.value.operation.id, "succeeded", result={"order": 7})
+    client.resolve(unknown.value.operation.id, "succeeded", result={"order": 7}, reason="seen")
     assert client.get(unknown.value.operation.id).body == {"order": 7}
 
 
 def test_a_group_is_paused_and_resumed(client: Client) -> None:
     paused = client.pause("acme/7", by="anna", reason="price fix", create=True)
     assert (paused.name, paused.state, paused.depth) == ("acme/7", "paused", 0)
-    assert client.resume("acme/7").state == "idle"
+    assert client.resume("acme/7", reason="fixed").state == "idle"
     with pytest.raises(ApiError, match="TG0011"):
         client.pause("misspelled")
 
@@ -139,7 +139,7 @@ def test_a_waiting_operation_says_why_is_listed_and_is_canceled(client: Client) 
     assert why.waiting_for == "time" and isinstance(why.until, datetime)
     listed = {operation.id for operation in client.list(group="/later", state=["waiting", "queued"])}
     assert len(listed) == 205, "every page is read"
-    assert client.cancel(first.id).state == "canceled"
+    assert client.cancel(first.id, reason="wrong price").state == "canceled"
     assert client.get(first.id).state == "canceled"
     request = client.get(first.id).request
     assert request and (request["method"], request["path"]) == ("PUT", "/later")

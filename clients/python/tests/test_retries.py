@@ -9,7 +9,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tidegate import ApiError, AsyncClient, Client, NoResponseError, TidegateError
+from tidegate import ApiError, AsyncClient, Client, HttpRequest, NoResponseError, TidegateError
 
 Step = Callable[[], httpx.Response]
 
@@ -51,6 +51,24 @@ def test_retry_after_is_waited_out_and_every_try_has_the_same_key() -> None:
     first, second, third = script.times
     assert second - first >= 0.3 and third - second >= 0.3, "not before the server said"
     assert len(set(script.keys)) == 1
+
+
+def test_a_key_that_is_none_is_no_key() -> None:
+    script = Script(busy, accepted)
+    with Client("http://tidegate", transport=script) as client:
+        request: HttpRequest = {"method": "PUT", "path": "/"}
+        # As a program has it that is not type-checked.
+        client.submit(upstream="echo", group="g", request=request, dedupe_key=None)  # type: ignore[arg-type]
+    assert len(script.keys) == 2 and len(set(script.keys)) == 1 and script.keys[0].startswith("call-")
+
+
+def test_a_token_is_not_shown() -> None:
+    with Client("http://tidegate", token="tg_secret\n", transport=Script(accepted)) as client:
+        request: HttpRequest = {"method": "PUT", "path": "/"}
+        assert client.submit(upstream="echo", group="g", request=request).id == "op_1"
+    with pytest.raises(TidegateError, match="token") as refused:
+        Client("http://tidegate", token="tg_secret\nx")
+    assert "secret" not in str(refused.value)
 
 
 def test_two_calls_never_share_a_key() -> None:

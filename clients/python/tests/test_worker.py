@@ -70,8 +70,10 @@ def test_jobs(workplace: Server) -> None:
         assert seen == [(0, 1), (1, 1), (1, 2), (2, 1)]
         with pytest.raises(OperationFailedError, match="no such image"):
             client.call(kind="resize", group="g", payload={"n": 3}, timeout=20)
-        with pytest.raises(OperationFailedError, match="is not JSON"):
+        with pytest.raises(OperationFailedError, match="is not JSON") as not_json:
             client.call(kind="resize", group="g", payload={"n": 4}, timeout=20)
+        assert not_json.value.operation.fault is not None
+        assert not_json.value.operation.fault.may_have_happened
         assert client.call(kind="resize", group="g", payload={"n": 5}, timeout=20).body == {"width": 5}
         # Its take waits for 20 s by now.
         time.sleep(0.2)

@@ -86,23 +86,25 @@ class AsyncClient:
         """What an operation waits for."""
         return await run_async(self._http, operations.why(self._transport, id))
 
-    async def cancel(self, id: str) -> Operation:
+    async def cancel(self, id: str, *, reason: str | None = None) -> Operation:
         """Cancels an operation; one that is running is asked to stop."""
-        return await run_async(self._http, operations.command(self._transport, id, "cancel", {}))
+        return await run_async(self._http, operations.command(self._transport, id, "cancel", reason))
 
-    async def rerun(self, id: str) -> Operation:
+    async def rerun(self, id: str, *, reason: str | None = None) -> Operation:
         """Runs a failed or canceled operation again.
 
         It joins the end of its group, or becomes the first of a group that is held for it.
         """
-        return await run_async(self._http, operations.command(self._transport, id, "rerun", {}))
+        return await run_async(self._http, operations.command(self._transport, id, "rerun", reason))
 
-    async def resolve(self, id: str, outcome: Resolution, *, result: Any = None) -> Operation:
+    async def resolve(
+        self, id: str, outcome: Resolution, *, result: Any = None, reason: str | None = None
+    ) -> Operation:
         """Records what happened to an operation whose outcome is unknown.
 
         `result` is kept as the body of its result, if it succeeded.
         """
-        return await run_async(self._http, operations.resolve(self._transport, id, outcome, result))
+        return await run_async(self._http, operations.resolve(self._transport, id, outcome, result, reason))
 
     async def complete(
         self, id: str, outcome: CompletionOutcome, **details: Unpack[CompletionDetails]
@@ -115,11 +117,12 @@ class AsyncClient:
     ) -> Group:
         """Pauses a group. A name that no operation has is refused, unless `create` is true."""
         body = {"by": by, "reason": reason, "create": create}
-        return await run_async(self._http, operations.pause(self._transport, group, body))
+        return await run_async(self._http, operations.of_group(self._transport, group, "pause", body))
 
-    async def resume(self, group: str) -> Group:
+    async def resume(self, group: str, *, reason: str | None = None) -> Group:
         """Resumes a group."""
-        return await run_async(self._http, operations.of_group(self._transport, group, "resume", None))
+        body = {"reason": reason}
+        return await run_async(self._http, operations.of_group(self._transport, group, "resume", body))
 
     def worker(
         self,

@@ -86,23 +86,25 @@ class Client:
         """What an operation waits for."""
         return run(self._http, operations.why(self._transport, id))
 
-    def cancel(self, id: str) -> Operation:
+    def cancel(self, id: str, *, reason: str | None = None) -> Operation:
         """Cancels an operation; one that is running is asked to stop."""
-        return run(self._http, operations.command(self._transport, id, "cancel", {}))
+        return run(self._http, operations.command(self._transport, id, "cancel", reason))
 
-    def rerun(self, id: str) -> Operation:
+    def rerun(self, id: str, *, reason: str | None = None) -> Operation:
         """Runs a failed or canceled operation again.
 
         It joins the end of its group, or becomes the first of a group that is held for it.
         """
-        return run(self._http, operations.command(self._transport, id, "rerun", {}))
+        return run(self._http, operations.command(self._transport, id, "rerun", reason))
 
-    def resolve(self, id: str, outcome: Resolution, *, result: Any = None) -> Operation:
+    def resolve(
+        self, id: str, outcome: Resolution, *, result: Any = None, reason: str | None = None
+    ) -> Operation:
         """Records what happened to an operation whose outcome is unknown.
 
         `result` is kept as the body of its result, if it succeeded.
         """
-        return run(self._http, operations.resolve(self._transport, id, outcome, result))
+        return run(self._http, operations.resolve(self._transport, id, outcome, result, reason))
 
     def complete(
         self, id: str, outcome: CompletionOutcome, **details: Unpack[CompletionDetails]
@@ -115,11 +117,12 @@ class Client:
     ) -> Group:
         """Pauses a group. A name that no operation has is refused, unless `create` is true."""
         body = {"by": by, "reason": reason, "create": create}
-        return run(self._http, operations.pause(self._transport, group, body))
+        return run(self._http, operations.of_group(self._transport, group, "pause", body))
 
-    def resume(self, group: str) -> Group:
+    def resume(self, group: str, *, reason: str | None = None) -> Group:
         """Resumes a group."""
-        return run(self._http, operations.of_group(self._transport, group, "resume", None))
+        body = {"reason": reason}
+        return run(self._http, operations.of_group(self._transport, group, "resume", body))
 
     def worker(
         self,

@@ -160,16 +160,21 @@ def why(transport: Transport, id: str) -> Flow[Why]:
     )
 
 
-def command(transport: Transport, id: str, verb: str, body: Mapping[str, Any]) -> Flow[Operation]:
-    """Cancels, runs again or resolves an operation."""
+def command(
+    transport: Transport, id: str, verb: str, reason: str | None, fields: Mapping[str, Any] | None = None
+) -> Flow[Operation]:
+    """Cancels, runs again or resolves an operation. The reason is for the audit log."""
+    body = dict(fields or {}) if reason is None else {**(fields or {}), "reason": reason}
     request = Request("POST", f"{path_of(id)}/{verb}", body=body, headers=new_key())
     return read_operation((yield from transport.exchange(request)))
 
 
-def resolve(transport: Transport, id: str, outcome: Resolution, result: Any) -> Flow[Operation]:
+def resolve(
+    transport: Transport, id: str, outcome: Resolution, result: Any, reason: str | None
+) -> Flow[Operation]:
     """Says what happened."""
     body = {"as": outcome} if result is None else {"as": outcome, "result": result}
-    return command(transport, id, "resolve", body)
+    return command(transport, id, "resolve", reason, body)
 
 
 def complete(
@@ -190,23 +195,19 @@ def complete(
     return Completed(wire["applied"], read_operation(wire))
 
 
-def pause(transport: Transport, group: str, body: Mapping[str, Any]) -> Flow[Group]:
-    """Pauses a group."""
-    return of_group(transport, group, "pause", {k: v for k, v in body.items() if v is not None})
-
-
-def of_group(
-    transport: Transport, group: str, verb: str, body: Mapping[str, Any] | None
-) -> Flow[Group]:
+def of_group(transport: Transport, group: str, verb: str, body: Mapping[str, Any]) -> Flow[Group]:
     """Pauses or resumes a group."""
     path = f"/v1/groups/{segment(group)}/{verb}"
-    wire = yield from transport.exchange(Request("POST", path, body=body, headers=new_key()))
+    given = {name: value for name, value in body.items() if value is not None}
+    wire = yield from transport.exchange(Request("POST", path, body=given, headers=new_key()))
     return Group(wire["group"], wire["state"], wire["depth"])
 
 
 def with_key(submission: Submission) -> dict[str, Any]:
     """The submission for the wire, with a key: a retry of this call is recognized by it."""
-    wire: dict[str, Any] = {"dedupe_key": f"call-{uuid.uuid4()}", **submission}
+    wire: dict[str, Any] = {**submission}
+    if wire.get("dedupe_key") is None:
+        wire["dedupe_key"] = f"call-{uuid.uuid4()}"
     if isinstance(deadline := wire.get("deadline_at"), datetime):
         wire["deadline_at"] = write_time(deadline)
     return wire
@@ -214,7 +215,7 @@ def with_key(submission: Submission) -> dict[str, Any]:
 
 def read_accepted(wire: Mapping[str, Any], submission: Submission) -> Accepted:
     """With a key that the client made, only its own retry can have come first."""
-    deduplicated = "dedupe_key" in submission and bool(wire["deduplicated"])
+    deduplicated = submission.get("dedupe_key") is not None and bool(wire["deduplicated"])
     return Accepted(wire["id"], wire["state"], deduplicated)
 
 

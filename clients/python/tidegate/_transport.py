@@ -93,6 +93,14 @@ def check_address(server: str) -> str:
     return server.rstrip("/")
 
 
+def check_token(token: str | None) -> str | None:
+    """The token without the line break of the file that it came from. An error must not show it."""
+    token = token.strip() if token else None
+    if token and not all("!" <= character <= "~" for character in token):
+        raise TidegateError("The token has characters that a header cannot have.")
+    return token
+
+
 def backoff(attempt: int, retry_after: float) -> float:
     """The wait before the next try: a random part of a bound that doubles, after what was asked."""
     return retry_after + random.random() * min(BACKOFF_MAX, BACKOFF * 2.0**attempt)
@@ -114,7 +122,7 @@ class Transport:
         """Fills in what the environment says."""
         server = server or os.environ.get("TIDEGATE_SERVER") or "http://127.0.0.1:7400"
         token = token or os.environ.get("TIDEGATE_TOKEN")
-        return cls(check_address(server), token, timeout, retries)
+        return cls(check_address(server), check_token(token), timeout, retries)
 
     def headers(self) -> dict[str, str]:
         """What every request carries."""

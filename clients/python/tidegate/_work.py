@@ -42,7 +42,8 @@ class JobError(TidegateError):
     `throttled`: wait, and no attempt is spent. `unknown`: it may have taken effect. `after` is the
     shortest wait in seconds, `limit` the limit that is closed. `blame` names the one limit of
     `job.alternative` that the failure counts against, or none with an empty list; without it the
-    class of the fault decides. What is known of the attempt is kept with it.
+    class of the fault decides. `may_have_happened`: it took effect in spite of the failure, or may
+    have. What is known of the attempt is kept with it.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class JobError(TidegateError):
         external_id: str | None = None,
         memo: Any = None,
         cost: int | None = None,
+        may_have_happened: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.outcome = outcome
@@ -67,6 +69,7 @@ class JobError(TidegateError):
         self.external_id = external_id
         self.memo = memo
         self.cost = cost
+        self.may_have_happened = may_have_happened
 
 
 @dataclass(frozen=True)
@@ -330,7 +333,8 @@ def succeeded(active: Active, result: Any) -> dict[str, Any]:
         json.dumps(report, allow_nan=False)
     except (TypeError, ValueError) as error:
         # It fails its own job, not the reports of others.
-        raise JobError("failed", f"the result of the handler is not JSON: {error}") from error
+        message = f"the result of the handler is not JSON: {error}"
+        raise JobError("failed", message, may_have_happened=True) from error
     return report
 
 
@@ -343,10 +347,10 @@ def failed(active: Active, error: BaseException) -> dict[str, Any]:
     if not isinstance(error, JobError):
         message = str(error) or type(error).__name__
         return report | {"outcome": "retry", "fault": {"class": "transient", "message": message}}
-    fault = {"class": error.fault_class or USUAL[error.outcome], "message": str(error)}
+    fault: dict[str, Any] = {"class": error.fault_class or USUAL[error.outcome], "message": str(error)}
     report |= {
         "outcome": error.outcome,
-        "fault": fault,
+        "fault": fault | kept({"may_have_happened": error.may_have_happened}),
         "after_ms": milliseconds(error.after),
         "limit": error.limit,
     }

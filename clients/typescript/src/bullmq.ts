@@ -14,6 +14,7 @@ export interface DelayableJob {
  * second argument of the processor: with it the worker's lock on the job ends.
  */
 export async function delayJob(job: DelayableJob, token: string | undefined, delayMs: number): Promise<never> {
+  if (!(delayMs >= 0)) throw new RangeError(`a delay is a number of milliseconds, not ${delayMs}`);
   await job.moveToDelayed(Date.now() + Math.ceil(delayMs), token);
   throw new DelayedError();
 }

@@ -16,6 +16,7 @@ import { Limits } from "./limits.js";
 import { type Options, Transport } from "./transport.js";
 import type {
   Accepted,
+  CommandOptions,
   Completed,
   CompletionOptions,
   Group,
@@ -159,13 +160,13 @@ export class Tidegate {
   }
 
   /** Cancels an operation; one that is running is asked to stop. */
-  cancel(id: string): Promise<Operation> {
-    return this.command(id, "cancel", {});
+  cancel(id: string, options: CommandOptions = {}): Promise<Operation> {
+    return this.command(id, "cancel", { reason: options.reason });
   }
 
   /** Runs a failed or canceled operation again, at the end of its group, or as the first if the group is held for it. */
-  rerun(id: string): Promise<Operation> {
-    return this.command(id, "rerun", {});
+  rerun(id: string, options: CommandOptions = {}): Promise<Operation> {
+    return this.command(id, "rerun", { reason: options.reason });
   }
 
   /** Records what happened to an operation whose outcome is unknown. `result`, any JSON, is kept as
@@ -173,9 +174,9 @@ export class Tidegate {
   resolve(
     id: string,
     as: "succeeded" | "failed" | "repeat",
-    options: { result?: unknown } = {},
+    options: { result?: unknown } & CommandOptions = {},
   ): Promise<Operation> {
-    return this.command(id, "resolve", { as, result: options.result });
+    return this.command(id, "resolve", { as, result: options.result, reason: options.reason });
   }
 
   /** Reports how a job that ends elsewhere ended; needs the scope `operate`, or its token. */
@@ -203,8 +204,8 @@ export class Tidegate {
   }
 
   /** Resumes a group. */
-  async resume(group: string): Promise<Group> {
-    return this.ofGroup(group, "resume");
+  async resume(group: string, options: CommandOptions = {}): Promise<Group> {
+    return this.ofGroup(group, "resume", { reason: options.reason });
   }
 
   /** A worker for operations of remote kinds: `await tidegate.worker({ kinds: { resize } }).run()`. */
@@ -223,12 +224,12 @@ export class Tidegate {
     return fromWire(await this.transport.send<object>(call));
   }
 
-  private async ofGroup(group: string, verb: string, body?: object): Promise<Group> {
+  private async ofGroup(group: string, verb: string, body: object): Promise<Group> {
     const path = `/v1/groups/${segment(group)}/${verb}`;
     const { group: name, state, depth } = await this.transport.send<Omit<Group, "name"> & { group: string }>({
       method: "POST",
       path,
-      ...(body ? { body } : {}),
+      body,
       key: randomUUID(),
       expects: ["group", "state", "depth"],
     });
@@ -293,13 +294,17 @@ class Wait {
 
 /** The submission for the wire, with a key: a retry of this call is recognized by it. */
 function keyed(submission: Submission): Record<string, unknown> & { dedupe_key: string } {
-  const dedupeKey = submission.dedupeKey ?? `call-${randomUUID()}`;
-  return { ...toWire(submission), dedupe_key: dedupeKey };
+  return { ...toWire(submission), dedupe_key: ownKey(submission) ?? `call-${randomUUID()}` };
+}
+
+/** The key that the caller gave, also under its name on the wire. */
+function ownKey(submission: Submission): string | null | undefined {
+  return toWire(submission)["dedupe_key"] as string | null | undefined;
 }
 
 /** With a key that the client made, only its own retry can have come first. */
 function withoutOwnRetry(accepted: Accepted, submission: Submission): Accepted {
-  return submission.dedupeKey === undefined ? { ...accepted, deduplicated: false } : accepted;
+  return ownKey(submission) ? accepted : { ...accepted, deduplicated: false };
 }
 
 function succeeded<Body>(operation: Operation<Body>): Operation<Body> {

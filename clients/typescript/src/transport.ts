@@ -52,7 +52,7 @@ export class Transport {
 
   constructor(options: Options) {
     this.server = checkedAddress(options.server ?? process.env["TIDEGATE_SERVER"] ?? "http://127.0.0.1:7400");
-    this.token = options.token ?? process.env["TIDEGATE_TOKEN"];
+    this.token = checkedToken(options.token ?? process.env["TIDEGATE_TOKEN"]);
     this.timeoutMs = Math.ceil(options.timeoutMs ?? 10_000);
     this.retries = options.retries ?? 7;
     this.fetch = options.fetch ?? fetch;
@@ -84,8 +84,10 @@ export class Transport {
   private async tryOnce(call: Call): Promise<Reply> {
     const timeout = AbortSignal.timeout(this.timeoutMs + (call.waitMs ?? 0));
     const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout;
+    // What cannot be written as JSON is the caller's mistake, and nothing was sent.
+    const init = this.init(call);
     try {
-      const response = await this.fetch(this.url(call), { ...this.init(call), signal });
+      const response = await this.fetch(this.url(call), { ...init, signal });
       const body = parsed(await response.text());
       const isAnswer = response.ok || call.isAnswer?.(body);
       if (isAnswer && body !== undefined) return checked(call, body);
@@ -135,6 +137,13 @@ function checkedAddress(server: string): string {
   const url = URL.canParse(server) ? new URL(server) : null;
   if (url?.host && ["http:", "https:"].includes(url.protocol)) return server.replace(/\/+$/, "");
   throw new TidegateError(`"${server}" is not a valid server address: it looks like http://127.0.0.1:7400.`);
+}
+
+/** The token without the line break of the file that it came from. An error must not show it. */
+function checkedToken(token: string | undefined): string | undefined {
+  const trimmed = token?.trim();
+  if (trimmed === undefined || /^[\x21-\x7e]*$/.test(trimmed)) return trimmed;
+  throw new TidegateError("The token has characters that a header cannot have.");
 }
 
 /** The response, if it is one of Tidegate's. */

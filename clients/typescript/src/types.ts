@@ -141,6 +141,12 @@ export interface Operation<Body = unknown> {
   maxAttempts?: number;
 }
 
+/** The rest of a command of an operator. */
+export interface CommandOptions {
+  /** Why, for the audit log. */
+  reason?: string;
+}
+
 /** The rest of a completion. */
 export interface CompletionOptions {
   /** The result of a job that succeeded: any JSON. */

@@ -57,6 +57,8 @@ export class JobError extends Error {
       externalId?: string;
       memo?: unknown;
       cost?: number;
+      /** Whether it took effect in spite of the failure, or may have. */
+      mayHaveHappened?: boolean;
     } = {},
   ) {
     super(message);
@@ -115,7 +117,7 @@ interface Report {
   id: string;
   fence: number;
   outcome: string;
-  fault?: { class: string; message: string; may_have_happened?: boolean };
+  fault?: { class: string; message: string; may_have_happened?: boolean | undefined };
 }
 
 /** A job in progress. */
@@ -430,7 +432,8 @@ function checkJson(result: unknown): void {
   try {
     JSON.stringify(result);
   } catch (error) {
-    throw new JobError("failed", `the result of the handler is not JSON: ${String(error)}`);
+    const message = `the result of the handler is not JSON: ${String(error)}`;
+    throw new JobError("failed", message, { mayHaveHappened: true });
   }
 }
 
@@ -440,9 +443,9 @@ function failure(error: unknown): Omit<Report, "id" | "fence"> {
   if (!(error instanceof JobError)) {
     return { outcome: "retry", fault: { class: "transient", message } };
   }
-  const { afterMs, limit, class: given, blame, externalId, memo, cost } = error.options;
+  const { afterMs, limit, class: given, blame, externalId, memo, cost, mayHaveHappened } = error.options;
   const usual = { failed: "validation", retry: "transient", throttled: "rate_limited", unknown: "transient" };
-  const fault = { class: given ?? usual[error.outcome], message };
+  const fault = { class: given ?? usual[error.outcome], message, may_have_happened: mayHaveHappened };
   const note = { external_id: externalId, memo, cost };
   const report = { outcome: error.outcome, fault, after_ms: whole(afterMs), limit, blame, ...note };
   return report;

@@ -37,7 +37,7 @@ test("a call that the upstream refuses says why", async () => {
   assert.ok(failed instanceof OperationFailedError);
   assert.equal(failed.operation.fault?.class, "validation");
   assert.equal(failed.operation.result?.status ?? 422, 422);
-  assert.equal((await tidegate.rerun(failed.operation.id)).id, failed.operation.id);
+  assert.equal((await tidegate.rerun(failed.operation.id, { reason: "fixed" })).id, failed.operation.id);
 });
 
 test("an outcome that is unknown is told apart, and resolved", async () => {
@@ -49,14 +49,14 @@ test("an outcome that is unknown is told apart, and resolved", async () => {
   assert.deepEqual([resolved.state, resolved.result], ["succeeded", null]);
   const again = await tidegate.call(hang).catch((error: unknown) => error);
   assert.ok(again instanceof OutcomeUnknownError);
-  await tidegate.resolve(again.operation.id, "succeeded", { result: { order_id: 7 } });
+  await tidegate.resolve(again.operation.id, "succeeded", { result: { order_id: 7 }, reason: "seen" });
   assert.deepEqual((await tidegate.get(again.operation.id)).result?.body, { order_id: 7 });
 });
 
 test("a group is paused and resumed", async () => {
   const paused = await tidegate.pause("acme/7", { by: "anna", reason: "price fix", create: true });
   assert.deepEqual(paused, { name: "acme/7", state: "paused", depth: 0 });
-  assert.equal((await tidegate.resume("acme/7")).state, "idle");
+  assert.equal((await tidegate.resume("acme/7", { reason: "fixed" })).state, "idle");
   await assert.rejects(tidegate.pause("misspelled"), { code: "TG0011", message: /^TG0011: / });
 });
 
@@ -147,7 +147,7 @@ test("a waiting operation says why, is listed and is canceled", async () => {
   assert.equal(listed.size, 205, "every page is read");
   const { request } = await tidegate.get(first.id);
   assert.deepEqual([request?.body, request?.bodyBytes], [{ sku: "a_1" }, 13]);
-  assert.equal((await tidegate.cancel(first.id)).state, "canceled");
+  assert.equal((await tidegate.cancel(first.id, { reason: "wrong price" })).state, "canceled");
 });
 
 test("a call survives a server that is killed and comes back", async (t) => {

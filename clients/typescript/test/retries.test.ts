@@ -39,6 +39,28 @@ test("two calls never share a key", async () => {
   assert.notEqual(sent[0]?.key, sent[1]?.key);
 });
 
+test("a key has one name or the other, and null is none", async () => {
+  const { sent, fetch } = scripted(() => Response.json(accepted));
+  const client = new Tidegate({ fetch });
+  // As programs have them that are not type-checked.
+  const wired = { ...submission, dedupe_key: "order-7" };
+  assert.equal((await client.submit(wired)).deduplicated, true);
+  await client.submit({ ...submission, dedupeKey: null as unknown as string });
+  assert.equal(sent[0]?.key, "order-7");
+  assert.match(sent[1]?.key ?? "", /^call-/);
+});
+
+test("what cannot be sent is the caller's error, and a token is not shown", async () => {
+  const { sent, fetch } = scripted(() => Response.json(accepted));
+  const request = { method: "POST" as const, path: "/", body: { n: 1n } };
+  const huge = { ...submission, request } as unknown as typeof submission;
+  await assert.rejects(new Tidegate({ fetch }).submit(huge), TypeError);
+  assert.equal(sent.length, 0);
+  await new Tidegate({ fetch, token: "tg_secret\n" }).submit(submission);
+  const isSilent = (error: unknown) => error instanceof TidegateError && !error.message.includes("secret");
+  assert.throws(() => new Tidegate({ token: "tg_secret\nx" }), isSilent);
+});
+
 test("tries are bounded, and what cannot succeed is not tried again", async () => {
   const broken = scripted(() => {
     throw new TypeError("fetch failed");

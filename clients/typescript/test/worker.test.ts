@@ -36,7 +36,10 @@ test("jobs run in order, again when they may, and fail when that is pointless", 
   );
   await assert.rejects(
     tidegate.call({ kind: "resize", group: "g", payload: { n: 4 } }, { timeoutMs: 20_000 }),
-    (error: unknown) => error instanceof OperationFailedError && /not JSON/.test(error.operation.fault?.message ?? ""),
+    (error: unknown) => {
+      const fault = error instanceof OperationFailedError ? error.operation.fault : undefined;
+      return /not JSON/.test(fault?.message ?? "") && fault?.mayHaveHappened === true;
+    },
   );
   const next = await tidegate.call({ kind: "resize", group: "g", payload: { n: 5 } }, { timeoutMs: 20_000 });
   assert.deepEqual(next.result?.body, { width: 5 });

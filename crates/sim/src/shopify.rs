@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue};
+use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 use tidegate_core::Time;
@@ -245,7 +245,13 @@ impl Simulator for Shared {
             return self.result(path);
         }
         match self.admin(&request).await {
-            Some(response) => SimReply::Answer(compressed(response, request.headers()).await),
+            Some(response) => {
+                let response = compressed(response, request.headers()).await;
+                if response.headers().contains_key(CONTENT_ENCODING) {
+                    self.world().0.count_compressed();
+                }
+                SimReply::Answer(response)
+            }
             None => SimReply::Cut,
         }
     }

@@ -1,5 +1,6 @@
 //! Clients of Shopify from npm and PyPI, as they come, behind the paced proxy: they know nothing of
-//! limits, and are told of none. The shop compresses what it answers for those who ask for it.
+//! limits, and are told of none. The shop compresses what it answers for those who ask for it:
+//! those from npm do, the one from PyPI does not.
 
 use std::process::Command;
 use std::time::Duration;
@@ -77,6 +78,12 @@ impl ShopSetup {
         assert_eq!(listed["operations"].as_array().map(Vec::len), Some(calls), "none went past it");
         stats.throttled
     }
+
+    /// The client asked for compressed answers, and the proxy read each of them.
+    fn check_compressed(&self) {
+        let stats = self.sim.stats();
+        assert_eq!(stats.compressed, stats.all.calls, "{stats:?}");
+    }
 }
 
 /// Runs a client against shops until one of them throttles nothing. Pacing covers calls that are
@@ -109,7 +116,8 @@ async fn lim_28_shopifys_own_client_is_paced() {
     none_throttled(
         || node("sdk/client.mjs"),
         CALLS,
-        |_, said| {
+        |stage, said| {
+            stage.check_compressed();
             let cost: f64 = said.iter().filter_map(|call| call["cost"].as_f64()).sum();
             // A budget that was never short would prove nothing.
             assert!(cost > 2.0 * MAXIMUM as f64, "{cost}");
@@ -123,7 +131,15 @@ async fn lim_28_shopifys_own_client_is_paced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopify_api_node_is_paced_to_the_last_page() {
     let _alone = ALONE.lock().await;
-    none_throttled(|| node("sdk/node.mjs"), CALLS * (1 + PAGES), |_, said| check_lists(said)).await;
+    none_throttled(
+        || node("sdk/node.mjs"),
+        CALLS * (1 + PAGES),
+        |stage, said| {
+            stage.check_compressed();
+            check_lists(said);
+        },
+    )
+    .await;
 }
 
 /// LIM-28, LIM-17: `ShopifyAPI` from PyPI, which follows links as they come, 32 at once, paging to

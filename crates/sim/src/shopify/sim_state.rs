@@ -37,6 +37,9 @@ pub struct ShopifyStats {
     /// Counts of all shops, as every simulator reports them.
     #[serde(flatten)]
     pub all: Stats,
+    /// Responses that were compressed, because the client asked for it.
+    #[serde(default)]
+    pub compressed: u64,
     /// Counts by shop.
     pub shops: BTreeMap<String, ShopStats>,
 }
@@ -71,6 +74,7 @@ pub enum ShopifySimOutcome {
 pub struct ShopifySimState {
     shops: BTreeMap<String, Shop>,
     stats: Stats,
+    compressed: u64,
     history: EffectHistory,
     rng: SeededRng,
     /// The last number that was assigned.
@@ -87,6 +91,7 @@ impl ShopifySimState {
         Self {
             shops: BTreeMap::new(),
             stats: Stats::default(),
+            compressed: 0,
             history: EffectHistory::default(),
             rng: SeededRng::new(options.seed),
             last: 1_000_000,
@@ -252,7 +257,12 @@ impl ShopifySimState {
     /// Returns the counts.
     pub fn stats(&mut self, now: Time) -> ShopifyStats {
         let shops = self.shops.iter_mut().map(|(name, shop)| (name.clone(), shop.stats(now)));
-        ShopifyStats { shops: shops.collect(), all: self.stats.clone() }
+        ShopifyStats { shops: shops.collect(), all: self.stats.clone(), compressed: self.compressed }
+    }
+
+    /// Counts a response that was compressed.
+    pub const fn count_compressed(&mut self) {
+        self.compressed += 1;
     }
 
     /// Returns how many calls arrived.

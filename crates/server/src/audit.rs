@@ -155,10 +155,12 @@ async fn record_call(State(point): State<AuditPoint>, request: Request, next: Ne
         Ok(body) => body,
         Err(error) => return ApiError(error).into_response(),
     };
-    let command = issued_command(&point, &head, &body);
+    let fields: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let command = issued_command(&point, &head, &fields);
+    let is_preview = fields["dry_run"] == true;
     let request = Request::from_parts(head, Body::from(body));
     // A caller that hangs up does not end it halfway, done and without its entry.
-    match tokio::spawn(run_and_record(point, command, request, next)).await {
+    match tokio::spawn(run_and_record(point, command, is_preview, request, next)).await {
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -172,6 +174,7 @@ async fn record_call(State(point): State<AuditPoint>, request: Request, next: Ne
 async fn run_and_record(
     point: AuditPoint,
     mut command: IssuedCommand,
+    is_preview: bool,
     request: Request,
     next: Next,
 ) -> Response {
@@ -182,6 +185,8 @@ async fn run_and_record(
             let told = command.detail.take().unwrap_or_default();
             command.detail = Some(format!("{told}: {count} changed"));
         }
+        // Nothing was commanded, and nothing is refused.
+        None if is_preview && response.status().is_client_error() => return response,
         None => {}
     }
     let AuditPoint { server, .. } = point;
@@ -189,8 +194,7 @@ async fn run_and_record(
     response
 }
 
-fn issued_command(point: &AuditPoint, head: &Parts, body: &[u8]) -> IssuedCommand {
-    let fields: Value = serde_json::from_slice(body).unwrap_or_default();
+fn issued_command(point: &AuditPoint, head: &Parts, fields: &Value) -> IssuedCommand {
     let reason = head.extensions.get::<CommandReason>().map(|reason| reason.0.to_string());
     let (kind, subject) = subject(point.spec.path, head.uri.path());
     IssuedCommand {
@@ -198,7 +202,7 @@ fn issued_command(point: &AuditPoint, head: &Parts, body: &[u8]) -> IssuedComman
         action: point.action,
         kind,
         subject,
-        detail: detail(&fields),
+        detail: detail(fields),
         reason: reason.or_else(|| fields["reason"].as_str().map(shorten)).filter(|text| !text.is_empty()),
     }
 }

@@ -3,6 +3,7 @@
 //! of the store, so any node accepts what another has issued.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -17,7 +18,11 @@ const DOMAIN: &[u8] = b"tidegate confirmation 1\0";
 const VALID_FOR: Duration = Duration::from_secs(900);
 
 /// Makes and checks tokens.
-pub(crate) struct ConfirmationKey(Vec<u8>);
+pub(crate) struct ConfirmationKey {
+    secret: Vec<u8>,
+    /// The tokens that this process has issued: no two of them are the same.
+    issued: AtomicU64,
+}
 
 impl fmt::Debug for ConfirmationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,32 +33,35 @@ impl fmt::Debug for ConfirmationKey {
 impl ConfirmationKey {
     /// Uses the secret of a store.
     pub(crate) fn new(secret: &[u8]) -> Self {
-        Self(secret.to_vec())
+        Self { secret: secret.to_vec(), issued: AtomicU64::new(0) }
     }
 
     /// The token for this action, which this caller may send until it expires.
     pub(crate) fn issue(&self, action: &str, caller: &str, now: Time) -> String {
         let expires = now.after(VALID_FOR).as_millis();
-        format!("{expires}.{}", self.code(action, caller, expires))
+        let number = self.issued.fetch_add(1, Ordering::Relaxed);
+        format!("{expires}.{number}.{}", self.code(action, caller, [expires, number]))
     }
 
     /// Whether a token was issued for this action and caller, and has not expired.
     pub(crate) fn accepts(&self, token: &str, action: &str, caller: &str, now: Time) -> bool {
-        let Some((expires, code)) = token.split_once('.') else { return false };
-        let Ok(expires) = expires.parse() else { return false };
-        let is_same = code.as_bytes().ct_eq(self.code(action, caller, expires).as_bytes());
+        let [expires, number, code] = *token.splitn(3, '.').collect::<Vec<_>>() else { return false };
+        let (Ok(expires), Ok(number)) = (expires.parse(), number.parse()) else { return false };
+        let is_same = code.as_bytes().ct_eq(self.code(action, caller, [expires, number]).as_bytes());
         Time::from_millis(expires) > now && bool::from(is_same)
     }
 
-    fn code(&self, action: &str, caller: &str, expires: u64) -> String {
+    fn code(&self, action: &str, caller: &str, numbers: [u64; 2]) -> String {
         // A key of any length is accepted.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.secret) else { return String::new() };
         mac.update(DOMAIN);
         for part in [action, caller] {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part.as_bytes());
         }
-        mac.update(&expires.to_be_bytes());
+        for number in numbers {
+            mac.update(&number.to_be_bytes());
+        }
         hex(&mac.finalize().into_bytes())
     }
 }
@@ -72,9 +80,10 @@ mod tests {
         assert!(!key.accepts(&token, "rerun op_1", "anna", now.after(VALID_FOR)), "too late");
         assert!(!ConfirmationKey::new(&[8; 16]).accepts(&token, "rerun op_1", "anna", now), "another store");
         let prolonged = format!("9{token}");
-        for forged in ["", ".", "9999999999999.", "9999999999999", &*prolonged] {
+        for forged in ["", ".", "..", "9999999999999.0.", "9999999999999.0", &*prolonged] {
             assert!(!key.accepts(forged, "rerun op_1", "anna", now), "{forged}");
         }
-        assert_ne!(key.issue("ab", "c", now), key.issue("a", "bc", now), "parts are kept apart");
+        assert_ne!(key.code("ab", "c", [1, 2]), key.code("a", "bc", [1, 2]), "parts are kept apart");
+        assert_ne!(key.issue("rerun op_1", "anna", now), token, "each is issued once");
     }
 }

@@ -109,15 +109,17 @@ impl ActivityHistory {
 async fn take_sample(app: &Weak<PartitionState>) -> Option<Duration> {
     let app = app.upgrade()?;
     // While the engine cannot be asked, the minute continues.
-    let activity = app.engine.activity().await;
+    let load = app.engine.load().await;
     let now = app.server.clock.now();
-    if let Ok(activity) = activity {
-        app.history.advance(now, activity);
+    if let Ok(load) = load {
+        app.history.advance(now, load.activity);
+        app.limit_history.record(now, &load);
     }
     Some(Duration::from_millis(MINUTE_MS - now.as_millis() % MINUTE_MS))
 }
 
-const fn minute_of(now: Time) -> Time {
+/// When the minute of a time began.
+pub(crate) const fn minute_of(now: Time) -> Time {
     Time::from_millis(now.as_millis() / MINUTE_MS * MINUTE_MS)
 }
 

@@ -18,6 +18,7 @@ mod generations;
 mod history;
 mod hydration;
 mod key_store;
+mod limit_history;
 mod listen;
 mod node_runtime;
 mod pacing;

@@ -6,6 +6,7 @@ pub(crate) mod actions;
 pub(crate) mod audit;
 mod bulk;
 mod charts;
+mod confirm_page;
 pub(crate) mod deployments;
 pub(crate) mod errors;
 pub(crate) mod flights;
@@ -24,10 +25,14 @@ pub(crate) mod overview;
 mod parts;
 pub(crate) mod providers;
 pub(crate) mod reference;
+pub(crate) mod repeated_form;
 mod request;
 pub(crate) mod search;
+mod shell;
+mod spark;
 mod view;
 mod words;
+pub(crate) mod workers;
 
 use std::sync::LazyLock;
 
@@ -192,6 +197,7 @@ fn navigation(site: PageSite, frame: &Frame<'_>) -> Markup {
         ("/operations", operator_words.operations, of_the_server),
         ("/groups", operator_words.groups, of_the_server),
         ("/limits", operator_words.limits, of_the_server),
+        ("/workers", operator_words.workers, of_the_server),
         ("/generations", words.generations, of_the_server),
         ("/providers", words.providers, of_the_server),
         ("/ledger", words.ledger, of_the_server),

@@ -31,6 +31,7 @@ use crate::key_store;
 use crate::listen::{self, AcceptOptions, Certificate, Slots};
 use crate::node_runtime::{NodeRuntime, node_name};
 use crate::pacing::PacedProxy;
+use crate::page::repeated_form::RecentForms;
 use crate::state::ServerState;
 use crate::telemetry::{self, ReportedLimits, TraceExporter};
 use crate::work::RemoteKinds;
@@ -91,8 +92,10 @@ impl Server {
             idempotency: idempotency::layers(&config, &gate)?,
             key_store: gate.clone(),
             pacing: PacedProxy::new(config.pacing, &dialects),
+            scheme: if config.tls.is_some() { "https" } else { "http" },
             completion_key: OnceLock::new(),
             confirmation_key: OnceLock::new(),
+            recent_forms: RecentForms::default(),
             audit: AuditRecorder::new(&node_name(&config, addr, &*store)?, clock.now()),
             entities: EntityService::start(&config, Arc::clone(&store), Arc::clone(&clock)).await?,
             generations: GenerationService::from_config(&config, &clock)?,
@@ -133,7 +136,7 @@ impl Server {
         }
         let (store, archive) = described;
         let drain = config.drain;
-        let scheme = if config.tls.is_some() { "https" } else { "http" };
+        let scheme = state.scheme;
         Ok(Self { addr, scheme, store, archive, work, state, gate, drain, stopping, closing, tasks, aborts })
     }
 

@@ -21,7 +21,9 @@ use crate::edge::tokens::Tokens;
 use crate::generations::GenerationService;
 use crate::history::ActivityHistory;
 use crate::hydration::EntityService;
+use crate::limit_history::LimitHistory;
 use crate::pacing::PacedProxy;
+use crate::page::repeated_form::RecentForms;
 use crate::path_map::PathMap;
 use crate::telemetry::{ReportedLimits, TraceExporter};
 use crate::work::{RemoteKinds, WorkHub};
@@ -41,10 +43,14 @@ pub(crate) struct ServerState {
     pub idempotency: PathMap<IdempotencyLayer>,
     /// The state of the paced proxy.
     pub pacing: PacedProxy,
+    /// The scheme of its URLs.
+    pub scheme: &'static str,
     /// What completion tokens are checked with, once the store is open.
     pub completion_key: OnceLock<CompletionKey>,
     /// What the confirm steps of pages are checked with, once the store is open.
     pub confirmation_key: OnceLock<ConfirmationKey>,
+    /// The forms of pages that arrived lately.
+    pub recent_forms: RecentForms,
     /// Records the commands of operators.
     pub audit: AuditRecorder,
     /// Entities of other modules.
@@ -80,6 +86,8 @@ pub(crate) struct PartitionState {
     pub generations: Option<Generations>,
     /// What happened in the last hour.
     pub history: ActivityHistory,
+    /// What was left of the limits in the last hour.
+    pub limit_history: LimitHistory,
     /// The groups in which most work waits longest, as last read.
     pub ranking: GroupRanking,
 }
@@ -90,8 +98,15 @@ impl PartitionState {
         let deploying = DeploymentRunner::new(engine.clone(), Arc::clone(&server.store));
         let service = server.generations.as_ref().filter(|_| has_generations);
         let generations = service.map(|service| service.accompany(&engine, &server.store, &server.clock));
-        let (history, ranking) = (ActivityHistory::default(), GroupRanking::default());
-        Self { engine, server, deployments: deploying, generations, history, ranking }
+        Self {
+            engine,
+            server,
+            deployments: deploying,
+            generations,
+            history: ActivityHistory::default(),
+            limit_history: LimitHistory::default(),
+            ranking: GroupRanking::default(),
+        }
     }
 }
 

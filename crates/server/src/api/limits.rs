@@ -7,7 +7,7 @@ use axum::{Extension, Json};
 use super::HandlerResult;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
-use crate::edge::query::Query;
+use crate::edge::query::{Query, bad_parameter};
 use crate::state::SharedPartition;
 use crate::wire::cursor;
 use crate::wire::limit::{LimitRequest, parse_limit_request};
@@ -17,10 +17,19 @@ use tidegate_core::bounds::PAGE_ITEMS_MAX;
 pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -> HandlerResult {
     let page = read_list(&mut query);
     query.finish()?;
+    if page.with_history {
+        let load = app.engine.load().await?;
+        app.limit_history.record(app.server.clock.now(), &load);
+    }
+    let with_history = page.with_history;
     let mut limits = app.engine.limits().await?;
     limits.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let (limits, next_cursor) = page.select(limits, |limit| &limit.name);
-    let limits = limits.iter().map(LimitOut::new).collect();
+    let limits = limits.iter().map(|limit| {
+        let shown = LimitOut::new(limit);
+        if with_history { shown.with_hour(app.limit_history.hour(&limit.name)) } else { shown }
+    });
+    let limits = limits.collect();
     Ok(Json(LimitsOut { limits, next_cursor }).into_response())
 }
 
@@ -31,12 +40,19 @@ const LIST: &str = "limits";
 pub(crate) struct LimitPage {
     after: Option<String>,
     most: Option<usize>,
+    /// Whether each has its last hour.
+    pub with_history: bool,
 }
 
 pub(crate) fn read_list(query: &mut Query) -> LimitPage {
     let most = query.integer("limit", 1..=PAGE_ITEMS_MAX).and_then(|most| usize::try_from(most).ok());
     let after = query.read("cursor", |text| cursor::read_text(text, LIST));
-    LimitPage { after, most }
+    let with_history = query.read("history", |word| match word {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(bad_parameter("history", "must be true or false")),
+    });
+    LimitPage { after, most, with_history: with_history.unwrap_or(false) }
 }
 
 impl LimitPage {

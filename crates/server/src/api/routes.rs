@@ -222,6 +222,7 @@ fn page_routes() -> Vec<Route> {
         html("/groups", Read).page(page::groups::list),
         html("/groups/{group}", Read).page(page::groups::show),
         html("/limits", Read).page(page::limits::list),
+        html("/workers", Read).page(page::workers::show),
         html("/audit", Read).page(page::audit::list),
         html("/actions/{action}", Operate).page(page::actions::confirm),
         post("/actions/{action}", Operate, NoQuery, Small, Never).page(page::actions::perform),

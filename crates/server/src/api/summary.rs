@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate::{Engine, WaitingGroup};
 use tidegate_core::Time;
-use tidegate_core::model::Counts;
+use tidegate_core::model::{Counts, KindLoad};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ use super::groups::read_outlines;
 use crate::history::{MINUTES, MinuteSample};
 use crate::state::SharedPartition;
 use crate::wire::response::GroupOut;
-use crate::wire::time;
+use crate::wire::time::{self, Timestamp};
 
 /// The most groups of a response.
 const GROUPS: usize = 25;
@@ -35,6 +35,51 @@ pub(crate) struct SummaryOut {
     pub minutes: Vec<MinuteSample>,
     /// The most harm first: the number of operations, multiplied by the age of the first.
     pub groups: Vec<Value>,
+    /// By name: those with work, and those that are left to remote workers.
+    #[serde(default)]
+    pub kinds: Vec<KindOut>,
+}
+
+/// The work of a kind.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct KindOut {
+    pub kind: String,
+    /// Whether it is left to remote workers.
+    pub remote: bool,
+    /// Operations that wait for nothing but a worker.
+    pub ready: u64,
+    /// Operations that a worker holds.
+    pub running: u64,
+    /// Operations that await their completion.
+    pub awaiting: u64,
+    /// When a remote worker last asked for it, as far as is known.
+    pub asked_at: Option<String>,
+}
+
+impl KindOut {
+    fn new(load: &KindLoad, asked_at: Option<Time>) -> Self {
+        Self {
+            kind: load.kind.to_string(),
+            remote: load.is_remote,
+            ready: load.ready,
+            running: load.running,
+            awaiting: load.awaiting,
+            asked_at: asked_at.map(|at| Timestamp(at).to_string()),
+        }
+    }
+
+    fn is_shown(&self) -> bool {
+        self.remote || self.ready + self.running + self.awaiting > 0
+    }
+
+    /// Adds the same kind of another partition.
+    fn merge(&mut self, other: Self) {
+        self.remote |= other.remote;
+        self.ready += other.ready;
+        self.running += other.running;
+        self.awaiting += other.awaiting;
+        self.asked_at = self.asked_at.take().max(other.asked_at);
+    }
 }
 
 /// Operations by state. Those that ended are counted since the store was first used.
@@ -91,10 +136,17 @@ impl SummaryOut {
     /// Adds up what several partitions say.
     pub(crate) fn merge(parts: Vec<Self>, now: Time) -> Self {
         let (mut counts, mut groups) = (CountsOut::default(), Vec::new());
+        let mut kinds: BTreeMap<String, KindOut> = BTreeMap::new();
         let mut minutes: BTreeMap<String, MinuteSample> = BTreeMap::new();
         for part in parts {
             counts.add(&part.counts);
             groups.extend(part.groups);
+            for kind in part.kinds {
+                match kinds.get_mut(&kind.kind) {
+                    Some(known) => known.merge(kind),
+                    None => drop(kinds.insert(kind.kind.clone(), kind)),
+                }
+            }
             for minute in part.minutes {
                 let sum = minutes
                     .entry(minute.at.clone())
@@ -105,7 +157,8 @@ impl SummaryOut {
         let past = minutes.len().saturating_sub(MINUTES);
         groups.sort_by_cached_key(|group| std::cmp::Reverse(harm(group, now)));
         groups.truncate(GROUPS);
-        Self { counts, minutes: minutes.into_values().skip(past).collect(), groups }
+        let (minutes, kinds) = (minutes.into_values().skip(past).collect(), kinds.into_values().collect());
+        Self { counts, minutes, groups, kinds }
     }
 }
 
@@ -116,26 +169,36 @@ fn harm(group: &Value, now: Time) -> u128 {
     depth * head_at.map_or(0, |at| now.since(at).as_millis())
 }
 
-/// The groups in which most work waits longest, as last read: many may look at once.
+/// What takes a scan to find out: the groups in which most work waits longest, and the work of each
+/// kind.
+#[derive(Clone, Debug)]
+struct ScannedWork {
+    groups: Vec<WaitingGroup>,
+    kinds: Vec<(KindLoad, Option<Time>)>,
+}
+
+/// The scanned work, as last read: many may look at once.
 #[derive(Debug, Default)]
-pub(crate) struct GroupRanking(Mutex<Option<(Instant, Vec<WaitingGroup>)>>);
+pub(crate) struct GroupRanking(Mutex<Option<(Instant, ScannedWork)>>);
 
 impl GroupRanking {
-    async fn read(&self, engine: &Engine) -> tidegate::Result<Vec<WaitingGroup>> {
+    async fn read(&self, engine: &Engine) -> tidegate::Result<ScannedWork> {
         let mut last = self.0.lock().await;
-        if let Some((at, groups)) = &*last
+        if let Some((at, work)) = &*last
             && at.elapsed() < RANKING_VALID
         {
-            return Ok(groups.clone());
+            return Ok(work.clone());
         }
-        let groups = engine.waiting_groups(GROUPS).await?;
-        *last = Some((Instant::now(), groups.clone()));
-        Ok(groups)
+        let (groups, kinds) = tokio::try_join!(engine.waiting_groups(GROUPS), engine.kinds())?;
+        let work = ScannedWork { groups, kinds };
+        *last = Some((Instant::now(), work.clone()));
+        Ok(work)
     }
 }
 
 pub(super) async fn show(State(app): State<SharedPartition>) -> HandlerResult {
-    let (activity, groups) = tokio::try_join!(app.engine.activity(), app.ranking.read(&app.engine))?;
+    let (activity, work) = tokio::try_join!(app.engine.activity(), app.ranking.read(&app.engine))?;
+    let ScannedWork { groups, kinds } = work;
     let now = app.server.clock.now();
     let partition = app.engine.partition();
     let seqs = groups.iter().flat_map(|group| GroupOut::seqs_of(&group.view));
@@ -149,8 +212,17 @@ pub(super) async fn show(State(app): State<SharedPartition>) -> HandlerResult {
         counts: CountsOut::new(&activity.counts),
         minutes: app.history.minutes(now, &activity),
         groups: groups.iter().map(to_json).collect(),
+        kinds: sorted_kinds(&kinds),
     };
     Ok(Json(summary).into_response())
+}
+
+/// The kinds with work and those of remote workers, by name.
+fn sorted_kinds(kinds: &[(KindLoad, Option<Time>)]) -> Vec<KindOut> {
+    let kinds = kinds.iter().map(|(load, asked_at)| KindOut::new(load, *asked_at));
+    let mut kinds: Vec<KindOut> = kinds.filter(KindOut::is_shown).collect();
+    kinds.sort_by(|a, b| a.kind.cmp(&b.kind));
+    kinds
 }
 
 #[cfg(test)]
@@ -165,6 +237,14 @@ mod tests {
             counts: CountsOut { succeeded, ..CountsOut::default() },
             minutes: vec![MinuteSample { at: at.to_owned(), succeeded, ..MinuteSample::default() }],
             groups: vec![json!({ "group": name, "depth": depth, "head": { "created_at": since } })],
+            kinds: vec![KindOut {
+                kind: "resize".to_owned(),
+                remote: true,
+                ready: succeeded,
+                running: 1,
+                awaiting: 0,
+                asked_at: (succeeded == 2).then(|| at.to_owned()),
+            }],
         };
         let parts = vec![
             part(1, "2030-01-01T00:01:00.000Z", "many", 100, "2030-01-01T00:01:50.000Z"),
@@ -176,5 +256,8 @@ mod tests {
         assert_eq!(all.minutes.iter().map(|minute| minute.succeeded).collect::<Vec<_>>(), [2, 5]);
         let names: Vec<_> = all.groups.iter().map(|group| group["group"].as_str().unwrap()).collect();
         assert_eq!(names, ["old", "many", "none"]);
+        let kind = &all.kinds[0];
+        assert_eq!((all.kinds.len(), kind.ready, kind.running), (1, 7, 3));
+        assert_eq!(kind.asked_at.as_deref(), Some("2030-01-01T00:00:00.000Z"), "the latest that is known");
     }
 }

@@ -53,7 +53,7 @@ fn is_followed_link(head: &Parts) -> bool {
 }
 
 /// The host that was called; none when there are two.
-fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+pub(crate) fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let mut all = headers.get_all(HOST).iter();
     let named = all.next().and_then(|host| host.to_str().ok());
     if all.next().is_some() {

@@ -203,8 +203,7 @@ pub(crate) fn failure_response(error: Error, id: OperationId) -> Response {
 /// was canceled.
 pub(crate) fn limited_response(id: OperationId, after: Duration, waited_s: u64) -> Response {
     let message = format!(
-        "Its limits did not let it start within {waited_s} s, and let it start in {} s. It was canceled and will \
-         not be sent.",
+        "Its limits let it continue in {} s, and it may wait for {waited_s} s. It was canceled: nothing more is sent.",
         seconds_up(after)
     );
     let mut response = failure_response(Error::new(ErrorCode::NotInTime, message), id);

@@ -71,8 +71,9 @@ const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
     ("send-all-again", Action::SendAllAgain, SubjectKind::Operations),
 ];
 
-/// The figures of a limit that an operator may set.
-pub(super) const FIGURES: [&str; 4] = ["capacity", "refill_per_s", "period_ms", "at_once"];
+/// The figures of a limit that an operator may set, and the least of each that a form offers.
+pub(super) const FIGURES: [(&str, &str); 4] =
+    [("capacity", "1"), ("refill_per_s", "0.000001"), ("period_ms", "1"), ("at_once", "1")];
 
 impl Action {
     /// The action of this name in a URL.
@@ -135,8 +136,16 @@ pub(super) struct ActionForm {
     /// The figures of a limit, by their place in [`FIGURES`].
     figures: [Option<String>; FIGURES.len()],
     /// The response of a key.
-    status: Option<String>,
-    body: Option<String>,
+    pub status: Option<String>,
+    pub body: Option<String>,
+}
+
+impl ActionForm {
+    /// What was filled in for a figure.
+    pub(super) fn figure(&self, name: &str) -> Option<&str> {
+        let place = FIGURES.iter().position(|(known, _)| *known == name)?;
+        self.figures[place].as_deref()
+    }
 }
 
 impl ActionRequest {
@@ -154,7 +163,7 @@ impl ActionRequest {
         let form = ActionForm {
             token: query.take("token").unwrap_or_default(),
             reason: query.take("reason").unwrap_or_default(),
-            figures: FIGURES.map(|name| query.take(name)),
+            figures: FIGURES.map(|(name, _)| query.take(name)),
             status: query.take("status"),
             body: query.take("body"),
         };
@@ -202,6 +211,20 @@ impl ActionRequest {
         }
     }
 
+    /// The page that is shown once it is done, with the API's answer. A list then has what came in
+    /// the meantime too.
+    pub(super) fn done_page(&self, done: &Value) -> String {
+        let mut page = self.subject_page();
+        if self.action.subject_kind() == SubjectKind::Operations {
+            let parts = self.subject.split('&').filter(|part| !part.starts_with("created_before="));
+            page = format!("/operations?{}", parts.collect::<Vec<_>>().join("&"));
+        }
+        let count = done["rerun"].as_u64().or_else(|| done["changed"].as_u64());
+        let count = count.map_or_else(String::new, |count| format!("&count={count}"));
+        let separator = if page.contains('?') { '&' } else { '?' };
+        format!("{page}{separator}done={}{count}", self.action.name())
+    }
+
     fn key_query(&self) -> String {
         let parts = [("scope", &self.scope), ("method", &self.method), ("path", &self.path)];
         let pairs =
@@ -243,7 +266,7 @@ impl ActionRequest {
 
     fn figures(&self) -> Result<Value> {
         let mut figures = Map::new();
-        for (name, text) in FIGURES.iter().zip(&self.form.figures) {
+        for ((name, _), text) in FIGURES.iter().zip(&self.form.figures) {
             let Some(text) = text else { continue };
             let number: Value = serde_json::from_str(text.trim()).unwrap_or_default();
             if !number.is_number() {

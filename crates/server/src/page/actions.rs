@@ -1,6 +1,8 @@
-//! Actions of an operator, as plain forms: a confirm step that shows what will happen and issues a
-//! token, and the form that carries the token, who and why. They work without a script. What an
-//! action means is decided by the API, which they call.
+//! Actions of an operator, as plain forms: a confirm step, and the form that carries its token, who
+//! and why. They work without a script. What an action means is decided by the API, which they
+//! call.
+
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -8,23 +10,22 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use serde_json::Value;
 use tidegate_core::bounds::NOTE_LEN_MAX;
+use tidegate_core::fingerprint::Fingerprint;
 
-use super::action::{Action, ActionRequest, FIGURES, SubjectKind};
+use super::action::{Action, ActionRequest, SubjectKind};
 use super::bulk;
+use super::confirm_page::confirm_page;
 use super::error_page;
-use super::operation::{call_line, facts};
 use super::parts::count;
-use super::view::{View, escape, filled_in, items, number, text};
+use super::repeated_form::FormFingerprint;
+use super::view::{View, filled_in};
 use crate::api::local::LocalApi;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
-
-/// The failed operations that are counted for a preview.
-const COUNTED_MAX: usize = 200;
+use crate::wire::error::{PAGES, status};
 
 /// The caller where no tokens tell callers apart.
 const LOCAL: &str = "local";
@@ -59,30 +60,53 @@ pub(crate) async fn perform(
     body: RequestBody,
 ) -> Response {
     let view = View::new(&headers, &api);
-    let (asked, caller) = (read_form(&name, body).await, operator(&caller));
-    let asked = match asked {
-        Ok(asked) => asked,
+    let (read, caller) = (read_form(&name, body).await, operator(&caller));
+    let (asked, form) = match read {
+        Ok((asked, form)) => (Arc::new(asked), form),
         Err(error) => return error_page(&error),
     };
     if !is_confirmed(&api, &asked, &caller) {
-        let again = confirm_page(&api, &view, &caller, &asked, Some(view.words.confirm_again)).await;
-        return if again.status().is_success() {
-            (StatusCode::CONFLICT, again).into_response()
-        } else {
-            again
-        };
+        let note = html! { (view.words.confirm_again) };
+        return show_again(&api, &view, &caller, &asked, &note, StatusCode::CONFLICT).await;
     }
-    match send(&api, &asked, &caller).await {
-        Ok(done) => {
-            let count = done["rerun"].as_u64().or_else(|| done["changed"].as_u64());
-            let count = count.map_or_else(String::new, |count| format!("&count={count}"));
-            let page = asked.subject_page();
-            let separator = if page.contains('?') { '&' } else { '?' };
-            let target = format!("{page}{separator}done={}{count}", asked.action.name());
-            (StatusCode::SEE_OTHER, [(LOCATION, target)]).into_response()
+    match send_once(&api, &asked, &form, &caller).await {
+        Ok(target) => (StatusCode::SEE_OTHER, [(LOCATION, target)]).into_response(),
+        Err(error) => {
+            let note = html! { (error.message) " " a href={ (PAGES) "/" (error.code) } { (error.code) } };
+            show_again(&api, &view, &caller, &asked, &note, status(error.code)).await
         }
-        Err(error) => error_page(&error),
     }
+}
+
+/// The confirm step again, with what was filled in, a note why, and a status; or the page that
+/// says why it cannot be shown.
+async fn show_again(
+    api: &LocalApi,
+    view: &View,
+    caller: &Caller,
+    asked: &ActionRequest,
+    note: &Markup,
+    status: StatusCode,
+) -> Response {
+    let mut page = confirm_page(api, view, caller, asked, Some(note)).await;
+    if page.status().is_success() {
+        *page.status_mut() = status;
+    }
+    page
+}
+
+/// Carries out an action, once for all repeats of its form; returns where the form leads.
+async fn send_once(
+    api: &LocalApi,
+    asked: &Arc<ActionRequest>,
+    form: &FormFingerprint,
+    caller: &Caller,
+) -> Result<String> {
+    let outcome = api.server.recent_forms.outcome_of(form);
+    let (api, asked, caller) = (api.clone(), Arc::clone(asked), caller.clone());
+    // A browser hangs up on the first click when it sends the second.
+    let sent = tokio::spawn(async move { outcome.get_or_init(|| send(&api, &asked, &caller)).await.clone() });
+    sent.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "The action was not finished.")))
 }
 
 /// Who acts: by the name of the token, if there are tokens.
@@ -90,7 +114,7 @@ fn operator(caller: &Caller) -> Caller {
     if &*caller.0 == LOCAL { Caller::named(OPERATOR) } else { caller.clone() }
 }
 
-async fn read_form(name: &str, body: RequestBody) -> Result<ActionRequest> {
+async fn read_form(name: &str, body: RequestBody) -> Result<(ActionRequest, FormFingerprint)> {
     let action = Action::parse(name)?;
     let body = body.read().await?;
     let form = std::str::from_utf8(&body)
@@ -99,7 +123,7 @@ async fn read_form(name: &str, body: RequestBody) -> Result<ActionRequest> {
     if asked.form.reason.len() > NOTE_LEN_MAX || asked.form.reason.chars().any(char::is_control) {
         return Err(bad_parameter("reason", &format!("must be at most {NOTE_LEN_MAX} bytes on one line")));
     }
-    Ok(asked)
+    Ok((asked, Fingerprint::of("form").part(name.as_bytes()).part(&body).finish()))
 }
 
 fn is_confirmed(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> bool {
@@ -108,133 +132,9 @@ fn is_confirmed(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> bool 
     key.is_some_and(|key| key.accepts(&asked.form.token, &asked.identity(), &caller.0, now))
 }
 
-async fn send(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> Result<Value> {
-    api.send(caller, &asked.form.reason, &asked.command(&caller.0)?).await
-}
-
-async fn confirm_page(
-    api: &LocalApi,
-    view: &View,
-    caller: &Caller,
-    asked: &ActionRequest,
-    note: Option<&str>,
-) -> Response {
-    let preview = match read_preview(api, asked).await {
-        Ok(preview) => preview,
-        Err(error) => return error_page(&error),
-    };
-    let Some(key) = api.server.confirmation_key.get() else {
-        return error_page(&Error::new(ErrorCode::StoreUnavailable, "The store is not open yet."));
-    };
-    let token = key.issue(&asked.identity(), &caller.0, view.now);
-    let words = view.words;
-    let label = words.action(asked.action).label;
-    let content = html! {
-        @if asked.action.subject_kind() == SubjectKind::Operations {
-            h1 { (bulk::sentence(view, asked, &preview)) "?" }
-        } @else {
-            h1 { (label) " " code { (asked.subject) } "?" }
-        }
-        @if let Some(note) = note { p.notice role="alert" { (note) } }
-        p.sentence { (words.action(asked.action).effect) }
-        (show_preview(view, asked, &preview))
-        form.confirm method="post" action={ "/actions/" (asked.action.name()) } {
-            input type="hidden" name="subject" value=(asked.subject);
-            @for (name, part) in [("scope", &asked.scope), ("method", &asked.method), ("path", &asked.path)] {
-                @if let Some(part) = part { input type="hidden" name=(name) value=(part); }
-            }
-            input type="hidden" name="token" value=(token);
-            (more_fields(view, asked, &preview))
-            label { (words.reason) input type="text" name="reason" maxlength=(NOTE_LEN_MAX) autocomplete="off" value=(asked.form.reason); }
-            p.quiet { (words.recorded_as) " " b { (caller.0) } "." }
-            p.buttons {
-                button.primary type="submit" { (button_text(view, asked, &preview)) }
-                a.button href=(asked.subject_page()) { (words.back) }
-            }
-        }
-    };
-    view.page(label, &content)
-}
-
-/// What is known of the subject, before anything is done.
-async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
-    match asked.action {
-        Action::RerunFailed => {
-            let group = escape(&asked.subject);
-            api.get(&format!("/v1/operations?group={group}&state=failed&limit={COUNTED_MAX}")).await
-        }
-        // A group that is idle now may be paused, if it has had an operation.
-        Action::Pause => match api.get(&asked.subject_target()).await {
-            Err(error) if error.code == ErrorCode::NoGroup => Ok(Value::Null),
-            found => found,
-        },
-        _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
-        _ => api.get(&asked.subject_target()).await,
-    }
-}
-
-fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
-    let words = view.words;
-    match asked.action.subject_kind() {
-        SubjectKind::Operation => html! {
-            dl {
-                dt { (words.request) } dd { (call_line(preview)) }
-                (facts(view, preview))
-            }
-        },
-        SubjectKind::Group if asked.action == Action::RerunFailed => html! {
-            p { (words.failed_found) ": " b { (failed_count(preview)) } }
-            @if let Some(fault) = items(preview, "operations").first().and_then(|one| one["fault"]["message"].as_str()) {
-                p.quiet { (words.last_fault) ": " (fault) }
-            }
-        },
-        SubjectKind::Group => html! {
-            @if preview.is_object() {
-                p { (view.state(text(preview, "state"))) " · " (words.depth) ": " (count(number(preview, "depth"))) }
-                @if let Some(why) = preview["why"]["because"].as_str() { p { (why) } }
-            }
-        },
-        SubjectKind::Limit => html! {},
-        SubjectKind::Operations => html! {
-            @if preview["more"] == true { p { (words.more_than_at_once) } }
-            p { a href=(asked.subject_page()) { (words.show) } }
-        },
-        SubjectKind::Key => html! {
-            p { (view.state(text(preview, "state"))) " · " code { (text(preview, "method")) " " (text(preview, "path")) } }
-        },
-    }
-}
-
-fn failed_count(preview: &Value) -> String {
-    let found = items(preview, "operations").len() as u64;
-    let more = if preview["next_cursor"].is_string() { "+" } else { "" };
-    format!("{}{more}", count(found))
-}
-
-fn button_text(view: &View, asked: &ActionRequest, preview: &Value) -> String {
-    let label = view.words.action(asked.action).label;
-    match asked.action {
-        Action::RerunFailed => format!("{label}: {}", failed_count(preview)),
-        _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::sentence(view, asked, preview),
-        _ => format!("{label} {}", asked.subject),
-    }
-}
-
-/// The fields of a limit's figures, or of a key's response.
-fn more_fields(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
-    let words = view.words;
-    match asked.action {
-        Action::SetLimit => html! {
-            @for name in FIGURES.iter().filter(|name| preview[**name].is_number()) {
-                label { code { (name) } input type="number" name=(name) min="0" step="any" required value=(preview[*name]); }
-            }
-        },
-        Action::CompleteKey => html! {
-            label { (words.response_status) input type="number" name="status" min="200" max="599" required value="200"; }
-            label { (words.response_body) textarea name="body" rows="4" {} }
-        },
-        _ => html! {},
-    }
+async fn send(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> Result<String> {
+    let done = api.send(caller, &asked.form.reason, &asked.command(&caller.0)?).await?;
+    Ok(asked.done_page(&done))
 }
 
 /// A link to the confirm step of an action about this subject. Its name says what it is about, for

@@ -4,9 +4,8 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
-use super::{PageSite, document_at};
+use super::{PageSite, document_at, error_page_at};
 use crate::error::{Error, ErrorCode};
-use crate::wire::error::ApiError;
 use crate::wire::object::truncate_name;
 
 /// Each code with its page.
@@ -35,7 +34,7 @@ fn show_at(site: PageSite, code: &str) -> Response {
         Some((code, text)) => document_at(site, code, &content(text)).into_response(),
         None => {
             let message = format!("There is no error code {:?}.", truncate_name(code));
-            ApiError(Error::new(ErrorCode::NoRoute, message).field("code")).into_response()
+            error_page_at(site, &Error::new(ErrorCode::NoRoute, message))
         }
     }
 }

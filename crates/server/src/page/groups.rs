@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::action::Action;
 use super::actions::{button, notice};
 use super::operations::table as operation_table;
-use super::parts::{count, group as group_link, why_cell};
+use super::parts::{count, group as group_link, operation_link, why_cell};
 use super::view::{View, escape, filled_in, items, number, text, time_in};
 use super::{error_page, request_query};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
-use crate::error::{ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// The groups of a page.
 const ROWS: usize = 50;
@@ -27,24 +27,67 @@ const STATES: [&str; 3] = ["stopped", "held", "paused"];
 pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
     let view = View::new(&headers, &api);
     let mut query = Query::parse(&filled_in(request_query(&uri)));
-    let (only, cursor) = (query.take("state"), query.take("cursor"));
-    let pairs = [("state", &only), ("cursor", &cursor)];
-    let pairs =
-        pairs.iter().filter_map(|(name, value)| Some(format!("&{name}={}", escape(value.as_deref()?))));
-    let target = format!("/v1/groups?limit={ROWS}{}", pairs.collect::<String>());
+    let asked = GroupsRequest {
+        state: query.take("state"),
+        prefix: query.take("prefix"),
+        cursor: query.take("cursor"),
+    };
     let read = async {
         query.finish()?;
-        api.get(&target).await
+        let mut page = api.get(&asked.target()).await?;
+        asked.keep_prefix(&mut page);
+        Ok::<_, Error>(page)
     };
     match read.await {
-        Ok(page) => view.live_page(view.words.groups, &list_content(&view, only.as_deref(), &page)),
+        Ok(page) => view.live_page(view.words.groups, &list_content(&view, &asked, &page)),
         Err(error) => error_page(&error),
     }
 }
 
-fn list_content(view: &View, only: Option<&str>, page: &Value) -> Markup {
-    let words = view.words;
-    let state = only.map_or_else(String::new, |only| format!("&state={}", escape(only)));
+/// What is asked for.
+struct GroupsRequest {
+    state: Option<String>,
+    /// What the names begin with.
+    prefix: Option<String>,
+    cursor: Option<String>,
+}
+
+impl GroupsRequest {
+    /// The URL of the API's list, which is sorted by name: the names with this beginning follow it.
+    /// The search leads to the group that has exactly this name.
+    fn target(&self) -> String {
+        let after = self.prefix.as_ref().filter(|_| self.cursor.is_none());
+        let pairs = [("state", self.state.as_ref()), ("after", after), ("cursor", self.cursor.as_ref())];
+        let pairs = pairs.into_iter().filter_map(|(name, value)| Some(format!("&{name}={}", escape(value?))));
+        format!("/v1/groups?limit={ROWS}{}", pairs.collect::<String>())
+    }
+
+    /// Removes the groups whose names begin with something else, which are the last.
+    fn keep_prefix(&self, page: &mut Value) {
+        let Some(prefix) = &self.prefix else { return };
+        let Some(groups) = page["groups"].as_array_mut() else { return };
+        let found = groups.len();
+        groups.retain(|group| text(group, "group").starts_with(prefix.as_str()));
+        if groups.len() < found {
+            page["next_cursor"] = Value::Null;
+        }
+    }
+
+    /// The URL of the next page.
+    fn page_href(&self, cursor: &str) -> String {
+        let pairs = [("state", self.state.as_deref()), ("prefix", self.prefix.as_deref())];
+        let pairs = pairs.into_iter().filter_map(|(name, value)| Some(format!("&{name}={}", escape(value?))));
+        format!("/groups?cursor={}{}", escape(cursor), pairs.collect::<String>())
+    }
+}
+
+fn list_content(view: &View, asked: &GroupsRequest, page: &Value) -> Markup {
+    let (words, only) = (view.words, asked.state.as_deref());
+    let nothing = match (only, &asked.prefix) {
+        (_, Some(_)) => words.no_groups_named,
+        (Some(_), None) => words.no_groups_in_state,
+        (None, None) => words.no_groups,
+    };
     html! {
         h1 { (words.groups) }
         p.filters {
@@ -54,11 +97,12 @@ fn list_content(view: &View, only: Option<&str>, page: &Value) -> Markup {
             }
         }
         section #groups data-live="steady" {
-            @if items(page, "groups").is_empty() { p.quiet { (words.no_groups) } }
+            @if let Some(prefix) = &asked.prefix { p { (words.names_begin_with) " " code { (prefix) } } }
+            @if items(page, "groups").is_empty() { p.quiet { (nothing) } }
             @else { (table(view, items(page, "groups"))) }
         }
         @if let Some(next) = page["next_cursor"].as_str() {
-            p { a href={ "/groups?cursor=" (escape(next)) (state) } { (words.next) } }
+            p { a href=(asked.page_href(next)) { (words.next) } }
         }
     }
 }
@@ -155,6 +199,7 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
         section #group data-live {
             h1 { (view.state(text(group, "state"))) " " (name) }
             @if let Some(why) = group["why"]["because"].as_str() { p.sentence { (why) } }
+            @if let Some(id) = group["held"]["operation"].as_str() { p { (words.operation) " " (operation_link(id)) } }
             @if is_unknown { p.sentence { (words.no_such_group) } }
             @else if is_idle { p.sentence { (words.idle_group) } }
             @if let Some(at) = time_in(&group["paused"], "since") {

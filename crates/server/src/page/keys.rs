@@ -5,8 +5,7 @@
 mod words;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::http::header::HOST;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_idempotency::{HitCounts, KeyAdmin, KeyFilter, KeyPage, KeySummary, RecordName};
@@ -15,9 +14,11 @@ use tidegate_store::{Clock, WallClock};
 use super::action::{Action, KeyParts};
 use super::actions::notice;
 use super::parts::count;
+use super::shell::{quoted, server_flag};
 use super::view::View;
 use super::words::Language;
 use super::{Frame, PageSite, error_page_at, framed_at};
+use crate::edge::origin::host;
 use crate::edge::query::Query;
 use crate::error::Error;
 use crate::wire::key::state as word;
@@ -26,6 +27,8 @@ use crate::wire::key::state as word;
 const LOOKED_AT: usize = 1_000;
 /// How many of those are shown.
 const ROWS: usize = 200;
+/// How many requests it takes before a hit rate is judged.
+const JUDGED_FROM: u64 = 20;
 
 pub(crate) async fn show(State(keys): State<KeyAdmin>, headers: HeaderMap, mut query: Query) -> Response {
     let view = View::at(Language::preferred(&headers), WallClock.now());
@@ -34,11 +37,9 @@ pub(crate) async fn show(State(keys): State<KeyAdmin>, headers: HeaderMap, mut q
 }
 
 /// The same page of a proxy. Its commands name the proxy, which is not where they look by default.
-pub(crate) async fn show_in_proxy(State(keys): State<KeyAdmin>, headers: HeaderMap) -> Response {
+pub(crate) async fn show_in_proxy(State(keys): State<KeyAdmin>, headers: HeaderMap, uri: Uri) -> Response {
     let view = View::at(Language::preferred(&headers), WallClock.now());
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let flag =
-        host.map_or_else(String::new, |host| format!(" --server {}", quoted(&format!("http://{host}"))));
+    let flag = server_flag(host(&headers, &uri).as_deref(), "http");
     // A proxy has no forms, so there is nothing that was just done.
     show_at(PageSite::Proxy, &view, &keys, &html! {}, &flag).await
 }
@@ -47,7 +48,9 @@ async fn show_at(site: PageSite, view: &View, keys: &KeyAdmin, done: &Markup, fl
     match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => {
             let content = html! { (done) (content(view, site, page, keys.hit_counts(), flag)) };
-            let frame = Frame { title: view.language.words().keys, language: view.language, regions: None };
+            // A proxy does not notify its pages of changes.
+            let regions = (site == PageSite::Server).then_some("");
+            let frame = Frame { title: view.language.words().keys, language: view.language, regions };
             framed_at(site, &frame, &content).into_response()
         }
         Err(error) => error_page_at(site, &Error::from(error)),
@@ -62,15 +65,15 @@ fn content(view: &View, site: PageSite, page: KeyPage, hits: HitCounts, flag: &s
     let is_more = page.next.is_some() || unknown.len() > ROWS || others.len() > ROWS;
     html! {
         h1 { (words.title) }
-        (hit_rate(view, hits))
-        @if !unknown.is_empty() {
-            section {
+        section #hits data-live { (hit_rate(view, hits)) }
+        section #unknown data-live="steady" {
+            @if !unknown.is_empty() {
                 h2 { (words.unknown) }
                 p.sentence { (words.unknown_about) }
                 (table(view, site, &unknown, Some(flag)))
             }
         }
-        section {
+        section #others data-live="steady" {
             h2 { (words.others) }
             @if others.is_empty() { p.quiet { (words.none) } } @else { (table(view, site, &others, None)) }
         }
@@ -87,13 +90,14 @@ fn hit_rate(view: &View, counts: HitCounts) -> Markup {
     let total = counts.hits.saturating_add(counts.misses);
     let [good, usual, low] = words.verdicts;
     let verdict = match percent {
-        81.. => good,
-        50..=80 => usual,
-        _ => low,
+        _ if total < JUDGED_FROM => None,
+        81.. => Some(good),
+        50..=80 => Some(usual),
+        _ => Some(low),
     };
     html! {
         p {
-            (words.hit_rate) ": " b { (percent) " %" } ", " (verdict) ". "
+            (words.hit_rate) ": " b { (percent) " %" } @if let Some(verdict) = verdict { ", " (verdict) } ". "
             (count(counts.hits)) " " (view.words.of) " " (count(total)) " " (words.answered_from_store)
         }
     }
@@ -157,15 +161,6 @@ fn buttons(view: &View, name: &RecordName, state: &str) -> Markup {
     }
 }
 
-/// Quotes a text for a shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
-    if text.bytes().all(is_plain) && !text.starts_with('-') {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use tidegate_core::Time;
@@ -181,10 +176,11 @@ mod tests {
         let view = View::at(Language::English, Time::ZERO);
         let shown = |hits, misses| hit_rate(&view, HitCounts { hits, misses }).into_string();
         for (hits, misses, percent, verdict) in [
-            (9, 1, "90 %", "good"),
-            (8, 2, "80 %", "usual"),
-            (1, 1, "50 %", "usual"),
+            (18, 2, "90 %", "good"),
+            (16, 4, "80 %", "usual"),
+            (10, 10, "50 %", "usual"),
             (49, 51, "49 %", "look"),
+            (0, 19, "0 %", "0 %</b>. 0 of 19"),
         ] {
             let html = shown(hits, misses);
             assert!(html.contains(percent) && html.contains(verdict), "{html}");
@@ -216,7 +212,6 @@ mod tests {
         at("tidegate key complete '&lt;b&gt;'\\'''");
         assert_eq!(html.matches("key complete").count(), 1, "{html}");
         assert!(!html.contains("--server"), "{html}");
-        assert_eq!([quoted("order:7"), quoted("a b"), quoted("-x")], ["order:7", "'a b'", "'-x'"]);
     }
 
     /// IDM-22: the commands on the page of a proxy name its admin port.

@@ -1,6 +1,9 @@
-//! Limits: what is left of each, when it comes back, and what an operator can change.
+//! Limits: what is left of each, now and in the last hour, when it comes back, and what an operator
+//! can change. The overview has one row for each upstream or provider, with the limit that is
+//! nearest its end; the others are behind it.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,21 +15,26 @@ use super::action::Action;
 use super::actions::{button, notice};
 use super::error_page;
 use super::parts::{count, level_bar};
+use super::spark;
 use super::view::{View, items, number, text, time_in};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 
 /// The most limits of a page; the API lists the rest.
 const SHOWN_MAX: usize = 500;
+/// The most other limits of an upstream that the overview lists.
+const OTHERS_MAX: usize = 20;
+/// Where the API lists them with their last hour.
+pub(super) const WITH_HISTORY: &str = "/v1/limits?history=true";
 
 pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut query: Query) -> Response {
     let view = View::new(&headers, &api);
-    match api.get("/v1/limits").await {
+    match api.get(WITH_HISTORY).await {
         Ok(page) => {
             let content = html! {
                 (notice(&view, &mut query))
                 h1 { (view.words.limits) }
-                section #limits data-live="steady" { (nearest_end(&view, items(&page, "limits"), SHOWN_MAX, true)) }
+                section #limits data-live="steady" { (all(&view, items(&page, "limits"))) }
             };
             view.live_page(view.words.limits, &content)
         }
@@ -51,13 +59,53 @@ fn nearer_its_end(a: &Value, b: &Value) -> Ordering {
         .then_with(|| text(a, "name").cmp(text(b, "name")))
 }
 
-/// The limits that are nearest their end; with buttons, or without.
-pub(super) fn nearest_end(view: &View, limits: &[Value], most: usize, has_buttons: bool) -> Markup {
-    let words = view.words;
+/// A limit and others of the same upstream or provider.
+type LimitFamily<'a> = (&'a Value, Vec<&'a Value>);
+
+/// One row for each upstream or provider, those nearest their end first; at most `most`.
+pub(super) fn nearest_end(view: &View, limits: &[Value], most: usize) -> Markup {
+    let mut families: Vec<LimitFamily<'_>> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for limit in sorted(limits) {
+        match places.get(owner(limit)) {
+            Some(place) => families[*place].1.push(limit),
+            None => {
+                places.insert(owner(limit), families.len());
+                families.push((limit, Vec::new()));
+            }
+        }
+    }
+    let found = families.len();
+    families.truncate(most);
+    html! {
+        (table(view, &families, false))
+        @if found > most { p { a href="/limits" { (view.words.show_all) " (" (count(limits.len() as u64)) ")" } } }
+    }
+}
+
+/// Every limit, with buttons.
+fn all(view: &View, limits: &[Value]) -> Markup {
+    let rows: Vec<LimitFamily<'_>> =
+        sorted(limits).into_iter().take(SHOWN_MAX).map(|limit| (limit, Vec::new())).collect();
+    table(view, &rows, true)
+}
+
+fn sorted(limits: &[Value]) -> Vec<&Value> {
     let mut sorted: Vec<&Value> = limits.iter().collect();
     sorted.sort_by(|a, b| nearer_its_end(a, b));
+    sorted
+}
+
+/// The upstream or provider in the name of a limit.
+fn owner(limit: &Value) -> &str {
+    let name = text(limit, "name");
+    name.split_once('/').map_or(name, |(owner, _)| owner)
+}
+
+fn table(view: &View, rows: &[LimitFamily<'_>], has_buttons: bool) -> Markup {
+    let words = view.words;
     html! {
-        @if sorted.is_empty() {
+        @if rows.is_empty() {
             p.quiet { (words.no_limits) }
         } @else {
             table.cards {
@@ -70,30 +118,30 @@ pub(super) fn nearest_end(view: &View, limits: &[Value], most: usize, has_button
                         th.number scope="col" { (words.waiting) }
                         th.number scope="col" { (words.in_flight) }
                         th.c-time scope="col" { (words.source) }
-                        th.c-time scope="col" { (words.opens) }
+                        th.c-time scope="col" { (words.when) }
                         @if has_buttons { th.c-acts scope="col" { span.hidden { (words.actions) } } }
                     }
                 }
-                tbody { @for limit in sorted.iter().take(most) { (row(view, limit, has_buttons)) } }
+                tbody { @for family in rows { (row(view, family, has_buttons)) } }
             }
-            @if sorted.len() > most { p { a href="/limits" { (words.show_all) " (" (count(sorted.len() as u64)) ")" } } }
         }
     }
 }
 
-fn row(view: &View, limit: &Value, has_buttons: bool) -> Markup {
+fn row(view: &View, (limit, others): &LimitFamily<'_>, has_buttons: bool) -> Markup {
     let (words, name) = (view.words, text(limit, "name"));
-    let opens = time_in(limit, "closed_until").or_else(|| time_in(limit, "reset_at"));
+    let opens = time_in(limit, "closed_until").map(|at| (words.opens, at));
+    let next = opens.or_else(|| Some((words.full_again, time_in(limit, "reset_at")?)));
     let is_set = text(limit, "source") == "operator";
     html! {
         tr {
-            th scope="row" { (name) }
-            td.left { (level(view, limit)) }
+            th scope="row" title=(name) { (name) (others_of(view, others)) }
+            td.left { (level(view, limit)) (spark::of_limit(view, &limit["hour"])) }
             td.number data-label=(words.refill) { @if let Some(refill) = limit["refill_per_s"].as_f64() { (figure(refill)) "/s" } }
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }
             td { (words.source_of(text(limit, "source"))) }
-            td { @if let Some(at) = opens { (view.within(at)) } }
+            td { @if let Some((what, at)) = next { (what) " " (view.within(at)) } }
             @if has_buttons {
                 td.act {
                     @if limit["closed_until"].is_string() { (button(view, Action::OpenLimit, name)) }
@@ -105,17 +153,37 @@ fn row(view: &View, limit: &Value, has_buttons: bool) -> Markup {
     }
 }
 
+/// The other limits of an upstream, for those who ask.
+fn others_of(view: &View, others: &[&Value]) -> Markup {
+    html! {
+        @if !others.is_empty() {
+            details {
+                summary { "+" (count(others.len() as u64)) }
+                ul.plain {
+                    @for limit in others.iter().take(OTHERS_MAX) { li { (text(limit, "name")) " " span.quiet { (level_words(view, limit)) } } }
+                    @if others.len() > OTHERS_MAX { li { a href="/limits" { (view.words.show_all) } } }
+                }
+            }
+        }
+    }
+}
+
 fn level(view: &View, limit: &Value) -> Markup {
+    let label = level_words(view, limit);
+    match share(limit) {
+        Some(share) => level_bar(share, &label),
+        None => html! { span.quiet { (label) } },
+    }
+}
+
+/// What is left of a limit, such as "4 of 10"; whether it is open, for a gate or a breaker.
+fn level_words(view: &View, limit: &Value) -> String {
     let words = view.words;
     let most = limit["capacity"].as_f64().or_else(|| limit["at_once"].as_f64());
     match (limit["level"].as_f64(), most) {
-        (Some(level), Some(most)) => {
-            let label = format!("{} {} {}", figure(level.floor()), words.of, figure(most));
-            level_bar(level / most.max(f64::MIN_POSITIVE), &label)
-        }
-        _ => {
-            html! { span.quiet { @if limit["closed_until"].is_string() { (words.closed) } @else { (words.open) } } }
-        }
+        (Some(level), Some(most)) => format!("{} {} {}", figure(level.floor()), words.of, figure(most)),
+        _ if limit["closed_until"].is_string() => words.closed.to_owned(),
+        _ => words.open.to_owned(),
     }
 }
 
@@ -129,6 +197,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::page::words::Language;
 
     #[test]
     fn limits_are_sorted_by_how_near_their_end_is() {
@@ -143,5 +212,20 @@ mod tests {
         let names: Vec<_> = limits.iter().map(|limit| text(limit, "name")).collect();
         assert_eq!(names, ["closed", "awaited", "low", "full", "gate"]);
         assert_eq!([figure(4.0), figure(0.25)], ["4", "0.2"]);
+    }
+
+    /// OPS-24: the overview has one row for each upstream, and the rest behind it.
+    #[test]
+    fn ops_24_an_upstream_is_one_row() {
+        let limit =
+            |name: &str, level: u64| json!({ "name": name, "capacity": 10, "level": level, "waiting": 0 });
+        let limits =
+            [limit("acme/points", 9), limit("acme/rest", 2), limit("echo/requests", 5), limit("x", 7)];
+        let view = View::at(Language::English, tidegate_core::Time::ZERO);
+        let html = nearest_end(&view, &limits, 2).into_string();
+        assert_eq!(html.matches("<th scope=\"row\"").count(), 2, "{html}");
+        assert!(html.contains("title=\"acme/rest\"") && html.contains("<summary>+1</summary>"), "{html}");
+        assert!(html.contains("acme/points <span class=\"quiet\">9 of 10</span>"), "{html}");
+        assert!(html.contains("echo/requests") && html.contains("Show all (4)"), "{html}");
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_core::Time;
 use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::Action;
@@ -13,11 +14,17 @@ use super::actions::button;
 use super::groups::main_button;
 use super::operation::{actions_for, call_line};
 use super::parts::{count, group as group_link, operation_link};
-use super::view::{View, items, number, text, time_in};
+use super::view::{View, escape, items, number, text, time_in};
+use crate::api::local::LocalApi;
 use crate::error::{Error, Result};
+use crate::wire::time::Timestamp;
 
 /// The groups with failures that are shown.
 const FAILURE_CARDS: usize = 9;
+
+/// The failures of one page of the API, and the most pages.
+const FAILURES: usize = 100;
+const FAILURE_PAGES_MAX: usize = 5;
 
 /// What the API says about each.
 pub(super) struct NeedsData {
@@ -28,7 +35,14 @@ pub(super) struct NeedsData {
     pub stopped_count: u64,
 }
 
-/// The recent failures of one group.
+/// What failures are counted under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FailureCause<'a> {
+    Generations,
+    Group(&'a str),
+}
+
+/// The recent failures of one group, or of all generations.
 struct GroupFailures<'a> {
     count: u64,
     last: &'a Value,
@@ -37,28 +51,59 @@ struct GroupFailures<'a> {
 pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let words = view.words;
     let unknown = listed(&data.unknown, "operations");
-    let stopped: Vec<&Value> =
-        listed(&data.stopped, "groups").iter().filter(|group| group["held"]["unknown"] != true).collect();
+    let all_stopped = listed(&data.stopped, "groups");
+    // An unknown outcome has a card of its own.
+    let stopped: Vec<&Value> = all_stopped.iter().filter(|group| group["held"]["unknown"] != true).collect();
     let failures = by_group(listed(&data.failed, "operations"));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
     let problems =
         [&data.unknown, &data.stopped, &data.failed].into_iter().filter_map(|part| part.as_ref().err());
-    let is_quiet = unknown.is_empty() && stopped.is_empty() && failures.is_empty();
+    let needed = needed(data, unknown.len() + stopped.len()) + failures.len() as u64;
     html! {
-        h2 { (words.needs_you) @if data.stopped_count > 0 { " (" (count(data.stopped_count)) ")" } }
+        h2 data-needed=(needed) { (words.needs_you) @if needed > 0 { " (" (count(needed)) ")" } }
         @for problem in problems { (not_known(view, problem)) }
-        @if is_quiet { p.quiet { (words.nothing_needed) } }
+        @if needed == 0 { p.quiet { (words.nothing_needed) } }
         @else {
             ul.needs {
-                @for operation in unknown { (unknown_card(view, operation)) }
+                @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
                 @for group in stopped { (stopped_card(view, group)) }
-                @for (group, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, group, failures)) }
+                @for (cause, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *cause, failures)) }
             }
         }
         @if has_more(&data.unknown) { p { a href="/operations?state=unknown" { (words.show_all) } } }
         @if has_more(&data.stopped) { p { a href="/groups?state=stopped" { (words.show_all) } } }
         @if hidden_failures > 0 { p { (words.groups) ": +" (count(hidden_failures as u64)) " · " a href="/operations?state=failed" { (words.show_all) } } }
     }
+}
+
+/// How many decisions there are. An unknown outcome holds its group, so that it is among the
+/// stopped ones that did not fit.
+fn needed(data: &NeedsData, cards: usize) -> u64 {
+    let cards = cards as u64;
+    if has_more(&data.stopped) { cards.max(data.stopped_count) } else { cards }
+}
+
+/// Reads the failures since a time, past those of generations, which have one card.
+pub(super) async fn read_failures(api: &LocalApi, since: Time) -> Result<Value> {
+    let since = escape(&Timestamp(since).to_string());
+    let target = format!("/v1/operations?state=failed&limit={FAILURES}&created_after={since}");
+    let mut found = api.get(&target).await?;
+    for _ in 1..FAILURE_PAGES_MAX {
+        let others = items(&found, "operations").iter().filter(|one| !is_generation(one)).count();
+        let Some(next) = found["next_cursor"].as_str().filter(|_| others < FAILURE_CARDS) else { break };
+        let mut page = api.get(&format!("{target}&cursor={}", escape(next))).await?;
+        found["next_cursor"] = page["next_cursor"].take();
+        if let (Some(all), Some(more)) =
+            (found["operations"].as_array_mut(), page["operations"].as_array_mut())
+        {
+            all.append(more);
+        }
+    }
+    Ok(found)
+}
+
+fn is_generation(operation: &Value) -> bool {
+    operation["kind"] == GENERATION
 }
 
 /// Says that a part cannot be read now.
@@ -74,29 +119,40 @@ fn has_more(part: &Result<Value>) -> bool {
     part.as_ref().is_ok_and(|page| page["next_cursor"].is_string())
 }
 
-/// Failures by group, each with the latest; the groups with most of them first. Generations are not
-/// among them: each has a group of its own, and whoever asked for it is told why it failed.
-fn by_group(failed: &[Value]) -> Vec<(&str, GroupFailures<'_>)> {
-    let mut groups: BTreeMap<&str, GroupFailures<'_>> = BTreeMap::new();
-    for one in failed.iter().filter(|one| one["kind"] != GENERATION) {
-        groups.entry(text(one, "group")).or_insert(GroupFailures { count: 0, last: one }).count += 1;
+/// Failures by what they are counted under, each with the latest; the most of them first.
+fn by_group(failed: &[Value]) -> Vec<(FailureCause<'_>, GroupFailures<'_>)> {
+    let mut groups: BTreeMap<FailureCause<'_>, GroupFailures<'_>> = BTreeMap::new();
+    for one in failed {
+        // Each generation has a group of its own.
+        let cause = if is_generation(one) {
+            FailureCause::Generations
+        } else {
+            FailureCause::Group(text(one, "group"))
+        };
+        groups.entry(cause).or_insert(GroupFailures { count: 0, last: one }).count += 1;
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, failures)| Reverse(failures.count));
     groups
 }
 
-/// A call of which no one knows whether it took effect.
-fn unknown_card(view: &View, operation: &Value) -> Markup {
-    let (words, id) = (view.words, text(operation, "id"));
+/// A call of which no one knows whether it took effect, and how many wait behind it.
+fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
+    let (words, id, name) = (view.words, text(operation, "id"), text(operation, "group"));
+    let group = stopped.iter().find(|group| text(group, "group") == name);
+    let since = group.and_then(|group| time_in(&group["held"], "since"));
     html! {
         li id={ "need-" (id) } {
             p.what { (view.state("unknown")) " " (operation_link(id)) " " (call_line(operation)) }
             p {
                 @if let Some(upstream) = operation["upstream"].as_str() { (words.upstream) " " b { (upstream) } " · " }
-                (words.group) " " (group_link(text(operation, "group")))
-                @if let Some(at) = time_in(operation, "created_at") { " · " (words.accepted) " " (view.when(at)) }
+                (words.group) " " (group_link(name))
+                @if let Some(group) = group { " · " (words.depth) ": " b { (count(number(group, "depth"))) } }
                 " · " (words.attempt) " " (number(operation, "attempt"))
+            }
+            p {
+                @if let Some(at) = since { (words.since) " " (view.when(at)) }
+                @else if let Some(at) = time_in(operation, "created_at") { (words.accepted) " " (view.when(at)) }
             }
             p.why { (text(&operation["fault"], "message")) }
             p.buttons { @for action in actions_for("unknown") { (button(view, *action, id)) } }
@@ -115,29 +171,37 @@ fn stopped_card(view: &View, group: &Value) -> Markup {
                 (words.depth) ": " b { (count(number(group, "depth"))) }
                 @if let Some(at) = since { " · " (words.since) " " (view.when(at)) }
             }
+            @if let Some(id) = group["held"]["operation"].as_str() { p { (operation_link(id)) } }
             p.why { (text(&group["why"], "because")) }
-            @if let (Some(why), None) = (pause_note(group), group["why"]["because"].as_str()) { p.why { (why) } }
             p.buttons { (main_button(view, group)) }
         }
     }
 }
 
-/// Who paused a group, and why, where no operation waits in it.
-fn pause_note(group: &Value) -> Option<String> {
-    let by = group["paused"]["by"].as_str()?;
-    Some(format!("{by}: {}", text(&group["paused"], "reason")))
-}
-
-fn failure_card(view: &View, group: &str, failures: &GroupFailures<'_>) -> Markup {
+fn failure_card(view: &View, cause: FailureCause<'_>, failures: &GroupFailures<'_>) -> Markup {
     let words = view.words;
+    let (id, filter) = match cause {
+        FailureCause::Generations => ("need-failed-generations".to_owned(), format!("kind={GENERATION}")),
+        FailureCause::Group(group) => (format!("need-failed-{group}"), format!("group={}", escape(group))),
+    };
     html! {
-        li id={ "need-failed-" (group) } {
-            p.what { (view.state("failed")) " " (group_link(group)) " · " (words.failed_lately) ": " b { (count(failures.count)) } }
+        li id=(id) {
+            p.what {
+                (view.state("failed")) " "
+                @match cause {
+                    FailureCause::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
+                    FailureCause::Group(group) => (group_link(group)),
+                }
+                " · " (words.failed_lately) ": " b { (count(failures.count)) }
+            }
             p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.when(at)) } }
             p.why { (text(&failures.last["fault"], "message")) }
             p.buttons {
-                (button(view, Action::RerunFailed, group))
-                a.button href={ "/operations?state=failed&group=" (super::view::escape(group)) } { (words.show) }
+                @match cause {
+                    FailureCause::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),
+                    FailureCause::Group(group) => (button(view, Action::RerunFailed, group)),
+                }
+                a.button href={ "/operations?state=failed&" (filter) } { (words.show) }
             }
         }
     }
@@ -148,6 +212,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::page::words::Language;
 
     #[test]
     fn failures_are_counted_by_group() {
@@ -159,7 +224,36 @@ mod tests {
         ];
         let groups = by_group(&failed);
         let shown: Vec<_> =
-            groups.iter().map(|(group, all)| (*group, all.count, text(all.last, "id"))).collect();
-        assert_eq!(shown, [("b", 2, "op_3"), ("a", 1, "op_2")], "each with its newest");
+            groups.iter().map(|(cause, all)| (*cause, all.count, text(all.last, "id"))).collect();
+        let (a, b) = (FailureCause::Group("a"), FailureCause::Group("b"));
+        assert_eq!(
+            shown,
+            [(b, 2, "op_3"), (FailureCause::Generations, 1, "op_0"), (a, 1, "op_2")],
+            "each with its newest"
+        );
+    }
+
+    /// OPS-24: every card is counted, and so are the stopped groups that did not fit.
+    #[test]
+    fn ops_24_the_number_of_decisions_is_that_of_the_cards() {
+        let view = View::at(Language::English, Time::from_millis(1));
+        let unknown = json!({ "operations": [{ "id": "op_1", "group": "u" }] });
+        let groups = json!([
+            { "group": "u", "depth": 3, "held": { "unknown": true, "since": "1970-01-01T00:00:00Z" } },
+            { "group": "p", "state": "paused", "depth": 1, "paused": { "by": "anna" } },
+        ]);
+        let failed = json!({ "operations": [{ "id": "op_2", "group": "f" }] });
+        let mut data = NeedsData {
+            unknown: Ok(unknown),
+            stopped: Ok(json!({ "groups": groups })),
+            failed: Ok(failed),
+            stopped_count: 2,
+        };
+        let html = section(&view, &data).into_string();
+        assert!(html.contains("Needs you (3)") && html.matches("<li ").count() == 3, "{html}");
+        assert!(html.contains("In its queue: <b>3</b>") && html.contains("since 1970"), "{html}");
+        data.stopped = Ok(json!({ "groups": groups, "next_cursor": "more" }));
+        data.stopped_count = 40;
+        assert!(section(&view, &data).into_string().contains("Needs you (41)"));
     }
 }

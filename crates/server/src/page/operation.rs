@@ -2,10 +2,11 @@
 //! it. The body of a response is not shown; the API returns it.
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::Action;
 use super::actions::{button, notice};
@@ -13,9 +14,11 @@ use super::error_page;
 use super::journey::journey;
 use super::parts::{group as group_link, operation_link};
 use super::request::{attempts, request};
+use super::shell::server_flag;
 use super::view::{View, escape, items, number, text, time_in};
 use crate::api::local::LocalApi;
 use crate::api::parse_id;
+use crate::edge::origin::host;
 use crate::edge::query::Query;
 use crate::error::Result;
 
@@ -23,12 +26,14 @@ pub(crate) async fn show(
     State(api): State<LocalApi>,
     Path(id): Path<String>,
     headers: HeaderMap,
+    uri: Uri,
     mut query: Query,
 ) -> Response {
     let view = View::new(&headers, &api);
     match read(&api, &id).await {
         Ok((operation, why)) => {
-            let content = html! { (notice(&view, &mut query)) (content(&view, &operation, &why)) };
+            let flag = server_flag(host(&headers, &uri).as_deref(), api.server.scheme);
+            let content = html! { (notice(&view, &mut query)) (content(&view, &operation, &why, &flag)) };
             view.live_page(text(&operation, "id"), &content)
         }
         Err(error) => error_page(&error),
@@ -41,7 +46,8 @@ async fn read(api: &LocalApi, text: &str) -> Result<(Value, Value)> {
     tokio::try_join!(api.get(&operation), api.get(&why))
 }
 
-fn content(view: &View, operation: &Value, why: &Value) -> Markup {
+/// The page; `flag` ends the commands that it names.
+fn content(view: &View, operation: &Value, why: &Value, flag: &str) -> Markup {
     let (words, id) = (view.words, text(operation, "id"));
     html! {
         section #operation data-live {
@@ -59,19 +65,28 @@ fn content(view: &View, operation: &Value, why: &Value) -> Markup {
                 @if let Some(trace) = operation["deployment_id"].as_str() {
                     dt { (words.deployment) } dd { a href={ "/deployments/" (escape(trace)) } { code { (trace) } } }
                 }
+                @if text(operation, "kind") == GENERATION {
+                    dt { (view.language.words().generation) } dd { a href={ "/generations/" (id) } { code { (id) } } }
+                }
                 @if !operation["result"].is_null() { dt { (words.result) } dd { a href={ "/v1/operations/" (id) } { (words.as_json) } } }
             }
             @if operation["request"].is_object() { (request(view, &operation["request"])) }
             @if !items(operation, "attempts").is_empty() { (attempts(view, items(operation, "attempts"))) }
         }
-        p.quiet {
-            (words.on_command_line) " "
-            @if text(operation, "state") == "unknown" {
-                code { "tidegate op resolve " (id) " --as succeeded" } ", " code { "failed" } ", " code { "repeat" }
-            } @else {
-                code { "tidegate op why " (id) }
-            }
+        p.quiet { (words.on_command_line) }
+        pre { @for (verb, options) in commands(operation) { code { "tidegate op " (verb) " " (id) (options) (flag) } "\n" } }
+    }
+}
+
+/// The commands for an operation in its state, each with its options.
+fn commands(operation: &Value) -> &'static [(&'static str, &'static str)] {
+    match text(operation, "state") {
+        "unknown" => {
+            &[("resolve", " --as succeeded"), ("resolve", " --as failed"), ("resolve", " --as repeat")]
         }
+        "failed" | "canceled" => &[("rerun", "")],
+        "succeeded" => &[("show", "")],
+        _ => &[("why", ""), ("cancel", "")],
     }
 }
 

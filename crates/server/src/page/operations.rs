@@ -147,7 +147,9 @@ fn content(view: &View, request: &ListRequest, found: &FoundOperations) -> Marku
             @if let Some(others) = others { (bulk::buttons(view, state, &others)) }
             @if found.operations.is_empty() {
                 p.quiet {
-                    @if request.is_filtered() { (words.nothing_matches) } @else { (words.no_operations) " " code { "tidegate op submit" } }
+                    @if found.next.is_some() { (words.nothing_matches_yet) }
+                    @else if request.is_filtered() { (words.nothing_matches) }
+                    @else { (words.no_operations) " " code { "tidegate op submit" } }
                 }
             } @else {
                 (table(view, &found.operations))
@@ -174,6 +176,9 @@ fn filter_form(view: &View, request: &ListRequest) -> Markup {
                 label { (label) input type="search" name=(name) value=[value.as_deref()]; }
             }
             label { (words.error_text) input type="search" name="error" value=[request.error.as_deref()]; }
+            @if let Some(before) = &request.created_before {
+                label { (words.created_before) input type="search" name="created_before" value=(before); }
+            }
             button type="submit" { (words.filter) }
             @if request.is_filtered() { a.button href="/operations" { (words.show_all) } }
         }

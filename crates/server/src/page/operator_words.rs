@@ -7,10 +7,12 @@ mod russian;
 use super::action::{ACTION_COUNT, Action};
 use super::words::Language;
 
-/// The words of one action: what its button says, and what it does.
+/// The words of one action: what its button says, what its confirm step asks about `{}`, and what
+/// it does. An action about all operations of a filter has a question of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActionWords {
     pub label: &'static str,
+    pub question: &'static str,
     pub effect: &'static str,
 }
 
@@ -28,6 +30,9 @@ pub(crate) struct OperatorWords {
     pub search: &'static str,
     pub find: &'static str,
     pub counts: &'static str,
+    pub counts_now: &'static str,
+    pub counts_in_total: &'static str,
+    pub counts_in_total_about: &'static str,
     pub needs_you: &'static str,
     pub nothing_needed: &'static str,
     pub not_known_now: &'static str,
@@ -41,6 +46,16 @@ pub(crate) struct OperatorWords {
     pub newcomers: &'static str,
     pub last_operations: &'static str,
     pub search_operations: &'static str,
+    pub workers: &'static str,
+    pub no_work: &'static str,
+    pub executed_by: &'static str,
+    pub for_a_worker: &'static str,
+    pub awaiting: &'static str,
+    pub last_asked: &'static str,
+    pub remote_workers: &'static str,
+    pub this_server: &'static str,
+    pub never_asked: &'static str,
+    pub no_worker_asks: &'static str,
     pub nodes: &'static str,
     pub node: &'static str,
     pub this_node: &'static str,
@@ -55,9 +70,14 @@ pub(crate) struct OperatorWords {
     pub older: &'static str,
     pub next: &'static str,
     pub error_text: &'static str,
+    pub created_before: &'static str,
     pub nothing_matches: &'static str,
+    pub nothing_matches_yet: &'static str,
     pub no_operations: &'static str,
     pub no_groups: &'static str,
+    pub no_groups_in_state: &'static str,
+    pub no_groups_named: &'static str,
+    pub names_begin_with: &'static str,
     pub no_such_group: &'static str,
     pub idle_group: &'static str,
     pub no_limits: &'static str,
@@ -96,11 +116,13 @@ pub(crate) struct OperatorWords {
     pub paused_by: &'static str,
     pub head_of_queue: &'static str,
     pub left: &'static str,
+    pub least_left: &'static str,
     pub refill: &'static str,
     pub waiting: &'static str,
     pub in_flight: &'static str,
     pub source: &'static str,
     pub opens: &'static str,
+    pub full_again: &'static str,
     pub open: &'static str,
     pub closed: &'static str,
     pub journey: &'static str,
@@ -117,6 +139,7 @@ pub(crate) struct OperatorWords {
     pub recorded_as: &'static str,
     pub back: &'static str,
     pub confirm_again: &'static str,
+    pub not_possible: &'static str,
     pub response_status: &'static str,
     pub response_body: &'static str,
     pub done: &'static str,

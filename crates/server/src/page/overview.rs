@@ -12,21 +12,18 @@ use serde_json::Value;
 use tidegate_core::State as OperationState;
 
 use super::deployments::{DeploymentRow, list_recent, panel};
-use super::needs::{NeedsData, not_known, section as needs};
+use super::needs::{NeedsData, not_known, read_failures, section as needs};
 use super::parts::count;
 use super::view::{View, escape, items, number, text};
 use super::{Frame, charts, framed, groups, limits, operations, request_query};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 use crate::error::Result;
-use crate::wire::time::Timestamp;
 
 /// The last operations that are shown.
 const ROWS: usize = 25;
 /// The cards of one kind of decision.
 const CARDS: usize = 25;
-/// The failures that are looked at.
-const FAILURES: usize = 100;
 /// The limits that are shown; their own page has the rest.
 const LIMITS_SHOWN: usize = 10;
 /// For how long a failure needs a look.
@@ -60,20 +57,18 @@ async fn read(api: &LocalApi, view: &View, uri: &Uri) -> OverviewData {
     let only =
         Query::parse(request_query(uri)).take("state").filter(|word| OperationState::parse(word).is_some());
     let state = only.as_deref().map_or_else(String::new, |only| format!("&state={}", escape(only)));
-    let lately = escape(&Timestamp(view.now.before(LATELY)).to_string());
     let targets = [
         format!("/v1/operations?state=unknown&limit={CARDS}"),
         format!("/v1/groups?state=stopped&limit={CARDS}"),
-        format!("/v1/operations?state=failed&limit={FAILURES}&created_after={lately}"),
         format!("/v1/operations?limit={ROWS}{state}"),
     ];
-    let [unknown, stopped, failed, operations] = &targets;
+    let [unknown, stopped, operations] = &targets;
     let (summary, unknown, stopped, failed, limits, operations, cluster, deployments) = tokio::join!(
         api.get("/v1/summary"),
         api.get(unknown),
         api.get(stopped),
-        api.get(failed),
-        api.get("/v1/limits"),
+        read_failures(api, view.now.before(LATELY)),
+        api.get(limits::WITH_HISTORY),
         api.get(operations),
         api.get("/v1/cluster"),
         list_recent(&api.server),
@@ -93,7 +88,7 @@ fn content(view: &View, data: &OverviewData) -> Markup {
         section #hour data-live { (part(view, &data.summary, charts::strip)) }
         section #limits data-live {
             h2 { (words.limits_nearest) }
-            (part(view, &data.limits, |view, page| limits::nearest_end(view, items(page, "limits"), LIMITS_SHOWN, false)))
+            (part(view, &data.limits, |view, page| limits::nearest_end(view, items(page, "limits"), LIMITS_SHOWN)))
             p { a href="/limits" { (words.change_limits) } }
         }
         section #groups data-live="steady" data-slots { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
@@ -112,12 +107,22 @@ fn part(view: &View, part: &Result<Value>, render: impl FnOnce(&View, &Value) ->
 }
 
 fn counts(view: &View, summary: &Value) -> Markup {
-    const STATES: [&str; 7] = ["queued", "waiting", "running", "unknown", "failed", "succeeded", "canceled"];
+    const NOW: [&str; 4] = ["queued", "waiting", "running", "unknown"];
+    const ENDED: [&str; 3] = ["failed", "succeeded", "canceled"];
+    let words = view.words;
+    let tile = |word: &str, since: &str, about: Option<&str>| {
+        html! {
+            li {
+                a href={ "/operations?state=" (word) } title=[about] {
+                    b { (count(number(&summary["counts"], word))) } " " (view.state(word)) " " span.quiet { (since) }
+                }
+            }
+        }
+    };
     html! {
         ul.tiles {
-            @for word in STATES {
-                li { a href={ "/operations?state=" (word) } { b { (count(number(&summary["counts"], word))) } " " (view.state(word)) } }
-            }
+            @for word in NOW { (tile(word, words.counts_now, None)) }
+            @for word in ENDED { (tile(word, words.counts_in_total, Some(words.counts_in_total_about))) }
         }
     }
 }

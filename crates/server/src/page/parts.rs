@@ -12,8 +12,8 @@ use crate::wire::time::Timestamp;
 /// A state, shown with a word of the reader's language, and never by colour alone.
 pub(super) fn state_in(word: &str, shown: &str) -> Markup {
     let glyph = match word {
-        "running" => "▶",
-        "succeeded" | "done" | "applied" => "✓",
+        "running" | "processing" => "▶",
+        "succeeded" | "completed" | "done" | "applied" => "✓",
         "failed" => "✕",
         "unknown" | "held" => "?",
         "paused" => "‖",

@@ -1,5 +1,5 @@
-//! The search of the header: an id, a `field:value`, the name of a group, a key, or the text of an
-//! error. It leads to a page and shows nothing itself.
+//! The search of the header: an id or the end of one, a `field:value`, the name of a group or its
+//! beginning, a key, or the text of an error. It leads to a page and shows nothing itself.
 
 use axum::extract::State;
 use axum::http::header::LOCATION;
@@ -16,6 +16,12 @@ use crate::error::{Error, Result};
 
 /// The fields of `field:value`, besides those that are filters of operations.
 const MORE_FIELDS: [(&str, &str); 3] = [("state", "state"), ("error", "error"), ("key", "dedupe_key")];
+
+/// The shortest end of an id that is searched for.
+const ID_END_LEN_MIN: usize = 4;
+/// The operations of a page that are searched for the end of an id, and the most pages.
+const ID_PAGE: usize = 200;
+const ID_PAGES_MAX: usize = 5;
 
 pub(crate) async fn find(State(api): State<LocalApi>, uri: Uri) -> Response {
     let mut query = Query::parse(&filled_in(request_query(&uri)));
@@ -59,10 +65,41 @@ async fn by_name(api: &LocalApi, wanted: &str) -> Result<String> {
         return Ok(format!("/groups/{name}"));
     }
     let of_key = api.get(&format!("/v1/operations?dedupe_key={name}&limit=1")).await?;
-    Ok(match items(&of_key, "operations").first() {
-        Some(operation) => format!("/operations/{}", text(operation, "id")),
+    if let Some(operation) = items(&of_key, "operations").first() {
+        return Ok(format!("/operations/{}", text(operation, "id")));
+    }
+    let next_group = api.get(&format!("/v1/groups?after={name}&limit=1")).await?;
+    if items(&next_group, "groups").first().is_some_and(|group| text(group, "group").starts_with(wanted)) {
+        return Ok(format!("/groups?prefix={name}"));
+    }
+    Ok(match by_end(api, wanted).await? {
+        Some(id) => format!("/operations/{id}"),
         None => format!("/operations?error={name}"),
     })
+}
+
+/// The newest operation whose id ends like this. Pages show the ends of ids, behind "op_…".
+async fn by_end(api: &LocalApi, wanted: &str) -> Result<Option<String>> {
+    let Some(end) = id_end(wanted) else { return Ok(None) };
+    let mut cursor = String::new();
+    for _ in 0..ID_PAGES_MAX {
+        let page = api.get(&format!("/v1/operations?limit={ID_PAGE}{cursor}")).await?;
+        let mut ids = items(&page, "operations").iter().map(|operation| text(operation, "id"));
+        if let Some(id) = ids.find(|id| id.ends_with(end)) {
+            return Ok(Some(id.to_owned()));
+        }
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={}", escape(next));
+    }
+    Ok(None)
+}
+
+/// The part of a text that may be the end of an id.
+fn id_end(wanted: &str) -> Option<&str> {
+    let end = wanted.strip_prefix("op_").unwrap_or(wanted).trim_start_matches('…');
+    let is_digit =
+        |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && !b"ilou".contains(&byte));
+    (end.len() >= ID_END_LEN_MIN && end.bytes().all(is_digit)).then_some(end)
 }
 
 #[cfg(test)]
@@ -81,10 +118,20 @@ mod tests {
             ("key:ord 7", Some("/operations?dedupe_key=ord%207".to_owned())),
             ("group:shop:acme", Some("/groups/shop%3Aacme".to_owned())),
             ("shop:acme", None),
+            ("op_…00000wng", None),
             ("state:", None),
         ];
         for (wanted, target) in table {
             assert_eq!(by_form(wanted), target, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_id_is_known_by_its_digits() {
+        let table =
+            [("op_…00000wng", Some("00000wng")), ("…0wng", Some("0wng")), ("wng", None), ("refused", None)];
+        for (wanted, end) in table {
+            assert_eq!(id_end(wanted), end, "{wanted}");
         }
     }
 }

@@ -184,7 +184,8 @@ pub(super) async fn limits(routing: &RoutingState, call: RoutedCall) -> Response
     if let Err(error) = query.finish() {
         return ApiError(error).into_response();
     }
-    let parts = match ask_partitions(routing, &call, all_targets(routing, "/v1/limits")).await {
+    let target = if page.with_history { "/v1/limits?history=true" } else { "/v1/limits" };
+    let parts = match ask_partitions(routing, &call, all_targets(routing, target)).await {
         Ok(parts) => parts,
         Err(refused) => return refused,
     };

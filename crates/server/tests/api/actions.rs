@@ -82,6 +82,13 @@ fn value_of(html: &str, name: &str) -> String {
     html[start..].split('"').nth(3).unwrap().to_owned()
 }
 
+/// The value of a field that is shown.
+fn value_of_input(html: &str, name: &str) -> String {
+    let start = html.find(&format!("name=\"{name}\"")).unwrap_or_else(|| panic!("{name}: {html}"));
+    let field = html[start..].split('>').next().unwrap();
+    field.split("value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned()
+}
+
 async fn unknown_operation(world: &World, group: &str) -> String {
     let id = world.submit(operation(group)).await;
     while world.get(&format!("/v1/operations/{id}")).await.json["state"] != "unknown" {
@@ -142,6 +149,34 @@ async fn ops_23_an_unknown_outcome_is_decided_on_the_page() {
     .await;
 }
 
+/// OPS-23: a form that is sent twice at once, as with a double click, is carried out once, and both
+/// lead to what was done. What is not possible any more is not offered.
+#[tokio::test]
+async fn ops_23_a_double_click_is_one_action() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let operator = Operator::at(&world.server);
+        let id = unknown_operation(&world, "a").await;
+        let token = operator.confirm("did-not-happen", &id).await;
+        let form = [("subject", &*id), ("token", &*token), ("reason", "not in the shop")];
+        let clicks =
+            tokio::join!(operator.post("did-not-happen", &form), operator.post("did-not-happen", &form));
+        for done in [clicks.0, clicks.1] {
+            assert_eq!(done.status(), 303);
+            assert!(done.headers()["location"].to_str().unwrap().ends_with("?done=did-not-happen"));
+        }
+        assert_eq!(operator.audit().await.len(), 1);
+        let (status, html) = operator.page(&format!("/actions/send-again?subject={id}")).await;
+        assert!(status == 200 && html.contains("not possible in its present state"), "{html}");
+        assert!(html.contains("failed") && !html.contains("name=\"token\""), "{html}");
+        let other = [("subject", &*id), ("token", &*token), ("reason", "really not")];
+        let refused = operator.post("did-not-happen", &other).await;
+        let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
+        assert!(status == 409 && html.contains("TG0013") && html.contains(&id), "another form: {html}");
+    })
+    .await;
+}
+
 /// Nothing is done without the token of the confirm step, with one that was issued for something
 /// else, or for another site.
 #[tokio::test]
@@ -151,8 +186,8 @@ async fn nothing_is_done_that_was_not_confirmed() {
         let operator = Operator::at(&world.server);
         let (id, other) = (failed_operation(&world, "a").await, failed_operation(&world, "b").await);
         let for_other = operator.confirm("rerun", &other).await;
-        let for_cancel = operator.confirm("cancel", &id).await;
-        for token in ["", "1.2", &for_other, &for_cancel] {
+        let for_pause = operator.confirm("pause", "a").await;
+        for token in ["", "1.2", "1.2.3", &for_other, &for_pause] {
             let refused = operator.post("rerun", &[("subject", &id), ("token", token)]).await;
             let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
             assert_eq!(status, 409, "{html}");
@@ -245,7 +280,10 @@ async fn ops_9_a_list_is_canceled_from_the_page() {
         let form = [("subject", &*subject), ("token", &*token), ("reason", "wrong price")];
         let done = operator.post("cancel-all", &form).await;
         let target = done.headers()["location"].to_str().unwrap().to_owned();
-        assert!(target.ends_with("&done=cancel-all&count=2"), "{target}");
+        assert!(
+            target.ends_with("&done=cancel-all&count=2") && !target.contains("created_before"),
+            "{target}"
+        );
         let (status, html) = operator.page(&target).await;
         assert!(status == 200 && html.contains("Done: Cancel all (2)"), "{html}");
         for (id, is_canceled) in [(&ids[0], true), (&ids[1], true), (&late, false)] {
@@ -256,6 +294,8 @@ async fn ops_9_a_list_is_canceled_from_the_page() {
         assert_eq!(json!([log[0]["action"], log[0]["reason"]]), json!(["cancel_all", "wrong price"]));
         let (_, html) = operator.page("/actions/cancel-all?subject=x%3D1").await;
         assert!(html.contains("&quot;x&quot; is not known"), "{html}");
+        let (status, _) = operator.page("/actions/rerun-all?subject=state%3Dsucceeded").await;
+        assert_eq!((status, operator.audit().await), (400, log), "a question is no command");
     })
     .await;
 }
@@ -297,6 +337,15 @@ async fn idm_22_limits_and_keys_have_forms() {
         assert!(html.contains("/actions/set-limit?subject=echo%2Fpoints"), "{html}");
         let (_, html) = operator.page("/actions/set-limit?subject=echo%2Fpoints").await;
         assert!(html.contains("name=\"capacity\"") && !html.contains("name=\"at_once\""), "{html}");
+        let token = operator.confirm("set-limit", "echo/points").await;
+        let wrong = [("capacity", "0"), ("refill_per_s", "0.5"), ("reason", "slower")];
+        let named = [("subject", "echo/points"), ("token", &*token)];
+        let refused = operator.post("set-limit", &[&named[..], &wrong[..]].concat()).await;
+        let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
+        assert!(status == 400 && html.contains("must be 1 to"), "{status} {html}");
+        for (name, value) in wrong {
+            assert_eq!(value_of_input(&html, name), value, "what was filled in is kept: {html}");
+        }
         operator.act("set-limit", "echo/points", &[("capacity", "4"), ("refill_per_s", "0.5")]).await;
         let set = world.get("/v1/limits/echo/points").await.json;
         assert_eq!(json!([set["capacity"], set["refill_per_s"], set["source"]]), json!([4, 0.5, "operator"]));
@@ -313,7 +362,8 @@ async fn idm_22_limits_and_keys_have_forms() {
         assert!(!operator.page("/keys").await.1.contains("Done: "), "only after an action");
         world.get("/v1/keys/order1").await.refused(404, "TG0024", Some("key"));
         let subjects: Vec<_> = operator.audit().await.iter().map(|one| one["subject"].clone()).collect();
-        assert_eq!(subjects, ["ffb0e4fd0a24", "echo/points", "echo/points"], "a key is named by its hash");
+        let points = "echo/points";
+        assert_eq!(subjects, ["ffb0e4fd0a24", points, points, points], "a key is named by its hash");
     })
     .await;
 }

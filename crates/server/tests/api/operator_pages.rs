@@ -55,6 +55,8 @@ async fn operations_are_found() {
             (failed.as_str(), format!("/operations/{failed}")),
             ("shop%3A1", "/groups/shop%3A1".to_owned()),
             ("order-7", format!("/operations/{failed}")),
+            ("shop", "/groups?prefix=shop".to_owned()),
+            (&failed[failed.len() - 6..], format!("/operations/{failed}")),
             ("state%3Afailed", "/operations?state=failed".to_owned()),
             ("Bad+Gateway", "/operations?error=Bad%20Gateway".to_owned()),
             ("", "/operations".to_owned()),
@@ -65,6 +67,14 @@ async fn operations_are_found() {
                 (303, &*target)
             );
         }
+        let (_, html) = page(&world, "/groups?prefix=shop").await;
+        assert!(html.contains("shop:2") && html.contains("Names that begin with"), "{html}");
+        let (_, html) = page(&world, "/groups?prefix=x").await;
+        assert!(html.contains("No group whose name begins like this") && !html.contains("shop:2"), "{html}");
+        let (_, html) = page(&world, "/groups?state=held").await;
+        assert!(html.contains("No group is in this state."), "{html}");
+        let (_, html) = page(&world, &format!("/operations/{failed}")).await;
+        assert!(html.contains(&format!("tidegate op rerun {failed} --server http://127.0.0.1:")), "{html}");
     })
     .await;
 }

@@ -35,6 +35,7 @@ async fn two_seconds_are_waited(store: &str) {
         assert_eq!(accepted.status, 202, "{accepted:?}");
         accepted.text("id")
     };
+    assert_eq!(closings(&client, &server).await, 0);
     let first = submit("first").await;
     upstream.wait_for_requests(1).await;
     // Until the response is read, no one else knows of it.
@@ -54,6 +55,15 @@ async fn two_seconds_are_waited(store: &str) {
         let waited = again.at - requests[0].at;
         assert!((NAMED..LATEST).contains(&waited), "{waited:?}, {lines:?}");
     }
+    assert_eq!(closings(&client, &server).await, 1, "the last hour of the limit has a mark");
+}
+
+/// How often the gate of the upstream was closed in the last hour.
+async fn closings(client: &Client, server: &Server) -> u64 {
+    let listed = answer(client.get(format!("http://{}/v1/limits?history=true", server.addr))).await.json;
+    let gate = listed["limits"].as_array().unwrap().iter().find(|limit| limit["name"] == "up").unwrap();
+    let closed = gate["hour"]["closed"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    closed.iter().map(|times| times.as_u64().unwrap()).sum()
 }
 
 /// LIM-20, LIM-2, LIM-12: on a real Redis.

@@ -198,6 +198,7 @@ pub(crate) fn views(subjects: &Subjects) -> Vec<(&'static str, String)> {
         ("providers", "/providers"),
         ("ledger", "/ledger"),
         ("flights", "/flights"),
+        ("workers", "/workers"),
         ("confirm-limit", "/actions/set-limit?subject=echo%2Frequests"),
         ("unknown-address", "/nowhere"),
     ];

@@ -8,6 +8,8 @@ let held = false;
 let busy = false;
 let again = false;
 let fresh = Date.now();
+// The region whose rows are to be taken as they come, once.
+let renewed = null;
 
 function say(text, lost) {
   if (word.textContent !== text) word.textContent = text;
@@ -52,18 +54,19 @@ function patch(element, wanted) {
   while (place) { const next = place.nextSibling; place.remove(); place = next; }
 }
 
-// Rows keep their places while the page is open: what came up is counted in a line instead, and what
-// is gone leaves its place empty.
+// Rows keep their places while the page is open. What came up takes the place of what is gone; the
+// rest of it is counted in a line. A place that no one takes stays empty.
 function keepSlots(old, wanted) {
   const rows = [...old.querySelectorAll("tbody > tr")];
   const body = wanted.querySelector("tbody");
   if (!rows.length || !body) return;
-  const came = new Map([...body.children].map((row) => [row.id, row]));
-  body.replaceChildren(...rows.map((row) => came.get(row.id) || emptied(row)));
-  const count = came.size - rows.filter((row) => came.has(row.id)).length;
+  const known = new Set(rows.map((row) => row.id));
+  const found = new Map([...body.children].map((row) => [row.id, row]));
+  const came = [...found.values()].filter((row) => !known.has(row.id));
+  body.replaceChildren(...rows.map((row) => found.get(row.id) || came.shift() || emptied(row)));
   const line = wanted.querySelector(".newcomers");
-  line.hidden = !count;
-  line.firstChild.textContent = line.textContent.replace("{}", count);
+  line.hidden = !came.length;
+  line.firstChild.textContent = line.textContent.replace("{}", came.length);
 }
 
 function emptied(row) {
@@ -71,6 +74,13 @@ function emptied(row) {
   for (const cell of empty.querySelectorAll("td")) cell.textContent = "";
   empty.className = "quiet";
   return empty;
+}
+
+// The title of the tab says how many decisions there are, also in the background.
+const title = document.title;
+function count(page) {
+  const needed = page.querySelector("[data-needed]")?.dataset.needed ?? 0;
+  document.title = Number(needed) ? `(${needed}) ${title}` : title;
 }
 
 // A region keeps the height it once had, so that what is below it does not move up and down.
@@ -88,26 +98,33 @@ async function refresh() {
     const answer = await fetch(path + location.search, { cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    count(next);
     const pointedAt = document.querySelector("[data-live=steady]:hover");
     const top = pointedAt?.getBoundingClientRect().top;
     for (const region of next.querySelectorAll("[data-live]")) {
       const old = document.getElementById(region.id);
-      if (!old || inUse(old)) continue;
-      if ("slots" in region.dataset) keepSlots(old, region);
+      if (!old || (inUse(old) && region.id !== renewed)) continue;
+      if ("slots" in region.dataset && region.id !== renewed) keepSlots(old, region);
       patchSteadily(old, region);
     }
+    renewed = null;
     // What grew above it does not push it away.
     if (pointedAt) scrollBy(0, pointedAt.getBoundingClientRect().top - top);
     fresh = Date.now();
-    say(word.dataset.fresh);
+    say(held ? word.dataset.held + freshAt() : word.dataset.fresh);
   } catch {
     lost();
   }
   setTimeout(() => { busy = false; if (again) { again = false; refresh(); } }, 500);
 }
 
+// A time as everywhere on the page: UTC.
+function freshAt() {
+  return `${new Date(fresh).toISOString().slice(11, 19)}Z`;
+}
+
 function lost() {
-  say(word.dataset.lost + new Date(fresh).toLocaleTimeString(), true);
+  say(word.dataset.lost + freshAt(), true);
 }
 
 function open() {
@@ -131,9 +148,13 @@ button.hidden = false;
 button.addEventListener("click", () => {
   held = !held;
   button.textContent = held ? button.dataset.resume : pause;
-  if (held) { close(); say(word.dataset.held + new Date(fresh).toLocaleTimeString()); } else { open(); }
+  if (held) { close(); say(word.dataset.held + freshAt()); } else { open(); }
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+// In the background, the title is kept up to date now and then.
+setInterval(() => {
+  if (document.hidden && !held && document.querySelector("[data-needed]")) refresh();
+}, 30000);
 // At another width, every height is another one.
 let width = innerWidth;
 addEventListener("resize", () => {
@@ -141,6 +162,21 @@ addEventListener("resize", () => {
   width = innerWidth;
   for (const region of document.querySelectorAll("[data-live]")) region.style.minHeight = "";
 });
+// The rows that came up are shown in place of the old ones, without a jump to the top.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".newcomers a");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  renewed = link.closest("[data-live]").id;
+  refresh();
+});
+// On a phone the navigation shows where one is.
+const here = document.querySelector("header nav [aria-current]");
+if (here) {
+  const nav = here.parentElement;
+  nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
+}
+count(document);
 addEventListener("pagehide", close);
 addEventListener("pageshow", open);
 open();

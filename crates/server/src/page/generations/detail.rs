@@ -5,13 +5,16 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::Time;
-use tidegate_dispatch::{Generation, GenerationReason, LedgerEntry};
+use tidegate_dispatch::{AttemptOutcome, Generation, GenerationReason, GenerationStatus, LedgerEntry};
 
-use super::{is_picture, list_address, picture, placeholder, state_of, title_of};
+use super::{is_picture, list_address, picture, placeholder, state_class, state_of, title_of};
 use crate::api::generations as api;
 use crate::error::{Error, Result};
+use crate::page::actions::button;
 use crate::page::ledger::attempts_table;
-use crate::page::parts::time_ago;
+use crate::page::operation::actions_for;
+use crate::page::parts::{operation_link, time_ago};
+use crate::page::view::View;
 use crate::page::words::{Language, Words};
 use crate::page::{Frame, error_page, framed};
 use crate::state::{PartitionState, SharedPartition};
@@ -55,6 +58,7 @@ async fn read_one(app: &PartitionState, text: &str) -> Result<GenerationDetails>
 
 fn detail(found: &GenerationDetails, now: Time, language: Language) -> Markup {
     let (one, words) = (&found.one, language.words());
+    let actions = actions_for(state_class(one.status));
     html! {
         h1.title { (title_of(one)) }
         section #status data-live {
@@ -63,8 +67,12 @@ fn detail(found: &GenerationDetails, now: Time, language: Language) -> Markup {
                 div {
                     p.sentence role="status" { (state_of(one, words)) }
                     @if let Some(error) = &one.error { p { (words.reason) ": " (error) } }
+                    @if has_failed_job(found) { p.quiet { (words.job_failed) } }
                     @if one.cancel_requested && !one.status.is_ended() { p { (words.cancel_requested) } }
-                    (facts(one, now, words))
+                    @if !actions.is_empty() {
+                        p.buttons { @for action in actions { (button(&View::at(language, now), *action, &one.id.to_string())) } }
+                    }
+                    (facts(one, now, language))
                 }
             }
             @if !one.status.is_ended() { (waiting_for(&found.why, language)) }
@@ -74,6 +82,12 @@ fn detail(found: &GenerationDetails, now: Time, language: Language) -> Markup {
             }
         }
     }
+}
+
+/// Whether a job failed that its provider had accepted.
+fn has_failed_job(found: &GenerationDetails) -> bool {
+    let is_job = |entry: &LedgerEntry| entry.outcome == AttemptOutcome::Failed && entry.external_id.is_some();
+    found.one.status == GenerationStatus::Failed && found.attempts.iter().any(is_job)
 }
 
 /// Its files, or what is shown as long as there are none.
@@ -92,7 +106,8 @@ fn results(one: &Generation, words: &Words) -> Markup {
     }
 }
 
-fn facts(one: &Generation, now: Time, words: &Words) -> Markup {
+fn facts(one: &Generation, now: Time, language: Language) -> Markup {
+    let words = language.words();
     let input = serde_json::to_string_pretty(&one.input).unwrap_or_default();
     let input: String = input.chars().take(INPUT_LEN_MAX).collect();
     html! {
@@ -105,6 +120,7 @@ fn facts(one: &Generation, now: Time, words: &Words) -> Markup {
             dt { (words.created) } dd { (Timestamp(one.created_at)) " (" (time_ago(one.created_at, now, words)) ")" }
             @if let Some(at) = one.finished_at { dt { (words.ended) } dd { (Timestamp(at)) " (" (time_ago(at, now, words)) ")" } }
             @if !one.input.is_null() { dt { (words.input) } dd { pre { (input) } } }
+            dt { (language.operator_words().operation) } dd { (operation_link(&one.id.to_string())) }
             dt { "API" } dd { a href={ "/api/generations/" (one.id) } { code { (one.id) } } " " (words.as_json) }
         }
     }

@@ -5,6 +5,7 @@ use tidegate_core::fact::{LimitShape, LimitSource};
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
 
+use crate::limit_history::LimitHour;
 use crate::wire::time::Timestamp;
 
 #[derive(Serialize)]
@@ -21,9 +22,17 @@ pub(crate) struct LimitOut<'a> {
     source: &'static str,
     closed_until: Option<Timestamp>,
     reset_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hour: Option<Option<LimitHour>>,
 }
 
 impl<'a> LimitOut<'a> {
+    /// Adds its last hour.
+    pub(crate) fn with_hour(mut self, hour: Option<LimitHour>) -> Self {
+        self.hour = Some(hour);
+        self
+    }
+
     pub(crate) fn new(view: &'a LimitView) -> Self {
         let (mut capacity, mut refill_per_s, mut at_once, mut period_ms) = (None, None, None, None);
         let (kind, level) = match view.shape {
@@ -56,6 +65,7 @@ impl<'a> LimitOut<'a> {
             source: source_word(view.source),
             closed_until: view.frozen_until.map(Timestamp),
             reset_at: view.reset_at.map(Timestamp),
+            hour: None,
         }
     }
 }

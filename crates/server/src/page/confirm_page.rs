@@ -1,0 +1,173 @@
+//! The confirm step of an action: what it will do, what is known of its subject, and the form with
+//! the token. It does nothing itself.
+
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+use tidegate_core::bounds::NOTE_LEN_MAX;
+
+use super::action::{Action, ActionRequest, FIGURES, SubjectKind};
+use super::bulk;
+use super::error_page;
+use super::operation::{actions_for, call_line, facts};
+use super::parts::count;
+use super::view::{View, escape, items, number, text};
+use crate::api::local::LocalApi;
+use crate::edge::auth::Caller;
+use crate::error::{Error, ErrorCode, Result};
+
+/// The failed operations that are counted for a preview.
+const COUNTED_MAX: usize = 200;
+
+pub(super) async fn confirm_page(
+    api: &LocalApi,
+    view: &View,
+    caller: &Caller,
+    asked: &ActionRequest,
+    note: Option<&Markup>,
+) -> Response {
+    let preview = match read_preview(api, asked).await {
+        Ok(preview) => preview,
+        Err(error) => return error_page(&error),
+    };
+    let Some(key) = api.server.confirmation_key.get() else {
+        return error_page(&Error::new(ErrorCode::StoreUnavailable, "The store is not open yet."));
+    };
+    let token = key.issue(&asked.identity(), &caller.0, view.now);
+    let words = view.words;
+    let content = html! {
+        h1 { (question(view, asked, &preview)) }
+        @if let Some(note) = note { p.notice role="alert" { (note) } }
+        p.sentence { (words.action(asked.action).effect) }
+        (show_preview(view, asked, &preview))
+        @if is_possible(asked, &preview) {
+            form.confirm method="post" action={ "/actions/" (asked.action.name()) } {
+                input type="hidden" name="subject" value=(asked.subject);
+                @for (name, part) in [("scope", &asked.scope), ("method", &asked.method), ("path", &asked.path)] {
+                    @if let Some(part) = part { input type="hidden" name=(name) value=(part); }
+                }
+                input type="hidden" name="token" value=(token);
+                (more_fields(view, asked, &preview))
+                label { (words.reason) input type="text" name="reason" maxlength=(NOTE_LEN_MAX) autocomplete="off" value=(asked.form.reason); }
+                p.quiet { (words.recorded_as) " " b { (caller.0) } "." }
+                p.buttons {
+                    button.primary type="submit" { (button_text(view, asked, &preview)) }
+                    a.button href=(asked.subject_page()) { (words.back) }
+                }
+            }
+        } @else {
+            p.notice role="alert" { (words.not_possible) }
+            p.buttons { a.button href=(asked.subject_page()) { (words.back) } }
+        }
+    };
+    view.page(words.action(asked.action).label, &content)
+}
+
+/// What a confirm step asks.
+fn question(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
+    if asked.action.subject_kind() == SubjectKind::Operations {
+        return html! { (bulk::sentence(view, asked, preview)) "?" };
+    }
+    let question = view.words.action(asked.action).question;
+    let (before, after) = question.split_once("{}").unwrap_or((question, ""));
+    html! { (before) code { (asked.subject) } (after) }
+}
+
+/// Whether the action can be done in the state that its subject has now.
+fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
+    let state = text(preview, "state");
+    match asked.action.subject_kind() {
+        // What is unknown may be canceled too, although deciding about it is better.
+        SubjectKind::Operation => {
+            actions_for(state).contains(&asked.action)
+                || (asked.action == Action::Cancel && state == "unknown")
+        }
+        SubjectKind::Group if asked.action == Action::Resume => {
+            state == "paused" || (state == "held" && preview["held"]["unknown"] != true)
+        }
+        _ => true,
+    }
+}
+
+/// What is known of the subject, before anything is done.
+async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
+    match asked.action {
+        Action::RerunFailed => {
+            let group = escape(&asked.subject);
+            api.get(&format!("/v1/operations?group={group}&state=failed&limit={COUNTED_MAX}")).await
+        }
+        // A group that is idle now may be paused, if it has had an operation.
+        Action::Pause => match api.get(&asked.subject_target()).await {
+            Err(error) if error.code == ErrorCode::NoGroup => Ok(Value::Null),
+            found => found,
+        },
+        _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
+        _ => api.get(&asked.subject_target()).await,
+    }
+}
+
+fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
+    let words = view.words;
+    match asked.action.subject_kind() {
+        SubjectKind::Operation => html! {
+            dl {
+                dt { (words.state_label) } dd { (view.state(text(preview, "state"))) }
+                dt { (words.request) } dd { (call_line(preview)) }
+                (facts(view, preview))
+            }
+        },
+        SubjectKind::Group if asked.action == Action::RerunFailed => html! {
+            p { (words.failed_found) ": " b { (failed_count(preview)) } }
+            @if let Some(fault) = items(preview, "operations").first().and_then(|one| one["fault"]["message"].as_str()) {
+                p.quiet { (words.last_fault) ": " (fault) }
+            }
+        },
+        SubjectKind::Group => html! {
+            @if preview.is_object() {
+                p { (view.state(text(preview, "state"))) " · " (words.depth) ": " (count(number(preview, "depth"))) }
+                @if let Some(why) = preview["why"]["because"].as_str() { p { (why) } }
+            }
+        },
+        SubjectKind::Limit => html! {},
+        SubjectKind::Operations => html! {
+            @if preview["more"] == true { p { (words.more_than_at_once) } }
+            p { a href=(asked.subject_page()) { (words.show) } }
+        },
+        SubjectKind::Key => html! {
+            p { (view.state(text(preview, "state"))) " · " code { (text(preview, "method")) " " (text(preview, "path")) } }
+        },
+    }
+}
+
+fn failed_count(preview: &Value) -> String {
+    let found = items(preview, "operations").len() as u64;
+    let more = if preview["next_cursor"].is_string() { "+" } else { "" };
+    format!("{}{more}", count(found))
+}
+
+fn button_text(view: &View, asked: &ActionRequest, preview: &Value) -> String {
+    let label = view.words.action(asked.action).label;
+    match asked.action {
+        Action::RerunFailed => format!("{label}: {}", failed_count(preview)),
+        _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::sentence(view, asked, preview),
+        _ => label.to_owned(),
+    }
+}
+
+/// The fields of a limit's figures, or of a key's response.
+fn more_fields(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
+    let words = view.words;
+    match asked.action {
+        Action::SetLimit => html! {
+            @for (name, least) in FIGURES.iter().filter(|(name, _)| preview[*name].is_number()) {
+                @let shown = asked.form.figure(name).map_or_else(|| preview[*name].to_string(), str::to_owned);
+                label { code { (name) } input type="number" name=(name) min=(least) step="any" required value=(shown); }
+            }
+        },
+        Action::CompleteKey => html! {
+            label { (words.response_status) input type="number" name="status" min="200" max="599" required value=(asked.form.status.as_deref().unwrap_or("200")); }
+            label { (words.response_body) textarea name="body" rows="4" { (asked.form.body.as_deref().unwrap_or_default()) } }
+        },
+        _ => html! {},
+    }
+}

@@ -31,9 +31,12 @@ def to(path: str, **more: Any) -> Submission:
 
 
 def test_a_call_returns_the_operation_with_its_result(client: Client) -> None:
-    operation = client.call(upstream="echo", group="orders", request=put("/orders"))
+    operation = client.call(
+        upstream="echo", group="orders", request=put("/orders"), deployment_id="d-1", max_attempts=3
+    )
     assert operation.state == "succeeded"
-    assert operation.result is not None and operation.result.status == 200
+    assert (operation.deployment_id, operation.max_attempts) == ("d-1", 3)
+    assert operation.result is not None and operation.result.status == 200 and operation.result.json
     assert operation.body == {"path": "/orders", "got": {"sku": "a-1"}}
     assert isinstance(operation.finished_at, datetime) and operation.finished_at.tzinfo
     assert (operation.dedupe_key or "").startswith("call-")

@@ -112,15 +112,17 @@ class Result:
     """The stored part of the upstream's response, or what a worker returned.
 
     Of kinds that are more than one HTTP call, such as generations, `body` is the whole result, and
-    there are no `headers`. Otherwise `body` is JSON if its content type says so, otherwise text, and `{"base64": …}` for what is not
-    UTF-8. If it is `truncated`, it was not stored, and `body` says why. `status` is `None` where no
-    response had one: also where a completion reported that a job failed.
+    there are no `headers`. Otherwise `body` is JSON if its content type says so, otherwise text, and
+    `{"base64": …}` for what is not UTF-8; `json` is `False` if the content type says JSON and the
+    body is stored in another form. If it is `truncated`, it was not stored, and `body` says why.
+    `status` is `None` where no response had one: also where a completion reported that a job failed.
     """
 
     status: int | None
     headers: Mapping[str, str]
     body: Any
     truncated: bool = False
+    json: bool = True
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ class Fault:
 class Operation:
     """An operation. `result` is not in lists, and `None` where an operator recorded the outcome.
     `request` is what it asks for, with secrets masked: method and path, and, where one operation
-    was read by its id, query, headers and body."""
+    was read by its id, query, headers and body. `job_id` is the id by which the upstream knows its
+    job, if the operation did not succeed."""
 
     id: str
     state: State
@@ -153,6 +156,11 @@ class Operation:
     upstream: str | None
     dedupe_key: str | None
     request: Mapping[str, Any] | None = None
+    job_id: str | None = None
+    request_id: str | None = None
+    deployment_id: str | None = None
+    deadline_at: datetime | None = None
+    max_attempts: int | None = None
 
     @property
     def body(self) -> Any:
@@ -215,6 +223,11 @@ def read_operation(wire: Mapping[str, Any]) -> Operation:
         upstream=wire.get("upstream"),
         dedupe_key=wire.get("dedupe_key"),
         request=wire.get("request"),
+        job_id=wire.get("job_id"),
+        request_id=wire.get("request_id"),
+        deployment_id=wire.get("deployment_id"),
+        deadline_at=read_time(wire.get("deadline_at")),
+        max_attempts=wire.get("max_attempts"),
     )
 
 
@@ -222,7 +235,8 @@ def read_result(wire: Any) -> Result:
     """Parses a result. One of a kind that is no single HTTP call has a shape of its own."""
     if not (isinstance(wire, Mapping) and RESPONSE <= wire.keys()):
         return Result(None, {}, wire)
-    return Result(wire["status"], wire["headers"], wire["body"], wire.get("truncated", False))
+    truncated, json = wire.get("truncated", False), wire.get("json", True)
+    return Result(wire["status"], wire["headers"], wire["body"], truncated, json)
 
 
 def read_fault(wire: Mapping[str, Any]) -> Fault:

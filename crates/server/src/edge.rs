@@ -14,4 +14,5 @@ pub(crate) mod prefer;
 pub(crate) mod query;
 pub(crate) mod repeated_submission;
 pub(crate) mod request_id;
+mod revocation;
 pub(crate) mod tokens;

@@ -19,6 +19,7 @@ use super::auth::{self, Caller, CallerTenant, PeerAddr};
 use super::completion_token;
 use super::node_secret::NodeSecret;
 use super::query::Query;
+use super::revocation::end_with_token;
 use super::{idempotency, login, origin, request_id};
 use crate::api::route::{Access, AllowedOrigin, QueryPolicy, RouteSpec};
 use crate::api::{no_method, no_route};
@@ -144,15 +145,16 @@ struct RouteCheck {
 
 async fn check_request(State(check): State<RouteCheck>, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
-    match check.admit(&head).await {
+    let caller = match check.admit(&head).await {
         Ok((caller, tenant)) => {
-            head.extensions.insert(caller);
+            head.extensions.insert(caller.clone());
             if let Some(tenant) = tenant {
                 head.extensions.insert(tenant);
             }
+            caller
         }
         Err(error) => return check.refuse(&head, error),
-    }
+    };
     if check.query == QueryPolicy::NoQuery
         && let Err(error) = Query::parse(head.uri.query().unwrap_or_default()).finish()
     {
@@ -165,6 +167,9 @@ async fn check_request(State(check): State<RouteCheck>, request: Request, next: 
     match (&check.rules.callers, check.keyed_max) {
         (CallerPolicy::Configured(server), Some(most)) if request.headers().contains_key(HEADER) => {
             idempotency::run(server, most, request, next).await
+        }
+        (CallerPolicy::Configured(server), _) if matches!(check.access, Access::Scoped(_)) => {
+            end_with_token(server, &caller, next.run(request).await)
         }
         _ => next.run(request).await,
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use tidegate_core::Time;
 
 use crate::config::{ApiToken, Config, TokenFile, TokenScope};
 use crate::error::{Error, ErrorCode, Result};
@@ -46,6 +47,12 @@ impl Tokens {
             found.conditional_assign(&place, same);
         }
         usize::try_from(found).ok().and_then(|place| tokens.get(place)).cloned()
+    }
+
+    /// Whether a token of this name is valid.
+    pub(crate) fn is_valid(&self, name: &str, now: Time) -> bool {
+        let tokens = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.iter().any(|token| *token.name == *name && !token.is_expired(now))
     }
 
     /// Whether all tokens of a name have a scope; false if there are none.

@@ -67,6 +67,30 @@ async fn tokens_come_and_go_while_the_server_runs() {
     .await;
 }
 
+/// A stream of events ends soon after its token was revoked.
+#[tokio::test]
+async fn a_stream_ends_with_its_token() {
+    within(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(folder.path().join("tokens.toml"));
+        file.add(record("reader", TEXT, &[TokenScope::Read])).unwrap();
+        file.add(record("other", "the-token-of-another", &[TokenScope::Read])).unwrap();
+        let world = world_with(file.path(), "").await;
+        let open = async |text: &str| {
+            world.request(Method::GET, "/v1/events").bearer_auth(text).send().await.unwrap()
+        };
+        let (mut revoked, mut kept) = (open(TEXT).await, open("the-token-of-another").await);
+        assert_eq!((revoked.status().as_u16(), kept.status().as_u16()), (200, 200));
+        assert!(file.remove("reader").unwrap());
+        while let Some(comment) = revoked.chunk().await.unwrap() {
+            assert!(comment.starts_with(b":"), "{comment:?}");
+        }
+        let still = tokio::time::timeout(Duration::from_millis(100), kept.chunk()).await;
+        assert!(!matches!(still, Ok(Ok(None))), "another token keeps its stream");
+    })
+    .await;
+}
+
 /// A file that cannot be read keeps the server from starting; one that is damaged later changes
 /// nothing.
 #[tokio::test]

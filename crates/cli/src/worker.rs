@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tidegate::{Executors, OnUnknown, Time};
+use tidegate_core::Fence;
 use tidegate_core::bounds::WORK_BATCH_MAX;
 use tidegate_server::Config;
 use tidegate_server::config::Overrides;
@@ -100,7 +101,7 @@ pub(crate) async fn run(args: WorkerArgs, output: &Output) -> Result<(), CliErro
     let file = args.config.or_else(|| Path::new(DEFAULT_FILE).exists().then(|| PathBuf::from(DEFAULT_FILE)));
     let over = Overrides::default();
     let config = Config::load(file.as_deref(), &over).map_err(|problems| config_error(&problems))?;
-    let executors = tidegate_server::built_in_executors(&config)?;
+    let (executors, models) = tidegate_server::built_in_executors(&config)?;
     let kinds = kinds(args.kinds, &config, &executors)?;
     tidegate_server::check_worker_keys(&config, &kinds)?;
     let (reports, finished) = mpsc::unbounded_channel();
@@ -124,6 +125,7 @@ pub(crate) async fn run(args: WorkerArgs, output: &Output) -> Result<(), CliErro
     let extending = tokio::spawn(extend_all(worker.client.clone(), worker.active.clone(), worker.lease));
     let stopping = CancellationToken::new();
     let mut taking = tokio::spawn(take_all(Arc::clone(&worker), stopping.clone()));
+    tokio::spawn(models.run(stopping.clone()));
     let refused = tokio::select! {
         () = signals.next() => None,
         ended = &mut taking => Some(ended.unwrap_or_else(|_| Err(CliError::new("The worker stopped.")))),
@@ -260,6 +262,7 @@ impl Worker {
         };
         let call = Call::new(&claim.id, claim.payload.get().as_bytes(), now)
             .with_attempt(claim.attempt)
+            .with_fence(Fence(claim.fence))
             .with_reconcile_first(claim.reconcile_first)
             .with_doubt(claim.in_doubt)
             .with_on_unknown(on_unknown)

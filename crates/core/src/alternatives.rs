@@ -157,7 +157,7 @@ pub fn all_failed(reasons: &[(Arc<str>, Fault)]) -> Fault {
     const BETWEEN: &str = "; ";
     let class = reasons.last().map_or(FaultClass::Transient, |(_, fault)| fault.class);
     let room = bounds::FAULT_MESSAGE_LEN_MAX - INTRO.len();
-    let share = room / reasons.len().max(1) - BETWEEN.len();
+    let share = (room / reasons.len().max(1)).saturating_sub(BETWEEN.len());
     let may_have_happened = reasons.iter().any(|(_, fault)| fault.may_have_happened);
     let reasons: Vec<String> = reasons
         .iter()

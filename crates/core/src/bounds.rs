@@ -60,6 +60,8 @@ pub const MEMO_LEN_MAX: usize = 16 * 1024;
 pub const CHARGES_MAX: usize = 8;
 /// Most alternatives of one operation.
 pub const ALTERNATIVES_MAX: usize = 16;
+/// How long an operation waits whose executor is not configured for it.
+pub const UNAVAILABLE_WAIT: Duration = Duration::from_secs(5);
 /// Most limits one partition keeps.
 pub const LIMITS_MAX: usize = 100_000;
 /// Opened limits of a partition that are kept although no operation uses them.

@@ -26,6 +26,21 @@ pub enum Fact {
         /// Its alternatives.
         alternatives: Box<Alternatives>,
     },
+    /// An operation that already has alternatives was given others. Its claim, if there is one,
+    /// keeps the alternative that it uses, which is among them.
+    Rechained {
+        /// The operation.
+        seq: Seq,
+        /// The alternatives that it has left.
+        alternatives: Box<Alternatives>,
+    },
+    /// An earlier run of an operation that was just accepted again may have taken effect.
+    Doubted {
+        /// The operation.
+        seq: Seq,
+        /// What that run left.
+        fault: Box<Fault>,
+    },
     /// An alternative was picked for an operation, which is claimed with it right after.
     Picked {
         /// The operation.

@@ -24,6 +24,7 @@ mod oldest;
 mod pick;
 mod placement;
 mod pool;
+mod rechain;
 mod seq_index;
 mod settle;
 mod snapshot;

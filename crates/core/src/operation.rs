@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::alternatives::Alternatives;
 use crate::bounds;
 use crate::fact::LimitShape;
+use crate::fault::Fault;
 use crate::time::Time;
 
 /// The number of micro-tokens in one token.
@@ -158,6 +159,8 @@ pub struct Draft {
     pub on_failure: OnFailure,
     /// The caller's dedupe key, if any.
     pub dedupe: Option<DedupeEntry>,
+    /// What an earlier run left that may have taken effect; for one that is accepted again.
+    pub doubt: Option<Fault>,
     /// An operation whose key is forgotten before this time does not count as the same: its key was
     /// used for another one since.
     pub dedupe_from: Time,
@@ -181,6 +184,7 @@ impl Draft {
             on_unknown: OnUnknown::default(),
             on_failure: OnFailure::default(),
             dedupe: None,
+            doubt: None,
             dedupe_from: Time::ZERO,
         }
     }

@@ -135,6 +135,8 @@ impl RetryRule {
         };
         match StatusClass::of(status, asks_to_wait) {
             StatusClass::Success => !is_complete,
+            // A service that did what it was asked for often says where to look.
+            StatusClass::Refusal if matches!(status, 302 | 303) => !self.is_repeatable,
             StatusClass::Refusal => status == 409 && self.has_key_in_use(asks_to_wait),
             StatusClass::RateLimit | StatusClass::NotProcessed => false,
             StatusClass::ServerError => matches!(self.server_errors, ServerErrors::Unknown),
@@ -326,6 +328,10 @@ mod tests {
         }
         assert!(!doubts(once, answered(500)) && doubts(strict, answered(500)));
         assert!(doubts(once.with_key(KeyUse::Again), answered(409)));
+        for status in [302, 303] {
+            assert!(doubts(once, answered(status)) && !doubts(strict, answered(status)), "{status}");
+        }
+        assert!([301, 307, 308].iter().all(|status| !doubts(once, answered(*status))));
         // Whatever is unknown may have happened.
         for status in 100..600 {
             for end in [AttemptEnd::NotSent, AttemptEnd::NoAnswer, answered(status), half(status)] {

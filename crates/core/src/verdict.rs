@@ -56,6 +56,10 @@ pub enum Verdict {
     },
     /// It was not sent, and another worker should try (the worker is draining).
     Returned,
+    /// It was not sent: the executor is not configured for what was granted. The next alternative
+    /// is used; if there is none, the operation waits for
+    /// [`UNAVAILABLE_WAIT`](crate::bounds::UNAVAILABLE_WAIT).
+    Unavailable(Fault),
     /// An operator's cancel reached it.
     Canceled {
         /// Whether the request may have been sent.

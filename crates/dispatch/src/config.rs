@@ -201,7 +201,7 @@ pub struct KeyConfig {
 }
 
 /// A model, and who serves it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
     /// Its name.
     pub name: String,
@@ -236,7 +236,7 @@ impl ModelConfig {
 }
 
 /// One provider of a chain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainLinkConfig {
     /// The name of the provider.
     pub provider: String,
@@ -289,17 +289,25 @@ impl UnknownPolicy {
     }
 }
 
+/// The strategies and their names.
+const STRATEGIES: [(PickStrategy, &str); 5] = [
+    (PickStrategy::Chain, "chain"),
+    (PickStrategy::Weighted, "weights"),
+    (PickStrategy::LeastBusy, "least_busy"),
+    (PickStrategy::Fastest, "fastest"),
+    (PickStrategy::Cheapest, "cheapest"),
+];
+
 /// Parses the name of a strategy: `chain`, `weights`, `least_busy`, `fastest` or `cheapest`.
 #[must_use]
 pub fn parse_strategy(word: &str) -> Option<PickStrategy> {
-    Some(match word {
-        "chain" => PickStrategy::Chain,
-        "weights" => PickStrategy::Weighted,
-        "least_busy" => PickStrategy::LeastBusy,
-        "fastest" => PickStrategy::Fastest,
-        "cheapest" => PickStrategy::Cheapest,
-        _ => return None,
-    })
+    STRATEGIES.iter().find(|(_, name)| *name == word).map(|(strategy, _)| *strategy)
+}
+
+/// The name of a strategy.
+#[must_use]
+pub fn strategy_name(strategy: PickStrategy) -> &'static str {
+    STRATEGIES.iter().find(|(known, _)| *known == strategy).map_or("", |(_, name)| name)
 }
 
 /// A part of the configuration that cannot work.

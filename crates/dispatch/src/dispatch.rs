@@ -2,15 +2,16 @@
 //! the generations of each engine.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tidegate::{Engine, OperationId, Submission};
 use tidegate_core::bounds::{HORIZON_MAX, PAYLOAD_LEN_MAX};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_upstream::Upstream;
+use tokio::sync::watch;
 
-use crate::config::{ConfigError, DispatchConfig};
+use crate::config::{ConfigError, DispatchConfig, ModelConfig};
 use crate::error::{DispatchError, DispatchErrorKind};
 use crate::executor::GenerationExecutor;
 use crate::generations::{Generations, NewGeneration, UserTurns};
@@ -35,10 +36,23 @@ const KEY_LEN_MAX: usize = 255;
 pub(crate) struct DispatchState {
     pub config: DispatchConfig,
     pub providers: ProviderSet,
-    pub models: ModelSet,
+    models: RwLock<Arc<ModelSet>>,
+    model_changes: watch::Sender<()>,
     pub client: Arc<HttpClient>,
     pub results: ResultCopier,
     pub turns: UserTurns,
+}
+
+impl DispatchState {
+    /// The models that are in force.
+    pub(crate) fn models(&self) -> Arc<ModelSet> {
+        Arc::clone(&self.models.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has [`Generations::follow_chains`] called again: a generation has an outdated chain.
+    pub(crate) fn ask_to_follow(&self) {
+        self.model_changes.send_replace(());
+    }
 }
 
 /// The dispatch of generations. Cheap to clone.
@@ -49,10 +63,7 @@ pub struct Dispatch {
 
 impl fmt::Debug for Dispatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = |models: &[crate::config::ModelConfig]| {
-            models.iter().map(|model| model.name.clone()).collect::<Vec<_>>()
-        };
-        f.debug_struct("Dispatch").field("models", &names(&self.state.config.models)).finish_non_exhaustive()
+        f.debug_struct("Dispatch").field("models", &self.state.models().names()).finish_non_exhaustive()
     }
 }
 
@@ -68,7 +79,9 @@ impl Dispatch {
         let results =
             ResultCopier { storage, client: Arc::clone(&client), max_bytes: config.result_max_bytes };
         let turns = UserTurns::default();
-        let state = DispatchState { config, providers, models, client, results, turns };
+        let models = RwLock::new(Arc::new(models));
+        let model_changes = watch::Sender::new(());
+        let state = DispatchState { config, providers, models, model_changes, client, results, turns };
         Ok(Self { state: Arc::new(state) })
     }
 
@@ -84,13 +97,47 @@ impl Dispatch {
         Arc::new(GenerationExecutor(Arc::clone(&self.state)))
     }
 
+    /// The models that are in force.
+    #[must_use]
+    pub fn models(&self) -> Vec<ModelConfig> {
+        self.state.models().configs().cloned().collect()
+    }
+
+    /// Replaces all models; the providers stay. What is created from now on follows them, and what
+    /// was created before once [`Generations::follow_chains`] is called. Returns `false` when they
+    /// are the same.
+    ///
+    /// # Errors
+    /// Names the place of the first problem; then nothing changes.
+    pub fn set_models(&self, models: Vec<ModelConfig>) -> Result<bool, ConfigError> {
+        let config = DispatchConfig { models, ..self.state.config.clone() };
+        config.check()?;
+        let models = Arc::new(ModelSet::new(&config.models)?);
+        let mut in_force = self.state.models.write().unwrap_or_else(PoisonError::into_inner);
+        if in_force.configs().eq(models.configs()) {
+            return Ok(false);
+        }
+        *in_force = models;
+        drop(in_force);
+        self.state.ask_to_follow();
+        Ok(true)
+    }
+
+    /// Notifies when [`Generations::follow_chains`] has to be called: the models have changed, or a
+    /// generation was found with an outdated chain.
+    #[must_use]
+    pub fn model_changes(&self) -> watch::Receiver<()> {
+        self.state.model_changes.subscribe()
+    }
+
     /// The generations of an engine that was opened with its limits and its executor.
     #[must_use]
     pub fn generations(&self, engine: &Engine) -> Generations {
         Generations { dispatch: self.clone(), state: Arc::clone(&self.state), engine: engine.clone() }
     }
 
-    /// Its configuration.
+    /// The configuration that it was created with; its models may have been
+    /// [replaced](Self::set_models).
     #[must_use]
     pub fn config(&self) -> &DispatchConfig {
         &self.state.config
@@ -123,8 +170,9 @@ impl Dispatch {
         let invalid = |field: &str, message: String| {
             Err(DispatchError::new(DispatchErrorKind::Invalid, message).with_field(field))
         };
-        let Some(model) = self.state.models.get(&new.model) else {
-            let known = self.state.models.names();
+        let models = self.state.models();
+        let Some(model) = models.get(&new.model) else {
+            let known = models.names();
             let message = format!("there is no model {:?}; known: {known}", new.model);
             return Err(DispatchError::new(DispatchErrorKind::UnknownModel, message).with_field("model"));
         };

@@ -15,7 +15,7 @@ use tidegate_core::{Blame, Fault, FaultClass, OnUnknown, Verdict};
 use tidegate_upstream::{AcceptedJob, Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 
 use crate::dispatch::DispatchState;
-use crate::model_set::ReadyModel;
+use crate::model_set::{ModelSet, ReadyModel};
 use crate::payload::GenerationPayload;
 use crate::provider_set::PickedProvider;
 
@@ -32,34 +32,64 @@ struct GrantedJob<'a> {
 }
 
 impl GenerationExecutor {
-    fn read<'a>(&'a self, payload: &[u8]) -> Result<(GenerationPayload, &'a ReadyModel), FieldRefusal> {
-        let payload = GenerationPayload::decode(payload)?;
-        let model = self.0.models.get(&payload.model).ok_or_else(|| {
-            let known = self.0.models.names();
-            FieldRefusal::new("model", format!("There is no model {:?}; known: {known}.", payload.model))
-        })?;
-        Ok((payload, model))
+    /// Submits a generation to the provider that was granted, if its model still has that one.
+    async fn submit_granted(&self, call: Call<'_>) -> Outcome {
+        let payload = match GenerationPayload::decode(call.payload) {
+            Ok(payload) => payload,
+            Err(refusal) => {
+                let fault = Fault::new(FaultClass::Validation, refusal.message);
+                return Outcome::unanswered(Verdict::Rejected(fault)).with_blame(Blame::NoOne);
+            }
+        };
+        let (models, alternative) = (self.0.models(), call.alternative.unwrap_or_default());
+        let model = find_model(&models, &payload.model).map_err(|refusal| refusal.message);
+        let picked = model.and_then(|model| {
+            let picked = self.0.providers.picked(&model.config, alternative);
+            picked.ok_or_else(|| format!("{alternative} is not in the chain of {}", payload.model))
+        });
+        match picked {
+            Ok(picked) => self.submit(GrantedJob { payload: &payload, picked }, call).await,
+            Err(message) => {
+                // Whatever it was accepted with is outdated.
+                self.0.ask_to_follow();
+                let fault = Fault::new(FaultClass::NotFound, message);
+                Outcome::unanswered(Verdict::Unavailable(fault)).with_blame(Blame::NoOne)
+            }
+        }
     }
 
-    /// What a submit needs, or a poll of a job; otherwise why there is nothing to call.
-    fn granted<'a>(
-        &'a self,
-        call: Call<'_>,
-        read: &'a Result<(GenerationPayload, &'a ReadyModel), FieldRefusal>,
-        is_job: bool,
-    ) -> Result<GrantedJob<'a>, Fault> {
-        let fault = |message: String| Fault::new(FaultClass::NotFound, message);
-        let (payload, model) = read.as_ref().map_err(|refusal| fault(refusal.to_string()))?;
+    /// Polls a job, whether or not its model still has its provider.
+    async fn poll_granted(&self, call: Call<'_>, job: AcceptedJob<'_>) -> Outcome {
+        let models = self.0.models();
         let alternative = call.alternative.unwrap_or_default();
-        let (providers, model) = (&self.0.providers, &model.config);
-        let picked = match is_job {
-            true => providers.picked_by_job(model, alternative),
-            false => providers.picked(model, alternative),
-        };
-        let picked =
-            picked.ok_or_else(|| fault(format!("{alternative} is not configured for {}", payload.model)))?;
-        Ok(GrantedJob { payload, picked })
+        let granted = GenerationPayload::decode(call.payload).map_err(|refusal| refusal.to_string());
+        let granted = granted.and_then(|payload| {
+            let model = models.get(&payload.model).map(|model| &model.config);
+            let picked = self.0.providers.picked_by_job(model, alternative);
+            Ok((payload, picked.ok_or_else(|| format!("{alternative} is not configured"))?))
+        });
+        match granted {
+            Ok((payload, picked)) => {
+                self.poll_once(GrantedJob { payload: &payload, picked }, call, job).await
+            }
+            Err(_) if job.cancel_requested => {
+                Outcome::unanswered(Verdict::Canceled { may_have_happened: true })
+            }
+            Err(message) => {
+                let fault = Fault::new(FaultClass::NotFound, message);
+                let verdict = Verdict::PollFailed { every: poll::UNCONFIGURED_EVERY, fault };
+                Outcome::unanswered(verdict).with_blame(Blame::NoOne)
+            }
+        }
     }
+}
+
+/// The model of a generation.
+pub(crate) fn find_model<'a>(models: &'a ModelSet, name: &str) -> Result<&'a ReadyModel, FieldRefusal> {
+    models.get(name).ok_or_else(|| {
+        let known = models.names();
+        FieldRefusal::new("model", format!("There is no model {name:?}; known: {known}."))
+    })
 }
 
 impl Upstream for GenerationExecutor {
@@ -67,7 +97,8 @@ impl Upstream for GenerationExecutor {
         if let Some(limit) = cost.keys().next() {
             return Err(FieldRefusal::new(format!("cost.{limit}"), "A generation has no cost of its own."));
         }
-        let (payload, model) = self.read(payload)?;
+        let (payload, models) = (GenerationPayload::decode(payload)?, self.0.models());
+        let model = find_model(&models, &payload.model)?;
         let problems = model.problems(&payload.input);
         if let Some(first) = problems.first() {
             let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
@@ -87,32 +118,10 @@ impl Upstream for GenerationExecutor {
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
-        Box::pin(async move {
-            let read = self.read(call.payload);
-            match self.granted(call, &read, false) {
-                Ok(granted) => self.submit(granted, call).await,
-                // The configuration has changed since it was accepted.
-                Err(fault) => {
-                    let verdict = Verdict::Retry { after: None, fault };
-                    Outcome::unanswered(verdict).with_blame(Blame::NoOne)
-                }
-            }
-        })
+        Box::pin(self.submit_granted(call))
     }
 
     fn poll<'a>(&'a self, call: Call<'a>, job: AcceptedJob<'a>) -> CallFuture<'a> {
-        Box::pin(async move {
-            let read = self.read(call.payload);
-            match self.granted(call, &read, true) {
-                Ok(granted) => self.poll_once(granted, call, job).await,
-                Err(_) if job.cancel_requested => {
-                    Outcome::unanswered(Verdict::Canceled { may_have_happened: true })
-                }
-                Err(fault) => {
-                    let verdict = Verdict::PollFailed { every: poll::UNCONFIGURED_EVERY, fault };
-                    Outcome::unanswered(verdict).with_blame(Blame::NoOne)
-                }
-            }
-        })
+        Box::pin(self.poll_granted(call, job))
     }
 }

@@ -97,7 +97,7 @@ pub struct Generation {
     pub processing_since: Option<Time>,
     /// When it ended.
     pub finished_at: Option<Time>,
-    /// The provider that has it, or made it.
+    /// The provider that has it, made it, or had it when it ended without a result.
     pub provider: Option<String>,
     /// Its files, once it is completed. Omitted in pages.
     pub files: Vec<ResultFile>,
@@ -164,7 +164,9 @@ impl Generation {
             if attempt.state == AttemptState::Awaiting {
                 self.progress = memo.percent;
             }
-            if matches!(attempt.state, AttemptState::Awaiting | AttemptState::Succeeded) {
+            // Of what ended without a result, the one that had a job.
+            let had_it = self.status.is_ended() && attempt.external_id.is_some();
+            if had_it || matches!(attempt.state, AttemptState::Awaiting | AttemptState::Succeeded) {
                 self.provider = Some(memo.provider);
             }
         }

@@ -1,6 +1,7 @@
 //! The generations of one engine: create, show, list, cancel. A generation is an operation of the
 //! queue; this module knows what it means.
 
+mod chains;
 mod changes;
 mod ledger;
 mod reason;

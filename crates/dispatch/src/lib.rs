@@ -57,13 +57,14 @@ mod model_set;
 pub mod notify;
 mod payload;
 mod provider_set;
+mod public_address;
 mod results;
 pub mod storage;
 mod webhook;
 
 pub use config::{
     AdapterConfig, ChainLinkConfig, ConfigError, DispatchConfig, KeyConfig, ModelConfig, ProviderConfig,
-    UnknownPolicy, UserLimits, parse_strategy,
+    UnknownPolicy, UserLimits, parse_strategy, strategy_name,
 };
 pub use dispatch::{Dispatch, KIND};
 pub use error::{DispatchError, DispatchErrorKind};

@@ -33,6 +33,11 @@ impl ModelSet {
         self.0.get(name)
     }
 
+    /// All models, by name.
+    pub(crate) fn configs(&self) -> impl Iterator<Item = &ModelConfig> {
+        self.0.values().map(|model| &model.config)
+    }
+
     /// The names of all models, for a message.
     pub(crate) fn names(&self) -> String {
         let names: Vec<&str> = self.0.keys().map(String::as_str).collect();

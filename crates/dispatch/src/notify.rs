@@ -3,7 +3,6 @@
 //! carry it; [`Notifier`] is its executor, and signs each attempt anew. One event has one
 //! `webhook-id` in all attempts, by which a receiver recognizes a repeat.
 
-mod address;
 mod executor;
 mod retry_delay;
 mod target;

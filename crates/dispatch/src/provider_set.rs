@@ -77,7 +77,7 @@ pub(crate) struct ReadyProvider {
     pub limits: ProviderLimits,
     pub webhook_keys: WebhookKeyCache,
     /// The figures in force where none is configured.
-    documented: Option<ProviderDefaults>,
+    documented: ProviderDefaults,
     /// Stands for the link of a chain that has lost this provider since.
     former_link: ChainLinkConfig,
 }
@@ -90,6 +90,8 @@ impl ReadyProvider {
         let links = models.iter().flat_map(|model| &model.chain);
         let links = links.filter(|link| link.provider == config.name);
         let documented = links.map(|link| adapter.defaults(&link.model)).reduce(stricter);
+        // A chain may name it later.
+        let documented = documented.unwrap_or_else(|| adapter.defaults(""));
         let webhook_keys = WebhookKeyCache::new(config)?;
         let limits = ProviderLimits::new(config);
         // A job knows its model itself.
@@ -99,20 +101,18 @@ impl ReadyProvider {
 
     /// How long after a submit the first poll is due.
     pub(crate) fn poll_after(&self) -> Duration {
-        let documented = self.documented.map(|defaults| defaults.poll_first);
-        self.config.poll_after.or(documented).unwrap_or(MINUTE)
+        self.config.poll_after.unwrap_or(self.documented.poll_first)
     }
 
     /// The time between polls.
     pub(crate) fn poll_every(&self) -> Duration {
-        let documented = self.documented.map(|defaults| defaults.poll_max);
-        self.config.poll_every.or(documented).unwrap_or(MINUTE)
+        self.config.poll_every.unwrap_or(self.documented.poll_max)
     }
 
     fn shapes(&self) -> Vec<(Arc<str>, LimitShape)> {
         let ladder = CooldownLadder(self.config.cooldown);
         let figure = |configured: Option<u32>, documented: fn(&ProviderDefaults) -> Figure| {
-            configured.or_else(|| documented(self.documented.as_ref()?).value).unwrap_or(UNLIMITED)
+            configured.or_else(|| documented(&self.documented).value).unwrap_or(UNLIMITED)
         };
         let at_once = figure(self.config.max_concurrent, |defaults| defaults.max_concurrent);
         let rpm = figure(self.config.rpm, |defaults| defaults.rpm);
@@ -190,13 +190,13 @@ impl ProviderSet {
     }
 
     /// What the alternative of a job names that was submitted: its chain may have lost the provider
-    /// since, and the job is paid for.
+    /// since, or its model be gone, and the job is paid for.
     pub(crate) fn picked_by_job<'a>(
         &'a self,
-        model: &'a ModelConfig,
+        model: Option<&'a ModelConfig>,
         alternative: &str,
     ) -> Option<PickedProvider<'a>> {
-        self.picked(model, alternative).or_else(|| {
+        model.and_then(|model| self.picked(model, alternative)).or_else(|| {
             let (provider, key) = self.named(alternative)?;
             Some(PickedProvider { provider, key, link: &provider.former_link })
         })

@@ -1,6 +1,8 @@
 //! Copies the files of finished jobs to our own storage, because providers delete theirs. A file
 //! has the key `{generation}/{number}.{extension}`, so a copy that is repeated replaces itself.
 
+mod file_address;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use crate::http_client::{Download, HttpClient};
 use crate::payload::to_json;
 use crate::provider_set::PickedProvider;
 use crate::storage::{ResultStorage, content_type};
+use file_address::check_address;
 
 /// How long the download of one file may take.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(300);
@@ -136,6 +139,7 @@ impl ResultCopier {
     async fn download(&self, picked: PickedProvider<'_>, url: &str) -> Result<Bytes, CopyError> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS_MAX {
+            check_address(picked.provider.config.adapter.base_url(), &url).await?;
             let headers = credential_for(picked, &url);
             match self.client.download(&url, headers, DOWNLOAD_TIMEOUT, self.max_bytes).await? {
                 Download::Content(content) => return Ok(content),

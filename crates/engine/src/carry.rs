@@ -141,6 +141,7 @@ impl Carrier {
         let id = id.to_string();
         let call = Call::new(&id, &operation.payload, self.clock.now())
             .with_attempt(claim.attempt)
+            .with_fence(claim.attempt_fence)
             .with_reconcile_first(claim.reconcile_first)
             .with_doubt(claim.in_doubt)
             .with_on_unknown(claim.on_unknown)
@@ -235,6 +236,7 @@ pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>
             ("unknown", Some(fault))
         }
         Verdict::Returned => ("given_back", None),
+        Verdict::Unavailable(fault) => ("given_back", Some(fault)),
         Verdict::Canceled { .. } => ("canceled", None),
     }
 }

@@ -37,7 +37,7 @@ mod value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidegate_core::operation::FailureRule;
@@ -133,6 +133,17 @@ pub struct Config {
     pub generations: GenerationsConfig,
     /// The traces of operations.
     pub telemetry: TelemetryConfig,
+    /// The file that it was read from, if there is one.
+    pub file: Option<ConfigFile>,
+}
+
+/// A file that a configuration is read from, again if need be.
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What overrides it.
+    pub overrides: Overrides,
 }
 
 /// The settings of a node in a cluster.
@@ -194,7 +205,11 @@ impl Config {
         let env = |name: &str| std::env::var(name).ok();
         let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         match file {
-            Some(path) => Self::parse(&path.display().to_string(), &read_file(path)?, &env, over, &set),
+            Some(path) => {
+                let config = Self::parse(&path.display().to_string(), &read_file(path)?, &env, over, &set)?;
+                let file = ConfigFile { path: path.to_owned(), overrides: over.clone() };
+                Ok(Self { file: Some(file), ..config })
+            }
             None => Self::parse("defaults", "", &env, over, &set),
         }
     }

@@ -10,11 +10,14 @@ use tidegate_shopify::executor::{self, BulkUpstreams};
 use tidegate_store::{Clock, SharedState, Store, WallClock};
 use tidegate_upstream::http::{LimitDefinition, ResponseRelay, UpstreamConfig};
 use tidegate_upstream::{FieldRefusal, HttpUpstreams, RemoteKind, Upstream};
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, kind};
 use crate::dialects::Dialects;
 use crate::error::{Error, ErrorCode, Result};
+use crate::file_watch;
 use crate::generations::GenerationService;
+use crate::generations::model_file::ModelFile;
 
 /// The kind of operation that sends one request.
 pub(crate) const HTTP: &str = "http";
@@ -84,18 +87,31 @@ pub(crate) fn from_config(
     Ok(EngineInputs { executors, limits, remote_kinds })
 }
 
-/// The executors of the built-in kinds, for a worker in another process.
+/// Follows the models of a worker's configuration file.
+pub struct ModelWatch(Option<Arc<ModelFile>>);
+
+impl ModelWatch {
+    /// Reads the models again whenever the file changes, until it is stopped.
+    pub async fn run(self, stopping: CancellationToken) {
+        if let Some(file) = self.0 {
+            file_watch::follow(file, stopping).await;
+        }
+    }
+}
+
+/// The executors of the built-in kinds, for a worker in another process, and what follows their
+/// models.
 ///
 /// # Errors
 /// When an upstream cannot be used.
-pub fn built_in_executors(config: &Config) -> Result<Executors> {
+pub fn built_in_executors(config: &Config) -> Result<(Executors, ModelWatch)> {
     let dialects = crate::dialects::from_config(config);
     let clock: Arc<dyn Clock> = Arc::new(WallClock);
     let generations = GenerationService::from_config(config, &clock)?;
     let shared = SharedParts { store: None, generations: generations.as_ref() };
     let mut executors = from_config(config, dialects, ResponseRelay::default(), shared)?.executors;
     executors.retain(|kind, _| kind::is_built_in(kind));
-    Ok(executors)
+    Ok((executors, ModelWatch(generations.and_then(|service| service.model_file))))
 }
 
 /// Checks that a worker of these kinds has the keys that their providers ask for.

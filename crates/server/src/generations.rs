@@ -1,7 +1,10 @@
-//! Generations: what the server adds to `tidegate_dispatch`. It opens the storage, reports ends to
-//! applications, and shows providers. It decides nothing about a generation.
+//! Generations: what the server adds to `tidegate_dispatch`. It opens the storage, reads changed
+//! models, reports ends to applications, and shows providers. It decides nothing about a
+//! generation.
 
+mod chain_follower;
 pub(crate) mod mirror;
+pub(crate) mod model_file;
 pub(crate) mod providers;
 mod reporter;
 
@@ -19,6 +22,7 @@ use tidegate_upstream::http::LimitDefinition;
 
 use crate::config::{Config, NotifyConfig, ResultStorageConfig};
 use crate::error::{Error, ErrorCode, Result, sentence};
+use model_file::ModelFile;
 
 /// When a user with too many unfinished generations may try again: no one knows when one ends.
 const ACTIVE_RETRY: Duration = Duration::from_secs(5);
@@ -32,6 +36,8 @@ pub(crate) struct GenerationService {
     /// How ends are reported, if they are.
     notify: Option<NotifyConfig>,
     notifier: Option<Arc<Notifier>>,
+    /// The file of the models, if there is one.
+    pub model_file: Option<Arc<ModelFile>>,
     /// Where others reach this server, if that is configured.
     public_url: Option<String>,
 }
@@ -63,7 +69,9 @@ impl GenerationService {
             Notifier::new(config.with_private(notify.allows_private)).map(Arc::new)
         });
         let notifier = notifier.transpose().map_err(|refusal| bad(refusal.to_string()))?;
-        Ok(Some(Self { dispatch, notify, notifier, public_url: config.public_url.clone() }))
+        let file = config.file.clone();
+        let model_file = file.map(|file| Arc::new(ModelFile::new(file, dispatch.clone())));
+        Ok(Some(Self { dispatch, notify, notifier, model_file, public_url: config.public_url.clone() }))
     }
 
     /// Adds the executors and the limits that generations need.
@@ -96,6 +104,12 @@ impl GenerationService {
         clock: &Arc<dyn Clock>,
     ) -> Generations {
         let generations = self.dispatch.generations(engine);
+        let follower = chain_follower::ChainFollower {
+            dispatch: self.dispatch.clone(),
+            engine: engine.clone(),
+            generations: generations.clone(),
+        };
+        tokio::spawn(follower.run());
         if let Some(notify) = &self.notify {
             let reporter = reporter::EndReporter {
                 engine: engine.clone(),

@@ -36,7 +36,7 @@ mod work;
 pub use api::keys_router;
 pub use config::Config;
 pub use error::{Error, ErrorCode, Result};
-pub use executors::{built_in_executors, check_worker_keys};
+pub use executors::{ModelWatch, built_in_executors, check_worker_keys};
 pub use proxy::ProxyServer;
 pub use server::Server;
 pub use standalone::StandaloneEngine;

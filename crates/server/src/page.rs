@@ -28,6 +28,7 @@ pub(crate) mod reference;
 pub(crate) mod repeated_form;
 mod request;
 pub(crate) mod search;
+pub(crate) mod shared_regions;
 mod shell;
 mod spark;
 mod view;

@@ -32,6 +32,7 @@ use crate::listen::{self, AcceptOptions, Certificate, Slots};
 use crate::node_runtime::{NodeRuntime, node_name};
 use crate::pacing::PacedProxy;
 use crate::page::repeated_form::RecentForms;
+use crate::page::shared_regions::SharedRegions;
 use crate::state::ServerState;
 use crate::telemetry::{self, ReportedLimits, TraceExporter};
 use crate::work::RemoteKinds;
@@ -96,6 +97,7 @@ impl Server {
             completion_key: OnceLock::new(),
             confirmation_key: OnceLock::new(),
             recent_forms: RecentForms::default(),
+            live_regions: SharedRegions::default(),
             audit: AuditRecorder::new(&node_name(&config, addr, &*store)?, clock.now()),
             entities: EntityService::start(&config, Arc::clone(&store), Arc::clone(&clock)).await?,
             generations: GenerationService::from_config(&config, &clock)?,
@@ -131,9 +133,10 @@ impl Server {
         let sweeping = tokio::spawn(sweep_periodically(store)).abort_handle();
         let mut aborts = vec![taking, tidying, sweeping];
         aborts.push(tokio::spawn(file_watch::follow(tokens, stopping.clone())).abort_handle());
-        if let Some(certificate) = certificate {
-            aborts.push(tokio::spawn(file_watch::follow(certificate, stopping.clone())).abort_handle());
-        }
+        let certificate = certificate.map(|file| tokio::spawn(file_watch::follow(file, stopping.clone())));
+        let models = state.generations.as_ref().and_then(|service| service.model_file.clone());
+        let models = models.map(|file| tokio::spawn(file_watch::follow(file, stopping.clone())));
+        aborts.extend(certificate.into_iter().chain(models).map(|task| task.abort_handle()));
         let (store, archive) = described;
         let drain = config.drain;
         let scheme = state.scheme;

@@ -24,6 +24,7 @@ use crate::hydration::EntityService;
 use crate::limit_history::LimitHistory;
 use crate::pacing::PacedProxy;
 use crate::page::repeated_form::RecentForms;
+use crate::page::shared_regions::SharedRegions;
 use crate::path_map::PathMap;
 use crate::telemetry::{ReportedLimits, TraceExporter};
 use crate::work::{RemoteKinds, WorkHub};
@@ -51,6 +52,8 @@ pub(crate) struct ServerState {
     pub confirmation_key: OnceLock<ConfirmationKey>,
     /// The forms of pages that arrived lately.
     pub recent_forms: RecentForms,
+    /// What open pages show.
+    pub live_regions: SharedRegions,
     /// Records the commands of operators.
     pub audit: AuditRecorder,
     /// Entities of other modules.

@@ -9,6 +9,7 @@ pub(crate) mod field;
 pub(crate) mod generation;
 pub(crate) mod key;
 pub(crate) mod limit;
+pub(crate) mod model;
 pub(crate) mod object;
 pub(crate) mod problems;
 pub(crate) mod provider;

@@ -209,6 +209,12 @@ impl Upstream for HttpUpstreams {
             .with_completion(completion.as_deref())
     }
 
+    fn rerun_refusal(&self, payload: &[u8]) -> Option<&'static str> {
+        let is_streamed = |envelope: Envelope| envelope.proxied.is_some_and(|proxied| proxied.streamed);
+        let is_gone = Envelope::decode(payload).is_ok_and(is_streamed);
+        is_gone.then_some("Its body was streamed and not kept, so that it cannot be sent again.")
+    }
+
     fn read_callback(&self, payload: &[u8], content: &[u8]) -> Option<CallbackMeaning> {
         jobs::read_callback(payload, content)
     }

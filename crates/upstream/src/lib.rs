@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod field_refusal;
 pub mod http;
 pub mod port;
 mod remote_kind;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::alternatives::Alternatives;
 use tidegate_core::fact::LimitShape;
-use tidegate_core::{Blame, Charge, Fault, Hint, OnUnknown, OperationId, Time, Verdict};
+use tidegate_core::{Blame, Charge, Fault, Fence, Hint, OnUnknown, OperationId, Time, Verdict};
 use tidegate_encoding::json::hash_by_value;
 use tokio::sync::broadcast;
 
+pub use crate::field_refusal::FieldRefusal;
 use crate::request::{RequestLine, RequestView};
 
 /// One attempt at a call.
@@ -22,8 +23,11 @@ use crate::request::{RequestLine, RequestView};
 pub struct Call<'a> {
     /// The accepted payload, as `check` saw it.
     pub payload: &'a [u8],
-    /// The number of this attempt; the first is 1.
+    /// The number of this attempt; the first is 1. One that was throttled has the same number as
+    /// the next.
     pub attempt: u16,
+    /// Identifies this attempt among those of its operation.
+    pub fence: Fence,
     /// Whether the last attempt's outcome is unknown: check before anything is sent again.
     pub reconcile_first: bool,
     /// Whether an earlier attempt may have taken effect, or may still be in progress.
@@ -51,6 +55,7 @@ impl<'a> Call<'a> {
         Self {
             payload,
             attempt: 1,
+            fence: Fence(0),
             reconcile_first: false,
             in_doubt: false,
             on_unknown: OnUnknown::default(),
@@ -73,6 +78,13 @@ impl<'a> Call<'a> {
     #[must_use]
     pub const fn with_attempt(mut self, attempt: u16) -> Self {
         self.attempt = attempt;
+        self
+    }
+
+    /// Sets what identifies the attempt.
+    #[must_use]
+    pub const fn with_fence(mut self, fence: Fence) -> Self {
+        self.fence = fence;
         self
     }
 
@@ -342,41 +354,6 @@ impl CallRequirements {
     }
 }
 
-/// Why a payload was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FieldRefusal {
-    /// The field, as callers spell it.
-    pub field: String,
-    /// The problem, as a sentence.
-    pub message: String,
-    /// Whether the field is required and was left out.
-    pub is_missing: bool,
-}
-
-impl FieldRefusal {
-    /// Creates the refusal of a payload without `field`.
-    #[must_use]
-    pub fn missing(field: impl Into<String>) -> Self {
-        let field = field.into();
-        Self { message: format!("The field {field:?} is missing."), field, is_missing: true }
-    }
-
-    /// Creates a refusal of `field`.
-    #[must_use]
-    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into(), is_missing: false }
-    }
-}
-
-impl fmt::Display for FieldRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
-    }
-}
-
-impl std::error::Error for FieldRefusal {}
-
 /// Whether two JSON texts have the same value.
 pub(crate) fn is_same_json(one: &[u8], other: &[u8]) -> bool {
     one == other || hash_by_value(one).is_some_and(|hash| hash_by_value(other) == Some(hash))
@@ -428,6 +405,12 @@ pub trait Upstream: Send + Sync {
     /// same request. By default they are compared as JSON, by value.
     fn difference(&self, one: &[u8], other: &[u8]) -> Option<&'static str> {
         (!is_same_json(one, other)).then_some("request")
+    }
+
+    /// Why a call with this payload cannot be made again for an operator who wants to run it again;
+    /// `None` when it can.
+    fn rerun_refusal(&self, _payload: &[u8]) -> Option<&'static str> {
+        None
     }
 
     /// Whether callers submit operations of this kind themselves. Those of other kinds are made by

@@ -111,6 +111,7 @@ fn describe(json: &mut Value, verdict: Verdict) {
         Verdict::Unknown(fault) | Verdict::Lost(fault) => ("unknown", Some(fault), None),
         Verdict::PollFailed { every, fault } => ("unknown", Some(fault), Some(every)),
         Verdict::Returned => ("returned", None, None),
+        Verdict::Unavailable(fault) => ("returned", Some(fault), None),
         Verdict::Canceled { may_have_happened } => {
             json["may_have_happened"] = json!(may_have_happened);
             ("canceled", None, None)

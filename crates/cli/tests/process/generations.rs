@@ -1,6 +1,7 @@
 //! Runs the guide to generations as it is written: every command on its page, in order, in one
 //! shell, with real processes for the server and its simulated providers.
 
+mod changed_chain;
 mod kills;
 mod remote;
 mod scale;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
-    AcceptOutcome, CancelOutcome, ClaimReport, ControlRefusal, EndedOperation, LimitRefusal, RerunRefusal,
-    Resolution, SettleOutcome, TakeOutcome, WorkerSlots,
+    AcceptOutcome, CancelOutcome, ClaimReport, ControlRefusal, DraftRefusal, EndedOperation, LimitRefusal,
+    RerunRefusal, Resolution, SettleOutcome, TakeOutcome, WorkerSlots,
 };
-use tidegate_core::{Draft, EndState, Fact, Fence, Hint, Model, Seq, Time, Verdict};
+use tidegate_core::{Alternatives, Draft, EndState, Fact, Fence, Hint, Model, Seq, Time, Verdict};
 
 /// The kinds that the models leave to remote workers.
 pub(super) const REMOTE_KINDS: [&str; 2] = ["resize", "scan"];
@@ -61,6 +61,7 @@ pub(super) enum CommandKind {
     SetLimit(Arc<str>, LimitShape),
     Thaw(Arc<str>),
     Wake(Seq),
+    Rechain(Seq, Alternatives),
 }
 
 /// The result of a command.
@@ -79,6 +80,7 @@ pub(super) enum CommandOutcome {
     Configured(Result<bool, LimitRefusal>),
     Limit(Result<(), LimitRefusal>),
     Woken(bool),
+    Rechained(Result<bool, DraftRefusal>),
 }
 
 impl Command {
@@ -130,6 +132,9 @@ impl Command {
             }
             CommandKind::Thaw(limit) => CommandOutcome::Limit(model.thaw(now, limit, facts)),
             CommandKind::Wake(seq) => CommandOutcome::Woken(model.wake_operation(now, *seq, facts)),
+            CommandKind::Rechain(seq, alternatives) => {
+                CommandOutcome::Rechained(model.replace_alternatives(now, *seq, alternatives.clone(), facts))
+            }
         }
     }
 }

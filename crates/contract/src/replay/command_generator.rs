@@ -8,7 +8,7 @@ use tidegate_core::model::{AcceptOutcome, CancelOutcome, EndedOperation, Resolut
 use tidegate_core::{Draft, EndState, Fence, Model, Seq, Time};
 
 use super::command::{Command, CommandKind, CommandOutcome, REMOTE_KINDS};
-use super::content::{LIMITS, draft, hint, shape, verdict};
+use super::content::{LIMITS, alternatives, draft, hint, shape, verdict};
 use crate::rng::TestRng;
 use crate::samples::some;
 
@@ -117,7 +117,12 @@ impl CommandGenerator {
 
     fn rare(&mut self) -> CommandKind {
         let limit = *self.rng.pick(&LIMITS);
-        match self.rng.below(4) {
+        match self.rng.below(6) {
+            // Most of those that were accepted last still wait or run.
+            4 | 5 => {
+                let newest = self.last_seq.0.saturating_sub(self.rng.below(6));
+                CommandKind::Rechain(Seq(newest), alternatives(&mut self.rng))
+            }
             0 => CommandKind::SetLimit(limit.into(), shape(&mut self.rng, limit)),
             1 => CommandKind::Configure(limit.into(), shape(&mut self.rng, limit)),
             // A cap cannot be closed, but the last one that was claimed may wait for it.

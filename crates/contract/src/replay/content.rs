@@ -22,7 +22,7 @@ pub(super) const LIMITS: [&str; 5] = ["drip", "window", "gate", "cap", "breaker"
 pub(super) fn verdict(rng: &mut TestRng) -> Verdict {
     let fault = Fault::new(*rng.pick(&FaultClass::ALL), "it went wrong");
     let after = maybe(rng, |rng| Duration::from_millis(rng.below(5_000)));
-    match rng.below(17) {
+    match rng.below(18) {
         0..5 => Verdict::Done,
         12..16 => {
             let poll_after = maybe(rng, |rng| Duration::from_millis(rng.below(10_000)));
@@ -36,6 +36,7 @@ pub(super) fn verdict(rng: &mut TestRng) -> Verdict {
         9 => Verdict::Rejected(fault),
         10 => Verdict::Unknown(fault),
         16 => Verdict::Lost(fault),
+        17 => Verdict::Unavailable(fault),
         _ if rng.percent(50) => Verdict::Returned,
         _ => Verdict::Canceled { may_have_happened: rng.percent(50) },
     }
@@ -58,6 +59,7 @@ pub(super) fn draft(rng: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
         on_unknown: *rng.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
         on_failure: *rng.pick(&[OnFailure::Skip, OnFailure::Hold]),
         dedupe: if rng.percent(30) { Some(dedupe(rng, now)) } else { None },
+        doubt: if rng.percent(30) { Some(Fault::new(FaultClass::Transient, "cut").in_doubt()) } else { None },
         ..Draft::new(group, *rng.pick(&["kind", "kind", REMOTE_KINDS[0], REMOTE_KINDS[1]]))
     }
 }
@@ -73,7 +75,7 @@ fn charges(rng: &mut TestRng) -> Vec<Charge> {
 }
 
 /// Up to three alternatives, with a few lists that return often, so that groups share them.
-fn alternatives(rng: &mut TestRng) -> Alternatives {
+pub(super) fn alternatives(rng: &mut TestRng) -> Alternatives {
     let wait = UnknownSubmit::Wait { timeout: Duration::from_secs(rng.below(60)) };
     let strategies = [
         PickStrategy::Chain,

@@ -18,7 +18,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(rng: &mut TestRng) -> Fact {
-    match rng.below(24) {
+    match rng.below(26) {
         0 => Fact::Accepted(Box::new(accepted(rng))),
         1 => Fact::Claimed { seq: seq(rng), fence: fence(rng), at: time(rng), until: time(rng) },
         2 => Fact::Renewed { seq: seq(rng), fence: fence(rng), until: time(rng) },
@@ -48,6 +48,11 @@ pub fn fact(rng: &mut TestRng) -> Fact {
         20 => Fact::ChainImage(Box::new(chain_image(rng))),
         21 => Fact::PollImage { fence: fence(rng) },
         22 => Fact::Woken { seq: seq(rng), at: time(rng) },
+        24 => {
+            let fault = fault(rng).unwrap_or_else(|| Fault::new(FaultClass::Transient, "cut"));
+            Fact::Doubted { seq: seq(rng), fault: Box::new(fault) }
+        }
+        23 => Fact::Rechained { seq: seq(rng), alternatives: Box::new(alternatives(rng)) },
         _ => Fact::KeyImage { seq: seq(rng), dedupe: dedupe(rng) },
     }
 }

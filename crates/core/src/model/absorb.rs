@@ -12,6 +12,7 @@ use super::group::{Group, GroupIx, Pause, RunningClaim};
 use super::limit::Meter;
 use super::{Key, Model};
 use crate::fact::{Acceptance, AcceptedOperation, Fact};
+use crate::fault::Fault;
 use crate::id::{Fence, Seq};
 use crate::operation::DedupeEntry;
 use crate::time::Time;
@@ -34,6 +35,8 @@ impl Model {
         match fact {
             Fact::Accepted(accepted) => self.absorb_accepted(accepted),
             Fact::Chained { seq, alternatives } => self.absorb_chained(*seq, alternatives),
+            Fact::Doubted { seq, fault } => self.absorb_doubted(*seq, fault),
+            Fact::Rechained { seq, alternatives } => self.absorb_rechained(*seq, alternatives),
             Fact::Picked { seq, alternative, at } => self.absorb_picked(*seq, alternative, *at),
             Fact::Claimed { seq, fence, at, until } => self.absorb_claimed(*seq, *fence, *at, *until),
             Fact::Renewed { seq, fence, until } => self.absorb_renewed(*seq, *fence, *until),
@@ -56,14 +59,7 @@ impl Model {
                 self.advance_clock(*at);
                 self.with_group_of(*seq, *at, Self::repeat);
             }
-            Fact::Woken { seq, at } => {
-                self.advance_clock(*at);
-                self.with_group_of(*seq, *at, |model, ix| {
-                    let group = model.entries[ix.at()].group;
-                    let group = &mut model.groups[group.at()];
-                    group.not_before = group.not_before.min(*at);
-                });
-            }
+            Fact::Woken { seq, at } => self.absorb_woken(*seq, *at),
             Fact::Paused { group, at, by, reason } => {
                 self.advance_clock(*at);
                 let ix = self.group_or_insert(group);
@@ -226,6 +222,21 @@ impl Model {
             }
             let run = RunningClaim { fence, poll: None, until, marks, awaiting: None };
             model.groups[entry.group.at()].run = Some(Box::new(run));
+        });
+    }
+
+    fn absorb_doubted(&mut self, seq: Seq, fault: &Fault) {
+        if let Some(ix) = self.by_seq.get(seq) {
+            self.entries[ix.at()].fault = Some(Box::new(fault.clone()));
+        }
+    }
+
+    fn absorb_woken(&mut self, seq: Seq, at: Time) {
+        self.advance_clock(at);
+        self.with_group_of(seq, at, |model, ix| {
+            let group = model.entries[ix.at()].group;
+            let group = &mut model.groups[group.at()];
+            group.not_before = group.not_before.min(at);
         });
     }
 

@@ -120,7 +120,11 @@ impl Model {
         let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         opened.and_then(|()| self.check_charges(&draft, now)).map_err(RerunRefusal::Draft)?;
         let acceptance = self.rerun_acceptance(seq, &draft.group);
+        let doubt = draft.doubt.clone();
         self.enlist(seq, at, draft, acceptance, facts);
+        if let Some(fault) = doubt.filter(|fault| fault.may_have_happened) {
+            self.decide(facts, Fact::Doubted { seq, fault: Box::new(fault) });
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::entry::{Charges, Cost, EntryIx};
 use super::group::{GroupIx, GroupPlacement};
 use super::limit::{LimitIx, LimitWake, first_waiters};
 use super::pool::{PoolIx, first_of};
-use crate::alternatives::{Alternative, Alternatives, PickStrategy, UnknownSubmit};
+use crate::alternatives::{Alternatives, PickStrategy, UnknownSubmit};
 use crate::bucket::Readiness;
 use crate::fault::Fault;
 use crate::id::{Seq, Turn};
@@ -119,14 +119,8 @@ impl Model {
         picked: Option<(Arc<str>, Time)>,
         failed: Vec<(Arc<str>, Fault)>,
     ) {
-        let links = alternatives.list.iter().map(|alternative| {
-            let Alternative { name, charges, weight, price } = alternative;
-            let charges = self.intern_charges(charges);
-            ChainLink { name: Arc::clone(name), charges, weight: *weight, price: *price }
-        });
-        let links = links.collect();
-        let (strategy, on_unknown) = (alternatives.strategy, alternatives.on_unknown);
-        let chain = self.join_chain(ChainKey { links, strategy, on_unknown });
+        let key = self.chain_key(alternatives);
+        let chain = self.join_chain(key);
         let entry = &mut self.entries[ix.at()];
         entry.has_alternatives = true;
         self.routes.insert(entry.seq, Route { chain, picked, failed });
@@ -166,7 +160,7 @@ impl Model {
     }
 
     /// Counts another operation with these alternatives.
-    fn join_chain(&mut self, key: ChainKey) -> ChainIx {
+    pub(super) fn join_chain(&mut self, key: ChainKey) -> ChainIx {
         if let Some(ix) = self.by_chain.get(&key) {
             self.chains[ix.at()].users += 1;
             return *ix;
@@ -184,7 +178,7 @@ impl Model {
         ix
     }
 
-    fn leave_chain(&mut self, ix: ChainIx) {
+    pub(super) fn leave_chain(&mut self, ix: ChainIx) {
         let chain = &mut self.chains[ix.at()];
         chain.users -= 1;
         if chain.users > 0 {

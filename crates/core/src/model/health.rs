@@ -65,7 +65,7 @@ fn health_by_class(verdict: &Verdict, now: Time) -> Option<ProviderHealth> {
         | Verdict::PollFailed { fault, .. } => {
             is_providers_fault(fault.class).then_some((BreakerReport::Failed, None))
         }
-        Verdict::Lost(_) | Verdict::Returned | Verdict::Canceled { .. } => None,
+        Verdict::Lost(_) | Verdict::Returned | Verdict::Unavailable(_) | Verdict::Canceled { .. } => None,
     }
 }
 

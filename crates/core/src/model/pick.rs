@@ -157,6 +157,9 @@ impl Model {
                 let closes = matches!(&effect, SettleEffect::Throttled { closed, .. } if !closed.is_empty());
                 (!closes).then(|| self.failover_effect(entry, fault.clone()))
             }
+            Verdict::Unavailable(fault) if is_submit && self.has_other_alternative(entry) => {
+                Some((SettleEffect::NextAlternative, Some(fault.clone())))
+            }
             Verdict::Unknown(fault) | Verdict::Lost(fault) | Verdict::PollFailed { fault, .. } => {
                 Some(self.unknown_submit_effect(entry, now, fault.clone().in_doubt(), chance))
             }
@@ -164,12 +167,17 @@ impl Model {
         }
     }
 
+    /// Whether an operation has an alternative left besides the picked one.
+    fn has_other_alternative(&self, entry: &Entry) -> bool {
+        self.route(entry.seq).is_some_and(|(_, chain)| chain.key.links.len() > 1)
+    }
+
     /// What follows when the picked alternative failed: the next one, or the end with every reason.
     fn failover_effect(&self, entry: &Entry, fault: Fault) -> (SettleEffect, Option<Fault>) {
-        let Some((route, chain)) = self.route(entry.seq) else { return (failure_effect(entry), Some(fault)) };
-        if chain.key.links.len() > 1 {
+        if self.has_other_alternative(entry) {
             return (SettleEffect::NextAlternative, Some(fault));
         }
+        let Some((route, _)) = self.route(entry.seq) else { return (failure_effect(entry), Some(fault)) };
         let mut reasons = route.failed.clone();
         reasons.extend(route.picked.as_ref().map(|(name, _)| (Arc::clone(name), fault)));
         (failure_effect(entry), Some(all_failed(&reasons)))

@@ -305,8 +305,12 @@ impl Model {
             {
                 canceled(Some(fault))
             }
-            Verdict::Returned if entry.cancel_requested => canceled(None),
+            Verdict::Returned | Verdict::Unavailable(_) if entry.cancel_requested => canceled(None),
             Verdict::Returned => (SettleEffect::Returned, None),
+            Verdict::Unavailable(fault) => {
+                let until = now.after(bounds::UNAVAILABLE_WAIT);
+                (SettleEffect::Throttled { until, closed: Vec::new() }, Some(fault.with_earlier(last)))
+            }
             Verdict::Throttled { after, scope, fault } => {
                 let effect = self.throttle_effect(entry, now, after, scope.as_ref(), chance);
                 (effect, Some(fault.with_earlier(last)))
@@ -386,7 +390,10 @@ fn in_doubt(verdict: Verdict) -> Verdict {
 
 /// Whether an attempt counts against the retry budget.
 const fn spends_attempt(verdict: &Verdict) -> bool {
-    !matches!(verdict, Verdict::Returned | Verdict::Throttled { .. } | Verdict::Accepted { .. })
+    !matches!(
+        verdict,
+        Verdict::Returned | Verdict::Unavailable(_) | Verdict::Throttled { .. } | Verdict::Accepted { .. }
+    )
 }
 
 pub(super) fn failure_effect(entry: &Entry) -> SettleEffect {

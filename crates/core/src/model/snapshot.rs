@@ -73,19 +73,22 @@ impl Model {
 
     fn chain_image(&self, entry: &Entry) -> Option<Fact> {
         let (route, chain) = self.route(entry.seq).filter(|_| entry.has_alternatives)?;
-        let alternative = |link: &ChainLink| Alternative {
-            name: Arc::clone(&link.name),
-            charges: self.charges_image(&link.charges),
-            weight: link.weight,
-            price: link.price,
-        };
         let alternatives = Alternatives {
-            list: chain.key.links.iter().map(alternative).collect(),
+            list: chain.key.links.iter().map(|link| self.alternative_image(link)).collect(),
             strategy: chain.key.strategy,
             on_unknown: chain.key.on_unknown,
         };
         let (picked, failed) = (route.picked.clone(), route.failed.clone());
         Some(Fact::ChainImage(Box::new(ChainImage { seq: entry.seq, alternatives, picked, failed })))
+    }
+
+    pub(super) fn alternative_image(&self, link: &ChainLink) -> Alternative {
+        Alternative {
+            name: Arc::clone(&link.name),
+            charges: self.charges_image(&link.charges),
+            weight: link.weight,
+            price: link.price,
+        }
     }
 
     fn charges_image(&self, charges: &Charges) -> Vec<Charge> {

@@ -13,6 +13,7 @@ mod listing;
 mod oldest;
 mod opened;
 mod overdue;
+mod rechain;
 mod remote;
 mod retries;
 mod submits;

@@ -53,9 +53,11 @@ impl GenerationExecutor {
                 false => MissingJob::Untraceable(fault("neither a webhook nor a look-up can tell")),
             });
         };
-        let job = JobRequest { model: &picked.link.model, input: &payload.input, webhook: None, attempt: "" };
+        let model = memo.model(picked);
+        let job = JobRequest { model, input: &payload.input, webhook: None, attempt: "" };
         let mut found: Vec<ProviderJob> = Vec::new();
-        let (mut is_whole, mut is_excluded) = (false, true);
+        // Without the model that was submitted, no listed job is certainly another's.
+        let (mut is_whole, mut is_excluded) = (false, !model.is_empty());
         for _ in 0..PAGES_MAX {
             let asked = request.clone();
             let finished = self.0.client.send(asked, picked.provider.config.timeout, call.now).await;

@@ -20,6 +20,9 @@ use crate::provider_set::{PickedProvider, split_alternative};
 pub(crate) struct AttemptMemo {
     pub provider: String,
     pub key: String,
+    /// The provider's name of the model that was submitted; empty when that is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    model: String,
     /// When it was submitted, in microseconds since the epoch.
     sent_at: u64,
     /// When its submit ended.
@@ -47,6 +50,7 @@ impl AttemptMemo {
         Self {
             provider: picked.provider.config.name.clone(),
             key: picked.key.name.clone(),
+            model: picked.link.model.clone(),
             sent_at: sent_at.as_micros(),
             answered_at: answered_at.as_micros(),
             ..Self::default()
@@ -54,10 +58,15 @@ impl AttemptMemo {
         .with_cost_of(picked)
     }
 
-    /// Sets what it may cost.
+    /// Sets what it may cost, if the chain still says so.
     pub(crate) fn with_cost_of(mut self, picked: PickedProvider<'_>) -> Self {
-        self.cost = (picked.link.cost > 0).then_some(picked.link.cost);
+        self.cost = Some(picked.link.cost).filter(|cost| *cost > 0).or(self.cost);
         self
+    }
+
+    /// The provider's name of the model that was submitted: the chain may have another one now.
+    pub(crate) fn model<'a>(&'a self, picked: PickedProvider<'a>) -> &'a str {
+        if self.model.is_empty() { &picked.link.model } else { &self.model }
     }
 
     /// Reads a memo. Of an attempt without a note of its executor it is the name of the

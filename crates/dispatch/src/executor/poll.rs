@@ -41,7 +41,7 @@ impl GenerationExecutor {
         let memo = AttemptMemo::decode(accepted.memo);
         let known = memo.job.clone().or_else(|| {
             let id = accepted.external_id?;
-            Some(ProviderJob::new(id, &granted.picked.link.model))
+            Some(ProviderJob::new(id, memo.model(granted.picked)))
         });
         let (job, memo) = match known {
             Some(job) => (job, memo),

@@ -26,7 +26,7 @@ impl GenerationExecutor {
         let GrantedJob { payload, picked } = granted;
         let provider = picked.provider;
         let webhook = webhook_url(self.0.config.public_url.as_deref(), &provider.config.name, call);
-        let attempt = format!("{}-{}", call.operation, call.attempt);
+        let attempt = format!("{}-{}", call.operation, call.fence.0);
         let job = JobRequest {
             model: &picked.link.model,
             input: &payload.input,

@@ -19,7 +19,7 @@ pub struct LedgerEntry {
     pub user: Option<String>,
     /// Its model.
     pub model: Option<String>,
-    /// The number of the attempt; the first is 1. A throttled one is not counted.
+    /// The number of the attempt among those of the generation; the first is 1.
     pub attempt: u16,
     /// The provider.
     pub provider: String,
@@ -143,11 +143,11 @@ fn entries(view: &OperationView, attempts: &[StoredAttempt]) -> Vec<LedgerEntry>
     let reason = |attempt: &StoredAttempt| {
         end.filter(|_| attempt.state == AttemptState::Unknown && last == Some(attempt.fence)).cloned()
     };
-    let entry = |((attempt, memo), is_billed): ((&StoredAttempt, AttemptMemo), bool)| LedgerEntry {
+    let entry = |(number, attempt, memo, is_billed): (u16, &StoredAttempt, AttemptMemo, bool)| LedgerEntry {
         generation: view.id,
         user: view.user.as_deref().map(str::to_owned),
         model: view.upstream.as_deref().map(str::to_owned),
-        attempt: attempt.number,
+        attempt: number,
         outcome: outcome(attempt, &memo),
         external_id: attempt.external_id.as_deref().map(str::to_owned),
         submitted_at: memo.sent_at().unwrap_or(attempt.at),
@@ -158,7 +158,8 @@ fn entries(view: &OperationView, attempts: &[StoredAttempt]) -> Vec<LedgerEntry>
         reason: memo.reason.or_else(|| reason(attempt)),
         may_be_billed_twice: is_billed && billed > 1,
     };
-    attempts.iter().zip(memos).zip(is_billed).map(entry).collect()
+    let attempts = (1..).zip(attempts).zip(memos).zip(is_billed);
+    attempts.map(|(((number, attempt), memo), is_billed)| entry((number, attempt, memo, is_billed))).collect()
 }
 
 fn outcome(attempt: &StoredAttempt, memo: &AttemptMemo) -> AttemptOutcome {

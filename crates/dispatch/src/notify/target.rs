@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use tidegate_upstream::FieldRefusal;
 use url::{Host, Url};
 
-use super::address::is_public;
+use crate::public_address::is_public;
 
 /// Longest URL, in bytes.
 const URL_LEN_MAX: usize = 2_048;

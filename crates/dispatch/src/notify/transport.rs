@@ -16,7 +16,7 @@ use tidegate_upstream::http::{TlsConnector, tls_connector};
 use tokio::time::timeout;
 use url::Url;
 
-use super::address::PublicResolver;
+use crate::public_address::PublicResolver;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

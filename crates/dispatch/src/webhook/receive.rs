@@ -97,9 +97,10 @@ impl Generations {
         let named = NamedWebhook { webhook, token, id, fence };
         let Some(payload) = self.engine.payload(id).await? else { return Ok(WebhookReceipt::Stale) };
         let payload = GenerationPayload::decode(&payload).map_err(|_| WebhookRefusal::BadToken)?;
-        let model = self.state.models.get(&payload.model).ok_or(WebhookRefusal::BadToken)?;
+        let models = self.state.models();
+        let model = models.get(&payload.model).map(|model| &model.config);
         let alternative: Arc<str> = current.alternative.unwrap_or_default();
-        let picked = self.state.providers.picked_by_job(&model.config, &alternative);
+        let picked = self.state.providers.picked_by_job(model, &alternative);
         // Another provider of the chain must not speak about this one's job.
         let is_own = |picked: &PickedProvider<'_>| picked.provider.config.name == provider.config.name;
         let picked = picked.filter(is_own).ok_or(WebhookRefusal::BadToken)?;
@@ -149,7 +150,7 @@ impl Generations {
                 return Err(WebhookRefusal::Refused(WebhookError::Forged));
             }
             (None, Some(job_id)) => {
-                let job = ProviderJob::new(job_id, &picked.link.model);
+                let job = ProviderJob::new(job_id, memo.model(picked));
                 Some(memo.with_job(Some(job)).with_reported(files).to_note())
             }
             // A repeat has no news.

@@ -126,7 +126,7 @@ async fn dsp_7_a_fault_of_the_provider_heats_it() {
         World::start(vec![fast(Simulated::Higgsfield)], |config| config.providers[0].cooldown = cooldown)
             .await;
     let failed = world.end(world.create("[fail] a cat").await).await;
-    assert_eq!(failed.status, GenerationStatus::Failed);
+    assert_eq!((failed.status, failed.provider.as_deref()), (GenerationStatus::Failed, Some("higgsfield")));
     assert!(world.is_hot("provider:higgsfield/health").await);
     world.complete("a dog").await;
     assert!(!world.is_hot("provider:higgsfield/health").await);
@@ -201,6 +201,8 @@ async fn dsp_22_a_429_heats_the_key() {
         ("fal".to_owned(), AttemptOutcome::Succeeded),
     ];
     assert_eq!(attempts(&world, second.id).await, expected);
+    let ledger = world.generations.ledger_of(second.id).await.unwrap();
+    assert_eq!(ledger.iter().map(|entry| entry.attempt).collect::<Vec<_>>(), [1, 2, 3]);
     for (limit, is_hot) in [("key:main", true), ("key:spare", true), ("health", false)] {
         assert_eq!(world.is_hot(&format!("provider:replicate/{limit}")).await, is_hot, "{limit}");
     }

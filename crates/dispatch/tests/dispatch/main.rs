@@ -7,8 +7,10 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod attempt_ids;
 mod chain;
 mod lifecycle;
+mod models;
 mod queue;
 mod results;
 mod strategies;

@@ -60,12 +60,11 @@ impl Engine {
         if OperationId::new(stored.operation.at, id.partition(), id.seq()) != id {
             return Err(only_archived_error(id));
         }
-        let Some(ended) =
-            stored.result.as_ref().filter(|_| view.state.can_rerun()).map(|result| result.state)
-        else {
+        let Some(result) = stored.result.as_ref().filter(|_| view.state.can_rerun()) else {
             return Err(invalid_state_error(&view, "rerun"));
         };
-        let draft = self.draft_for_rerun(&stored.operation)?;
+        let (ended, doubt) = (result.state, result.fault.clone());
+        let draft = Draft { doubt, ..self.draft_for_rerun(&stored.operation)? };
         let (seq, at) = (id.seq(), stored.operation.at);
         let accepted = self
             .update_owner(move |owner| {
@@ -87,6 +86,10 @@ impl Engine {
     }
 
     fn draft_for_rerun(&self, operation: &tidegate_store::log::StoredOperation) -> Result<Draft> {
+        let executor = self.executors.get(&operation.kind);
+        if let Some(reason) = executor.and_then(|executor| executor.rerun_refusal(&operation.payload)) {
+            return Err(Error::new(ErrorKind::NotNow, reason));
+        }
         let envelope = Envelope::decode(&operation.envelope);
         let required =
             prepare::requirements(&self.executors, &operation.kind, &operation.payload, &envelope.cost)?;

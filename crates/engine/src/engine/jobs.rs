@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::model::AlternativeStatus;
-use tidegate_core::{Fence, OperationId, Time, Verdict};
+use tidegate_core::{Alternatives, Fault, Fence, OperationId, Time, Verdict};
 use tidegate_store::attempt::StoredAttempt;
 use tidegate_store::log::StoredOperation;
 use tidegate_store::{Clock, SharedState};
@@ -16,6 +16,7 @@ use tidegate_upstream::JobNote;
 use super::Engine;
 use crate::carry::Report;
 use crate::error::{ErrorKind, Result};
+use crate::owner::refusal_error;
 
 /// The attempt that an operation is at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +113,55 @@ impl Engine {
     pub async fn alternatives(&self, id: OperationId) -> Result<Vec<AlternativeStatus>> {
         let seq = id.seq();
         self.query_owner(move |owner| owner.model.alternatives(seq, owner.clock.now())).await
+    }
+
+    /// Replaces the alternatives of operations that have not ended, each with all that it charges;
+    /// returns how many changed. Those keep their turns, a claim keeps the alternative that it
+    /// uses, and what failed is not tried again while another one is left.
+    ///
+    /// # Errors
+    /// When alternatives are out of bounds or charge an unknown limit: those before have changed
+    /// then. Or when the store cannot be written.
+    pub async fn replace_alternatives(&self, each: Vec<(OperationId, Arc<Alternatives>)>) -> Result<usize> {
+        self.update_owner(move |owner| {
+            let now = owner.clock.now();
+            let mut changed = 0;
+            for (id, alternatives) in each {
+                let seq = id.seq();
+                if owner.model.active(seq).is_none_or(|active| owner.id_of(seq, active.at) != id) {
+                    continue;
+                }
+                let (new, facts) = (Alternatives::clone(&alternatives), &mut owner.building.facts);
+                match owner.model.replace_alternatives(now, seq, new, facts) {
+                    Ok(is_changed) => changed += usize::from(is_changed),
+                    Err(refusal) => return Err(refusal_error(refusal, now)),
+                }
+            }
+            Ok(changed)
+        })
+        .await?
+    }
+
+    /// Ends operations as failed that no worker has and whose jobs no one awaits; returns how many.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn fail_waiting(&self, each: Vec<(OperationId, Fault)>) -> Result<usize> {
+        self.update_owner(move |owner| {
+            let (now, mut count) = (owner.clock.now(), 0);
+            for (id, fault) in each {
+                let seq = id.seq();
+                if owner.model.active(seq).is_none_or(|active| owner.id_of(seq, active.at) != id) {
+                    continue;
+                }
+                if let Some(ended) = owner.model.fail_waiting(now, seq, fault, &mut owner.building.facts) {
+                    owner.building.end(ended, Bytes::new());
+                    count += 1;
+                }
+            }
+            count
+        })
+        .await
     }
 
     /// The position of an operation with alternatives among those that wait: 1 is next. `None`

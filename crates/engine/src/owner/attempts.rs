@@ -23,6 +23,10 @@ impl Owner {
         effect: &SettleEffect,
         now: Time,
     ) {
+        if matches!(report.verdict, Verdict::Unavailable(_)) {
+            // Nothing was submitted.
+            return;
+        }
         let (alternative, terms) = picked.unzip();
         let is_awaiting = before.awaiting_since.is_some();
         let is_kept = is_awaiting || alternative.is_some();

@@ -125,6 +125,24 @@ async fn ops_25_hold_and_ops_9_rerun() {
     assert_eq!(upstream.payloads(), ["|bad", "|bad", "|next"]);
 }
 
+/// OPS-9, OPS-23: a call of which an earlier run may have taken effect says so after a rerun, too.
+#[tokio::test(start_paused = true)]
+async fn ops_9_ops_23_a_rerun_keeps_what_may_have_happened() {
+    let is_first = std::sync::atomic::AtomicBool::new(true);
+    let upstream = ScriptedUpstream::new(move |_, _| {
+        let fault = Fault::new(FaultClass::NotFound, "404");
+        let is_first = is_first.swap(false, std::sync::atomic::Ordering::Relaxed);
+        (Duration::ZERO, Verdict::Rejected(if is_first { fault.in_doubt() } else { fault }))
+    });
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    let id = engine.submit(operation("g", "|pay")).await.unwrap().id;
+    assert!(engine.wait(id, LONG).await.unwrap().fault.unwrap().may_have_happened);
+    engine.rerun(id).await.unwrap();
+    let ended = engine.wait(id, LONG).await.unwrap();
+    assert_eq!((ended.state, ended.fault.unwrap().may_have_happened), (State::Failed, true));
+}
+
 /// OPS-24, OPS-25: a group that is held says why, with nothing in its queue too.
 #[tokio::test(start_paused = true)]
 async fn ops_24_ops_25_a_held_group_without_a_queue_says_why() {

@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod ledger;
+pub(crate) mod models;
 pub(crate) mod providers;
 pub(crate) mod webhooks;
 

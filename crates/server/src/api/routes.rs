@@ -150,7 +150,7 @@ fn entity_routes() -> Vec<Route> {
 /// Generations, and the providers that make them.
 fn generation_routes() -> Vec<Route> {
     use RoutingRule as Rule;
-    use generations::{events as stream, ledger, providers, webhooks};
+    use generations::{events as stream, ledger, models, providers, webhooks};
     vec![
         post("/api/generations/create", Write, NoQuery, Operation, ByRequest)
             .partition(Rule::Generations, generations::create),
@@ -165,6 +165,7 @@ fn generation_routes() -> Vec<Route> {
         post("/api/webhooks/{provider}/{token}", Webhook, AnyQuery, Operation, Always)
             .partition(Rule::Webhook, webhooks::receive),
         get("/v1/ledger", Read, AnyQuery).partition(Rule::Generations, ledger::list),
+        get("/v1/models", Read, NoQuery).partition(Rule::Generations, models::list),
         get("/v1/providers", Read, NoQuery).partition(Rule::Generations, providers::list),
         patch("/v1/providers/{name}", Operate, NoQuery, Small)
             .audited_as("change")

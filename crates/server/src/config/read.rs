@@ -88,6 +88,7 @@ pub(super) fn read(
         sources,
         generations: generations?,
         telemetry: telemetry?,
+        file: None,
     })
 }
 

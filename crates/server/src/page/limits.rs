@@ -10,6 +10,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_core::LimitName;
 
 use super::action::Action;
 use super::actions::{button, notice};
@@ -98,8 +99,7 @@ fn sorted(limits: &[Value]) -> Vec<&Value> {
 
 /// The upstream or provider in the name of a limit.
 fn owner(limit: &Value) -> &str {
-    let name = text(limit, "name");
-    name.split_once('/').map_or(name, |(owner, _)| owner)
+    LimitName::parse(text(limit, "name")).upstream()
 }
 
 fn table(view: &View, rows: &[LimitFamily<'_>], has_buttons: bool) -> Markup {

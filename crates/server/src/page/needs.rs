@@ -37,7 +37,7 @@ pub(super) struct NeedsData {
 
 /// What failures are counted under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum FailureCause<'a> {
+enum FailureSource<'a> {
     Generations,
     Group(&'a str),
 }
@@ -56,18 +56,19 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let stopped: Vec<&Value> = all_stopped.iter().filter(|group| group["held"]["unknown"] != true).collect();
     let failures = by_group(listed(&data.failed, "operations"));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
-    let problems =
-        [&data.unknown, &data.stopped, &data.failed].into_iter().filter_map(|part| part.as_ref().err());
+    let parts = [&data.unknown, &data.stopped, &data.failed].into_iter();
+    let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
     let needed = needed(data, unknown.len() + stopped.len()) + failures.len() as u64;
     html! {
         h2 data-needed=(needed) { (words.needs_you) @if needed > 0 { " (" (count(needed)) ")" } }
-        @for problem in problems { (not_known(view, problem)) }
-        @if needed == 0 { p.quiet { (words.nothing_needed) } }
-        @else {
+        @for problem in &problems { (not_known(view, problem)) }
+        @if needed == 0 {
+            @if problems.is_empty() { p.quiet { (words.nothing_needed) } }
+        } @else {
             ul.needs {
                 @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
                 @for group in stopped { (stopped_card(view, group)) }
-                @for (cause, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *cause, failures)) }
+                @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
             }
         }
         @if has_more(&data.unknown) { p { a href="/operations?state=unknown" { (words.show_all) } } }
@@ -120,16 +121,16 @@ fn has_more(part: &Result<Value>) -> bool {
 }
 
 /// Failures by what they are counted under, each with the latest; the most of them first.
-fn by_group(failed: &[Value]) -> Vec<(FailureCause<'_>, GroupFailures<'_>)> {
-    let mut groups: BTreeMap<FailureCause<'_>, GroupFailures<'_>> = BTreeMap::new();
+fn by_group(failed: &[Value]) -> Vec<(FailureSource<'_>, GroupFailures<'_>)> {
+    let mut groups: BTreeMap<FailureSource<'_>, GroupFailures<'_>> = BTreeMap::new();
     for one in failed {
         // Each generation has a group of its own.
-        let cause = if is_generation(one) {
-            FailureCause::Generations
+        let source = if is_generation(one) {
+            FailureSource::Generations
         } else {
-            FailureCause::Group(text(one, "group"))
+            FailureSource::Group(text(one, "group"))
         };
-        groups.entry(cause).or_insert(GroupFailures { count: 0, last: one }).count += 1;
+        groups.entry(source).or_insert(GroupFailures { count: 0, last: one }).count += 1;
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, failures)| Reverse(failures.count));
@@ -178,28 +179,28 @@ fn stopped_card(view: &View, group: &Value) -> Markup {
     }
 }
 
-fn failure_card(view: &View, cause: FailureCause<'_>, failures: &GroupFailures<'_>) -> Markup {
+fn failure_card(view: &View, source: FailureSource<'_>, failures: &GroupFailures<'_>) -> Markup {
     let words = view.words;
-    let (id, filter) = match cause {
-        FailureCause::Generations => ("need-failed-generations".to_owned(), format!("kind={GENERATION}")),
-        FailureCause::Group(group) => (format!("need-failed-{group}"), format!("group={}", escape(group))),
+    let (id, filter) = match source {
+        FailureSource::Generations => ("need-failed-generations".to_owned(), format!("kind={GENERATION}")),
+        FailureSource::Group(group) => (format!("need-failed-{group}"), format!("group={}", escape(group))),
     };
     html! {
         li id=(id) {
             p.what {
                 (view.state("failed")) " "
-                @match cause {
-                    FailureCause::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
-                    FailureCause::Group(group) => (group_link(group)),
+                @match source {
+                    FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
+                    FailureSource::Group(group) => (group_link(group)),
                 }
                 " · " (words.failed_lately) ": " b { (count(failures.count)) }
             }
             p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.when(at)) } }
             p.why { (text(&failures.last["fault"], "message")) }
             p.buttons {
-                @match cause {
-                    FailureCause::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),
-                    FailureCause::Group(group) => (button(view, Action::RerunFailed, group)),
+                @match source {
+                    FailureSource::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),
+                    FailureSource::Group(group) => (button(view, Action::RerunFailed, group)),
                 }
                 a.button href={ "/operations?state=failed&" (filter) } { (words.show) }
             }
@@ -224,11 +225,11 @@ mod tests {
         ];
         let groups = by_group(&failed);
         let shown: Vec<_> =
-            groups.iter().map(|(cause, all)| (*cause, all.count, text(all.last, "id"))).collect();
-        let (a, b) = (FailureCause::Group("a"), FailureCause::Group("b"));
+            groups.iter().map(|(source, all)| (*source, all.count, text(all.last, "id"))).collect();
+        let (a, b) = (FailureSource::Group("a"), FailureSource::Group("b"));
         assert_eq!(
             shown,
-            [(b, 2, "op_3"), (FailureCause::Generations, 1, "op_0"), (a, 1, "op_2")],
+            [(b, 2, "op_3"), (FailureSource::Generations, 1, "op_0"), (a, 1, "op_2")],
             "each with its newest"
         );
     }
@@ -255,5 +256,18 @@ mod tests {
         data.stopped = Ok(json!({ "groups": groups, "next_cursor": "more" }));
         data.stopped_count = 40;
         assert!(section(&view, &data).into_string().contains("Needs you (41)"));
+    }
+
+    /// OPS-24: a part that cannot be read is not one in which nothing waits.
+    #[test]
+    fn ops_24_what_cannot_be_read_is_not_nothing() {
+        let view = View::at(Language::English, Time::from_millis(1));
+        let nothing = || Ok(json!({}));
+        let away = Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "The store is away."));
+        let data = NeedsData { unknown: away, stopped: nothing(), failed: nothing(), stopped_count: 0 };
+        let html = section(&view, &data).into_string();
+        assert!(html.contains("The store is away.") && !html.contains(view.words.nothing_needed), "{html}");
+        let data = NeedsData { unknown: nothing(), ..data };
+        assert!(section(&view, &data).into_string().contains(view.words.nothing_needed));
     }
 }

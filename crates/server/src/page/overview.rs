@@ -43,19 +43,24 @@ struct OverviewData {
 
 pub(crate) async fn show(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
     let view = View::new(&headers, &api);
-    let content = content(&view, &read(&api, &view, &uri).await);
+    let content = content(&view, &read(&api, &view, filtered_state(&uri)).await);
     let frame = Frame { title: view.words.overview, language: view.language, regions: Some("/page/live") };
     framed(&frame, &content).into_response()
 }
 
 pub(crate) async fn regions(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
-    let view = View::new(&headers, &api);
-    content(&view, &read(&api, &view, &uri).await).into_response()
+    let (view, only) = (View::new(&headers, &api), filtered_state(&uri));
+    let key = (view.language, only.clone());
+    let render = async { content(&view, &read(&api, &view, only).await) };
+    api.server.live_regions.get(key, render).await.into_response()
 }
 
-async fn read(api: &LocalApi, view: &View, uri: &Uri) -> OverviewData {
-    let only =
-        Query::parse(request_query(uri)).take("state").filter(|word| OperationState::parse(word).is_some());
+/// The state that the operations are filtered by.
+fn filtered_state(uri: &Uri) -> Option<String> {
+    Query::parse(request_query(uri)).take("state").filter(|word| OperationState::parse(word).is_some())
+}
+
+async fn read(api: &LocalApi, view: &View, only: Option<String>) -> OverviewData {
     let state = only.as_deref().map_or_else(String::new, |only| format!("&state={}", escape(only)));
     let targets = [
         format!("/v1/operations?state=unknown&limit={CARDS}"),

@@ -1,4 +1,4 @@
-//! Providers: whether each takes jobs, and why not.
+//! Providers: whether each takes jobs, and why not; and the models that they serve.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -8,7 +8,7 @@ use tidegate_core::Time;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
-use tidegate_dispatch::UNLIMITED;
+use tidegate_dispatch::{ModelConfig, PickStrategy, UNLIMITED, strategy_name};
 
 use super::generations::without_models;
 use super::parts::{count, time_ago, time_until};
@@ -24,7 +24,12 @@ pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap)
     let words = language.words();
     match statuses(&app).await {
         Ok(statuses) => {
-            let content = content(&statuses, app.server.clock.now(), words);
+            let service = app.server.generations.as_ref();
+            let models = service.map(|service| service.dispatch.models()).unwrap_or_default();
+            let content = html! {
+                (content(&statuses, app.server.clock.now(), words))
+                (models_table(&models, words))
+            };
             framed(&Frame { title: words.providers, language, regions: Some("") }, &content).into_response()
         }
         Err(error) if error.code == ErrorCode::UnknownModel => without_models(words.providers, language),
@@ -52,6 +57,41 @@ fn content(statuses: &[ProviderStatus], now: Time, words: &Words) -> Markup {
                         }
                     }
                     tbody { @for status in statuses { (row(status, now, words)) } }
+                }
+            }
+        }
+    }
+}
+
+/// Who serves each model now.
+fn models_table(models: &[ModelConfig], words: &Words) -> Markup {
+    let chain = |model: &ModelConfig| {
+        let links: Vec<&str> = model.chain.iter().map(|link| link.provider.as_str()).collect();
+        links.join(" → ")
+    };
+    html! {
+        section #models data-live {
+            h2 { (words.models) }
+            table.cards.rows {
+                caption.hidden { (words.models) }
+                thead {
+                    tr {
+                        th.c-id scope="col" { (words.model) }
+                        th scope="col" { (words.chain) }
+                    }
+                }
+                tbody {
+                    @for model in models {
+                        tr {
+                            th scope="row" { (model.name) }
+                            td.why data-label=(words.chain) {
+                                (chain(model))
+                                @if model.strategy != PickStrategy::Chain {
+                                    " (" (strategy_name(model.strategy)) ")"
+                                }
+                            }
+                        }
+                    }
                 }
             }
         }

@@ -75,6 +75,8 @@ choice!(Fact {
     16 => Chained { seq, alternatives },
     17 => Picked { seq, alternative, at },
     18 => Woken { seq, at },
+    19 => Rechained { seq, alternatives },
+    20 => Doubted { seq, fault },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),

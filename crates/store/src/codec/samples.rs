@@ -120,6 +120,9 @@ pub(super) fn one_of_each() -> Vec<Fact> {
     facts.push(Fact::Chained { seq, alternatives: Box::new(alternatives_once()) });
     facts.push(Fact::Picked { seq, alternative: "acme".into(), at: AT });
     facts.push(Fact::Woken { seq, at: AT });
+    facts.push(Fact::Rechained { seq, alternatives: Box::new(alternatives_once()) });
+    let fault = Box::new(Fault::new(FaultClass::Transient, "reset").in_doubt());
+    facts.push(Fact::Doubted { seq, fault });
     facts.extend(images());
     facts.push(chain_image_once());
     facts

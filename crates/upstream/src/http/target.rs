@@ -3,6 +3,7 @@
 
 use http::Uri;
 use http::header::HeaderValue;
+use tidegate_core::masking::mask_path;
 use url::Url;
 
 use crate::request::path;
@@ -89,10 +90,13 @@ impl BaseUrl {
         Some(self.join(request_path).ok()?.join(reference).ok()?.into())
     }
 
-    /// The target of a redirect, for a message: without query, user and fragment.
+    /// The target of a redirect, for a message: without query, user and fragment, and without what
+    /// looks like a token in its path.
     #[must_use]
     pub fn redirect_target(&self, location: &str) -> Option<String> {
         let mut url = self.url.join(location).ok()?;
+        let path = mask_path(url.path()).into_owned();
+        url.set_path(&path);
         url.set_query(None);
         url.set_fragment(None);
         if url.has_host() && (url.set_username("").is_err() || url.set_password(None).is_err()) {
@@ -195,6 +199,8 @@ mod tests {
     fn ops_22_a_redirect_is_told_without_what_it_carries() {
         let base = BaseUrl::parse("http://host/api").unwrap();
         assert_eq!(base.redirect_target("/login?next=hunter2#x").unwrap(), "http://host/login");
+        let token = base.redirect_target("/hooks/AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/x").unwrap();
+        assert_eq!(token, "http://host/hooks/redacted/x");
         assert_eq!(base.redirect_target("https://u:hunter2@evil/a").unwrap(), "https://evil/a");
     }
 }

@@ -20,8 +20,19 @@ impl Envelope {
             ("request.path", path::as_sent(&one.path) == path::as_sent(&two.path)),
             ("request.body", one.body.is_same(&two.body)),
             ("request.headers", headers_as_sent(one) == headers_as_sent(two)),
+            ("completion", is_same_completion(self, other)),
         ];
         same.into_iter().find(|(_, is_same)| !is_same).map(|(field, _)| field)
+    }
+}
+
+/// Whether both end in the same way: the service is told where to report it, and `succeeded` means
+/// that it did.
+fn is_same_completion(one: &Envelope, two: &Envelope) -> bool {
+    match (&one.completion, &two.completion) {
+        (None, None) => true,
+        (Some(one), Some(two)) => is_same_json(one.get().as_bytes(), two.get().as_bytes()),
+        _ => false,
     }
 }
 
@@ -53,6 +64,21 @@ mod tests {
             Envelope::decode(format!(r#"{{"upstream":"e","request":{request}}}"#).as_bytes()).unwrap()
         };
         read(one).difference(&read(other))
+    }
+
+    /// OPS-7: a job that is reported by a callback is not the same as one that ends with its
+    /// response.
+    #[test]
+    fn ops_7_how_a_job_ends_makes_a_difference() {
+        let read = |completion: &str| {
+            let request = r#"{"method":"POST","path":"/jobs"}"#;
+            let payload = format!(r#"{{"upstream":"e","request":{request}{completion}}}"#);
+            Envelope::decode(payload.as_bytes()).unwrap()
+        };
+        let (plain, called) = (read(""), read(r#","completion":{"callback":true,"timeout_s":60}"#));
+        assert_eq!(plain.difference(&called), Some("completion"));
+        let spelled = read(r#","completion":{ "timeout_s":60, "callback":true }"#);
+        assert_eq!(called.difference(&spelled), None);
     }
 
     /// OPS-7: two spellings of one request are the same request.

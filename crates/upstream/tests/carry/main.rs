@@ -56,6 +56,7 @@ fn message(verdict: &Verdict) -> &str {
         | Verdict::Rejected(fault)
         | Verdict::PollFailed { fault, .. }
         | Verdict::Unknown(fault)
+        | Verdict::Unavailable(fault)
         | Verdict::Lost(fault) => &fault.message,
         Verdict::Done | Verdict::Accepted { .. } | Verdict::Returned | Verdict::Canceled { .. } => "",
     }

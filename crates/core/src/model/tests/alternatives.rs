@@ -15,7 +15,7 @@ fn cap(at_once: u32) -> LimitShape {
     LimitShape::Cap { at_once }
 }
 
-fn alternatives(names: &[&str]) -> Alternatives {
+pub(super) fn alternatives(names: &[&str]) -> Alternatives {
     let charges = |name: &&str| {
         let limit = |part: &str| Charge::tokens(format!("{name}/{part}"), 1);
         vec![limit("health"), limit("slots")]
@@ -24,7 +24,7 @@ fn alternatives(names: &[&str]) -> Alternatives {
     Alternatives { list, ..Alternatives::default() }
 }
 
-fn chained(group: &str, names: &[&str]) -> Draft {
+pub(super) fn chained(group: &str, names: &[&str]) -> Draft {
     Draft { alternatives: Some(alternatives(names)), ..draft(group) }
 }
 
@@ -41,7 +41,7 @@ fn effect_of(settle: &SettleOutcome) -> &SettleEffect {
 
 impl ModelHarness {
     /// Three providers, each with a breaker and this many slots.
-    fn with_providers(slots: u32) -> Self {
+    pub(super) fn with_providers(slots: u32) -> Self {
         let mut world = Self::new();
         for name in PROVIDERS {
             let ladder = CooldownLadder::default();
@@ -52,11 +52,11 @@ impl ModelHarness {
     }
 
     /// The alternatives that a take picks.
-    fn take_picked(&mut self, n: usize) -> Vec<String> {
+    pub(super) fn take_picked(&mut self, n: usize) -> Vec<String> {
         self.take(n).iter().map(|claim| claim.alternative.as_deref().unwrap_or("none").into()).collect()
     }
 
-    fn in_flight(&self, limit: &str) -> u32 {
+    pub(super) fn in_flight(&self, limit: &str) -> u32 {
         self.model.limit(limit, self.now).unwrap().in_flight
     }
 }

@@ -233,6 +233,34 @@ fn ops_9_rerun_joins_the_end_of_the_line() {
     assert_eq!(world.take(9)[0].attempt, 1);
 }
 
+/// OPS-9, OPS-23: what an earlier run may have done is not forgotten by a rerun, however that ends.
+#[test]
+fn ops_9_ops_23_a_rerun_keeps_the_doubt() {
+    let lost = transient().in_doubt();
+    let refused = || Verdict::Rejected(Fault::new(FaultClass::NotFound, "404"));
+    for is_canceled in [false, true] {
+        let mut world = ModelHarness::new();
+        let at = world.now;
+        world.accept(draft("g"));
+        let claim = world.take(1).pop().unwrap();
+        world.settle(&claim, Verdict::Rejected(lost.clone()));
+        let again = Draft { doubt: Some(lost.clone()), ..draft("g") };
+        world.model.reopen(world.now, (Seq(1), at), EndState::Failed, again, &mut world.facts).unwrap();
+        let ended = if is_canceled {
+            world.model.withdraw(world.now, Seq(1), &mut world.facts).unwrap()
+        } else {
+            let claim = world.take(1).pop().unwrap();
+            assert!(claim.in_doubt);
+            let SettleOutcome::Settled { ended: Some(ended), .. } = world.settle(&claim, refused()) else {
+                panic!("it has not ended");
+            };
+            ended
+        };
+        let fault = ended.fault.unwrap();
+        assert!(fault.may_have_happened && fault.message.contains("502 from the upstream"), "{fault}");
+    }
+}
+
 /// OPS-9, OPS-3: a group that is held because an operation failed continues with that one after its
 /// rerun, also when it is read back from its log or a snapshot.
 #[test]

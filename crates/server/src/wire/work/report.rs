@@ -110,6 +110,7 @@ fn parse_settlement(object: ParsedObject<'_, 15>, now: Time) -> Result<WorkRepor
     let cost = problems.check(field(14).integer(0..=JOB_COST_MAX));
     problems.finish()?;
     let (claim, outcome) = (claim.ok_or_else(|| missing("id"))?, outcome.ok_or_else(|| missing("outcome"))?);
+    let cannot = fault.clone().filter(|_| outcome == WorkOutcome::Returned);
     let fault = || fault.unwrap_or_else(|| Fault::new(class, "an unexplained failure at the worker"));
     let verdict = match outcome {
         WorkOutcome::Succeeded => Verdict::Done,
@@ -122,7 +123,7 @@ fn parse_settlement(object: ParsedObject<'_, 15>, now: Time) -> Result<WorkRepor
             None => Verdict::Unknown(fault()),
         },
         WorkOutcome::Awaiting => Verdict::Accepted { poll_after: after, timeout },
-        WorkOutcome::Returned => Verdict::Returned,
+        WorkOutcome::Returned => cannot.map_or(Verdict::Returned, Verdict::Unavailable),
         WorkOutcome::Canceled => Verdict::Canceled { may_have_happened },
     };
     // What is known of a job stays when a later report leaves it out.

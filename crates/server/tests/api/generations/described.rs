@@ -60,6 +60,7 @@ async fn what_is_answered_about_generations_is_what_is_described() {
         create(&generation("anna", "too many")).await;
         get("/v1/ledger", "/v1/ledger").await;
         get("/v1/providers", "/v1/providers").await;
+        get("/v1/models", "/v1/models").await;
         let (provider, patch) = ("/v1/providers/{name}", json!({ "rpm": 60 }));
         check(&studio, &all, Method::PATCH, "/v1/providers/fal", provider, &patch).await;
         check(&studio, &all, Method::PATCH, "/v1/providers/none", provider, &patch).await;

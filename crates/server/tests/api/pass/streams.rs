@@ -9,7 +9,7 @@ use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
 use super::ProxySetup;
 use super::upstream::{ScriptedReply, answer as next};
-use crate::support::within;
+use crate::support::{answer, within};
 
 const GOOD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
 const EVENTS: &str =
@@ -164,6 +164,23 @@ async fn lim_28_a_large_request_is_made_once() {
         let other = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(other.text().await.unwrap(), "good");
         assert_eq!(door.upstream.requests().len(), 2);
+    })
+    .await;
+}
+
+/// LIM-28, OPS-9: what was streamed is gone, so that it is not run again, and its record stays.
+#[tokio::test]
+async fn lim_28_ops_9_a_streamed_call_is_not_run_again() {
+    within(async {
+        let broken = "HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone";
+        let door = ProxySetup::new("", [next(broken)]).await;
+        let request = door.request(Method::PUT, "/proxy/up/x").body(noise(2 * PAYLOAD_LEN_MAX));
+        assert_eq!(request.send().await.unwrap().status(), 404);
+        let before = door.wait_until_ended().await;
+        let id = before["id"].as_str().unwrap();
+        let rerun = door.request(Method::POST, &format!("/v1/operations/{id}/rerun"));
+        answer(rerun).await.refused(409, "TG0013", None);
+        assert_eq!(door.get(&format!("/v1/operations/{id}")).await.json["result"], before["result"]);
     })
     .await;
 }

@@ -299,6 +299,8 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
             Fact::Reported { seq: Seq(seq), fence: Fence(fence), at, limit, report }
         }),
         (seq(), alternatives()).prop_map(|(seq, list)| Fact::Chained { seq, alternatives: Box::new(list) }),
+        (seq(), alternatives()).prop_map(|(seq, list)| Fact::Rechained { seq, alternatives: Box::new(list) }),
+        (seq(), fault()).prop_map(|(seq, fault)| Fact::Doubted { seq, fault: Box::new(fault) }),
         (seq(), text(), time()).prop_map(|(seq, alternative, at)| Fact::Picked { seq, alternative, at }),
         chain_image().prop_map(|image| Fact::ChainImage(Box::new(image))),
         counters().prop_map(Fact::Counters),

@@ -1,6 +1,7 @@
-//! Which addresses a notification may be sent to. A user names the URL, so that without this a user
-//! could have requests sent to services inside the network. The check is on the address that the
-//! connection is opened to: a name that resolves to something else the second time gains nothing.
+//! Which addresses are on the public internet. Users name the URLs of notifications, and providers
+//! those of files; without this they could have requests sent to services inside the network. A
+//! notification is checked by the address that its connection is opened to: a name that resolves to
+//! something else the second time gains nothing.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +12,7 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tower::Service;
 
 /// Whether an address is on the public internet.
-pub(super) fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_public_v4(v4),
         IpAddr::V6(v6) => is_public_v6(v6),
@@ -49,13 +50,13 @@ fn is_public_v6(v6: Ipv6Addr) -> bool {
 
 /// Resolves names like the system does, and leaves out addresses that are not public.
 #[derive(Clone, Debug)]
-pub(super) struct PublicResolver {
+pub(crate) struct PublicResolver {
     system: GaiResolver,
     allows_private: bool,
 }
 
 impl PublicResolver {
-    pub(super) fn new(allows_private: bool) -> Self {
+    pub(crate) fn new(allows_private: bool) -> Self {
         Self { system: GaiResolver::new(), allows_private }
     }
 }

@@ -20,10 +20,9 @@ use crate::owner::{FetchedClaim, HandOut, ReadAheadOutcome};
 const UNSETTLED_LEN_MAX: usize = 64 * 1024 * 1024;
 
 /// An event of a call.
-#[expect(clippy::large_enum_variant, reason = "nearly every event is a report")]
 pub(crate) enum CallEvent {
     /// An attempt has ended.
-    Reported(Report),
+    Reported(Box<Report>),
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<ReadyCall, Verdict>)>),
     /// The payloads of claims for remote workers were read.

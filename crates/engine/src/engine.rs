@@ -94,7 +94,7 @@ impl Engine {
         let prepared = prepare(submission, &self.executors, &self.options, self.clock.now())?;
         let request = Request::of(&prepared);
         let mut decided = self.decide(vec![prepared]).await;
-        self.receipt(decided.pop().unwrap_or_else(|| Err(stopping_error()))?, &request).await
+        self.receipt(decided.pop().unwrap_or_else(|| Err(stopping_error()))?, request.as_ref()).await
     }
 
     /// Submits several operations and returns one result for each, in order. The valid ones are
@@ -112,14 +112,14 @@ impl Engine {
                 Err(error) => answers.push(Some(error)),
             }
         }
-        let requests: Vec<Request> = prepared.iter().map(Request::of).collect();
+        let requests: Vec<Option<Request>> = prepared.iter().map(Request::of).collect();
         let mut decided = self.decide(prepared).await.into_iter().zip(requests);
         let mut receipts = Vec::with_capacity(answers.len());
         for refused in answers {
             receipts.push(match refused {
                 Some(error) => Err(error),
                 None => match decided.next() {
-                    Some((Ok(accepted), request)) => self.receipt(accepted, &request).await,
+                    Some((Ok(accepted), request)) => self.receipt(accepted, request.as_ref()).await,
                     Some((Err(error), _)) => Err(error),
                     None => Err(stopping_error()),
                 },
@@ -140,7 +140,7 @@ impl Engine {
         answer.await.unwrap_or_else(|_| (0..count).map(|_| Err(self.stop_reason())).collect())
     }
 
-    async fn receipt(&self, accepted: AcceptDecision, request: &Request) -> Result<Receipt> {
+    async fn receipt(&self, accepted: AcceptDecision, request: Option<&Request>) -> Result<Receipt> {
         let (accepted, difference) = match accepted {
             AcceptDecision::Conflict(seq) => match self.difference(seq, request).await? {
                 None => (AcceptDecision::Earlier(seq), ""),
@@ -163,7 +163,7 @@ impl Engine {
             }
             AcceptDecision::Conflict(seq) => {
                 let view = self.view(seq).await?;
-                let (key, id) = (request.key_field, view.id);
+                let (key, id) = (request.map_or("key", |request| request.key_field), view.id);
                 let message = format!("The {key} was used before with another {difference}, by {id}.");
                 Err(Error::new(ErrorKind::KeyConflict, message).field(key).operation(id))
             }
@@ -172,7 +172,8 @@ impl Engine {
 
     /// Names the first field in which a request differs from that of an operation; `None` when it
     /// is the same in a different spelling.
-    async fn difference(&self, seq: Seq, request: &Request) -> Result<Option<&'static str>> {
+    async fn difference(&self, seq: Seq, request: Option<&Request>) -> Result<Option<&'static str>> {
+        let Some(request) = request else { return Ok(None) };
         let stored = self.stored(seq).await?.operation;
         if stored.group != request.group {
             return Ok(Some("group"));
@@ -375,10 +376,12 @@ struct Request {
 }
 
 impl Request {
-    fn of(prepared: &PreparedSubmission) -> Self {
+    /// The request of a submission, if it has a key.
+    fn of(prepared: &PreparedSubmission) -> Option<Self> {
+        prepared.draft.dedupe.as_ref()?;
         let (group, kind) = (Arc::clone(&prepared.draft.group), Arc::clone(&prepared.draft.kind));
         let key_field = if prepared.key.is_some() { "dedupe_key" } else { "Idempotency-Key" };
-        Self { group, kind, payload: prepared.payload.clone(), key_field }
+        Some(Self { group, kind, payload: prepared.payload.clone(), key_field })
     }
 }
 

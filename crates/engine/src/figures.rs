@@ -1,9 +1,12 @@
 //! The metrics of attempts: how they ended, what the upstream answered, how long it took. Their
-//! labels are names in the configuration, so there are only so many.
+//! labels are names in the configuration, so there are only so many; each series is looked up once.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::{Counter, Histogram};
+use rustc_hash::FxHashMap;
 use tidegate_core::{LimitName, Seq, Verdict};
 
 use crate::carry::describe;
@@ -26,19 +29,67 @@ impl AttemptFigures {
     pub(crate) const fn of_call(took: Duration, status: Option<u16>) -> Self {
         Self { took: Some(took), status, upstream: None }
     }
+}
 
-    /// Counts the attempt, once its settlement is durable.
-    pub(crate) fn count(&self, verdict: &Verdict) {
-        let upstream = || self.upstream.clone().unwrap_or_else(|| "none".into());
-        let (result, _) = describe(verdict);
-        metrics::counter!("tidegate_attempts_total", "upstream" => upstream(), "result" => result)
-            .increment(1);
-        let Some(took) = self.took else { return };
-        metrics::histogram!("tidegate_upstream_seconds", "upstream" => upstream()).record(took.as_secs_f64());
-        let status = status_class(self.status);
-        metrics::counter!("tidegate_responses_total", "upstream" => upstream(), "status" => status)
-            .increment(1);
+/// The series that attempts are counted in, by upstream.
+#[derive(Default)]
+pub(crate) struct AttemptSeries(FxHashMap<Arc<str>, UpstreamSeries>);
+
+/// The series of one upstream, each from its first count on.
+#[derive(Default)]
+struct UpstreamSeries {
+    attempts: Vec<(&'static str, Counter)>,
+    responses: Vec<(&'static str, Counter)>,
+    seconds: Option<Histogram>,
+}
+
+impl fmt::Debug for AttemptSeries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
+}
+
+impl AttemptSeries {
+    /// Counts an attempt, once its settlement is durable.
+    pub(crate) fn count(&mut self, figures: &AttemptFigures, verdict: &Verdict) {
+        let name = figures.upstream.as_ref();
+        let known = name.and_then(|name| self.0.get_mut(name));
+        let (result, _) = describe(verdict);
+        if let Some(series) = known {
+            // The key of the map is the label.
+            return series.count(name.map_or("", AsRef::as_ref), figures, result);
+        }
+        let name: Arc<str> = name.cloned().unwrap_or_else(|| "none".into());
+        let series = self.0.entry(Arc::clone(&name)).or_default();
+        series.count(&name, figures, result);
+    }
+}
+
+impl UpstreamSeries {
+    fn count(&mut self, upstream: &str, figures: &AttemptFigures, result: &'static str) {
+        let attempts = |result| metrics::counter!("tidegate_attempts_total", "upstream" => upstream.to_owned(), "result" => result);
+        counter(&mut self.attempts, result, attempts).increment(1);
+        let Some(took) = figures.took else { return };
+        let seconds = self.seconds.get_or_insert_with(
+            || metrics::histogram!("tidegate_upstream_seconds", "upstream" => upstream.to_owned()),
+        );
+        seconds.record(took.as_secs_f64());
+        let responses = |status| metrics::counter!("tidegate_responses_total", "upstream" => upstream.to_owned(), "status" => status);
+        counter(&mut self.responses, status_class(figures.status), responses).increment(1);
+    }
+}
+
+/// The counter of a label, of which there are few.
+fn counter<'a>(
+    known: &'a mut Vec<(&'static str, Counter)>,
+    label: &'static str,
+    create: impl FnOnce(&'static str) -> Counter,
+) -> &'a Counter {
+    let place = known.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
+        known.push((label, create(label)));
+        known.len() - 1
+    });
+    &known[place].1
 }
 
 /// The class of a status; 429 is a class of its own, because it says that a limit was missed.

@@ -154,6 +154,20 @@ impl Journey {
         }
     }
 
+    /// Whether nothing is recorded but when it joined its group.
+    const fn is_new(&self) -> bool {
+        self.turn_at.is_none() && self.attempts.is_empty() && self.decisions.is_empty()
+    }
+
+    /// It is at the head of its group. Of what joined since `known_since`, every change of the turn
+    /// is known.
+    fn reach_head(&mut self, known_since: Time) {
+        if self.turn_at.is_none() && !self.is_partial && self.queued_at >= known_since {
+            // It never was behind another one.
+            self.turn_at = Some(self.queued_at);
+        }
+    }
+
     /// The way of an operation of which only the beginning and the end are known.
     pub(crate) fn unrecorded(queued_at: Time, ended_at: Time) -> Self {
         Self { ended_at: Some(ended_at), is_partial: true, ..Self::new(queued_at) }
@@ -246,10 +260,7 @@ impl Journeys {
     fn head(&mut self, seq: Seq, queued_at: Time, now: Time) -> &mut Journey {
         let known_since = self.known_since;
         let journey = self.entry(seq, queued_at, now);
-        if journey.turn_at.is_none() && !journey.is_partial && journey.queued_at >= known_since {
-            // It never was behind another one.
-            journey.turn_at = Some(journey.queued_at);
-        }
+        journey.reach_head(known_since);
         journey
     }
 
@@ -272,13 +283,17 @@ impl Journeys {
         if claim.poll {
             return;
         }
-        let is_new = !self.known.contains_key(&claim.seq);
+        let known_since = self.known_since;
         let journey = self.entry(claim.seq, claim.accepted_at, at);
-        journey.is_partial |= is_new && claim.attempt > 1;
-        let journey = self.head(claim.seq, claim.accepted_at, at);
+        journey.is_partial |= journey.is_new() && claim.attempt > 1;
+        journey.reach_head(known_since);
         if journey.attempts.len() == ATTEMPTS_MAX {
             journey.is_partial = true;
             return;
+        }
+        if journey.attempts.is_empty() {
+            // Most need one.
+            journey.attempts.reserve_exact(1);
         }
         journey.attempts.push(JourneyAttempt {
             number: claim.attempt,

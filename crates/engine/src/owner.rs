@@ -42,6 +42,7 @@ use crate::carry::{Carrier, ReadyCall};
 use crate::clock::EngineClock;
 use crate::error::{Error, Result};
 use crate::events::Events;
+use crate::figures::AttemptSeries;
 use crate::journey::Journeys;
 use crate::load::LimitClosings;
 use crate::options::Options;
@@ -114,6 +115,8 @@ pub(crate) struct Owner {
     pub(crate) ready_kinds: watch::Sender<ReadyKinds>,
     /// The attempts that an upstream throttled, since this process became the owner.
     pub(crate) throttled: u64,
+    /// The metrics that attempts are counted in.
+    pub(crate) series: AttemptSeries,
     /// How often throttled calls closed each limit.
     pub(crate) closings: LimitClosings,
     /// When this process became the owner.

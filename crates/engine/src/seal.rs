@@ -1,15 +1,20 @@
 //! The checksum of a stored operation, which is the last field of its envelope. It covers all that
 //! a call is made from, so a request that a store damaged is noticed before it is sent or shown, on
-//! every store. An operation that an earlier version accepted has none.
+//! every store. It does not keep out someone who may write to the store. An operation that an
+//! earlier version accepted has none, or a SHA-256, which costs ten times as much where the
+//! processor has no instructions for it.
 
 use bytes::Bytes;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_store::log::StoredOperation;
 use tidegate_store::{Error, StoreErrorKind};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// What precedes the checksum, and what follows it.
-const OPEN: &[u8] = b"\"check\":\"";
+const OPEN: &[u8] = b"\"xxh3\":\"";
 const CLOSE: &[u8] = b"\"}";
+/// What precedes a checksum that is a SHA-256.
+const OPEN_SHA256: &[u8] = b"\"check\":\"";
 /// The fields of the envelopes that were written without a checksum.
 const OLDER_FIELDS: [&str; 9] = [
     "cost",
@@ -22,6 +27,8 @@ const OLDER_FIELDS: [&str; 9] = [
     "request_id",
     "upstream",
 ];
+/// The length of the length that precedes a part.
+const LEN_LEN: usize = size_of::<u64>();
 /// The length of a checksum in hexadecimal.
 const SUM_LEN: usize = 32;
 
@@ -44,7 +51,7 @@ pub(crate) fn seal(envelope: &[u8], content: SealedContent<'_>) -> Bytes {
         }
         _ => sealed.push(b'{'),
     }
-    let sum = sum(&sealed, content);
+    let sum = xxh3(&sealed, content);
     sealed.extend_from_slice(OPEN);
     sealed.extend_from_slice(sum.as_bytes());
     sealed.extend_from_slice(CLOSE);
@@ -57,12 +64,13 @@ pub(crate) fn seal(envelope: &[u8], content: SealedContent<'_>) -> Bytes {
 /// `Unreadable` when it is not.
 pub(crate) fn check(operation: &StoredOperation) -> Result<(), Error> {
     let StoredOperation { seq, group, kind, key, envelope, payload, .. } = operation;
-    let is_intact = match split(envelope) {
-        Some((fields, found)) => {
-            let content = SealedContent { group, kind, key: key.as_deref(), payload };
-            sum(fields, content).as_bytes() == found
-        }
-        None => was_never_sealed(envelope),
+    let content = SealedContent { group, kind, key: key.as_deref(), payload };
+    let is_intact = if let Some((fields, found)) = split(envelope, OPEN) {
+        xxh3(fields, content).as_bytes() == found
+    } else if let Some((fields, found)) = split(envelope, OPEN_SHA256) {
+        sha256(fields, content).as_bytes() == found
+    } else {
+        was_never_sealed(envelope)
     };
     if is_intact {
         return Ok(());
@@ -71,11 +79,11 @@ pub(crate) fn check(operation: &StoredOperation) -> Result<(), Error> {
     Err(Error::new(StoreErrorKind::Unreadable, message))
 }
 
-/// Splits an envelope into what precedes the checksum, and the checksum.
-fn split(envelope: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits an envelope into what precedes the checksum of a kind, and the checksum.
+fn split<'a>(envelope: &'a [u8], open: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let rest = envelope.strip_suffix(CLOSE)?;
     let (rest, found) = rest.split_at_checked(rest.len().checked_sub(SUM_LEN)?)?;
-    Some((rest.strip_suffix(OPEN)?, found))
+    Some((rest.strip_suffix(open)?, found))
 }
 
 /// Whether an envelope without a checksum at its end is one that an earlier version wrote.
@@ -86,7 +94,22 @@ fn was_never_sealed(envelope: &[u8]) -> bool {
         || serde_json::from_slice::<Fields>(envelope).is_ok_and(|fields| fields.keys().all(is_older))
 }
 
-fn sum(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> String {
+/// Hashes the payload, which may be long, where it is; and the hash with the other parts, each
+/// prefixed with its length, so that no byte can change sides.
+fn xxh3(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> String {
+    let key = key.map(str::as_bytes);
+    let parts = [Some(fields), Some(group.as_bytes()), Some(kind.as_bytes()), key];
+    let len: usize = parts.iter().flatten().map(|part| part.len() + LEN_LEN).sum();
+    let mut whole = Vec::with_capacity(len + 2 * LEN_LEN + 16);
+    for part in parts {
+        whole.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
+        whole.extend_from_slice(part.unwrap_or_default());
+    }
+    whole.extend_from_slice(&xxh3_128(payload).to_be_bytes());
+    hex(&xxh3_128(&whole).to_be_bytes())
+}
+
+fn sha256(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> String {
     let sum = Fingerprint::of("stored operation").part(fields).part(group.as_bytes()).part(kind.as_bytes());
     let sum = match key {
         Some(key) => sum.part(b"key").part(key.as_bytes()),
@@ -155,8 +178,22 @@ mod tests {
     #[test]
     fn a_sealed_envelope_is_json_with_the_checksum_last() {
         let text = String::from_utf8(stored(br#"{"priority":2}"#).envelope.to_vec()).unwrap();
-        assert!(text.starts_with(r#"{"priority":2,"check":""#), "{text}");
+        assert!(text.starts_with(r#"{"priority":2,"xxh3":""#), "{text}");
         serde_json::from_str::<serde_json::Value>(&text).unwrap();
-        assert!(stored(b"").envelope.starts_with(b"{\"check\":\""));
+        assert!(stored(b"").envelope.starts_with(b"{\"xxh3\":\""));
     }
+
+    /// OPS-8: both checksums are frozen, so what any version has stored is read by the next ones.
+    #[test]
+    fn ops_8_checksums_are_frozen() {
+        let mut one = stored(br#"{"priority":2}"#);
+        assert_eq!(one.envelope, FROZEN);
+        one.envelope = Bytes::from_static(FROZEN_SHA256.as_bytes());
+        check(&one).unwrap();
+        one.payload = Bytes::from_static(b"{\"path\":\"/pax\"}");
+        assert!(check(&one).is_err());
+    }
+
+    const FROZEN: &str = r#"{"priority":2,"xxh3":"9b2fe51f95103dd5b0525cd7f575096b"}"#;
+    const FROZEN_SHA256: &str = r#"{"priority":2,"check":"362b8987eda21defde26807ba33acb84"}"#;
 }

@@ -173,7 +173,8 @@ impl Model {
     fn earliest_start(&self, draft: &Draft, charges: &[Charge], now: Time) -> Result<Time, DraftRefusal> {
         let has_end = draft.start_by.or(draft.deadline).is_some();
         let mut earliest = draft.not_before.unwrap_or(now).max(now);
-        if let Some(until) = self.asleep_until(&draft.group) {
+        // What has no end can wait for as long as it takes.
+        if has_end && let Some(until) = self.asleep_until(&draft.group) {
             earliest = earliest.max(until);
         }
         for (place, charge) in charges.iter().enumerate() {

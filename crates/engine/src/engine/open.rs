@@ -21,6 +21,7 @@ use crate::carry::Carrier;
 use crate::clock::{EngineClock, StoreClockReading};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Events;
+use crate::figures::AttemptSeries;
 use crate::journey::Journeys;
 use crate::load::LimitClosings;
 use crate::options::Options;
@@ -156,6 +157,7 @@ impl Engine {
             remote_kinds: parts.remote_kinds,
             ready_kinds: parts.ready_kinds,
             throttled: 0,
+            series: AttemptSeries::default(),
             closings: LimitClosings::default(),
             owner_since: self.clock.now(),
             store: Arc::clone(&self.store),

@@ -53,15 +53,15 @@ impl Engine {
     async fn submit_as_stored(&self, id: OutboxId, submission: Submission, seq: Seq) -> Result<()> {
         let mut ready = prepare(submission.clone(), &self.executors, &self.options, self.clock.now())?;
         let request = Request::of(&ready);
-        if self.difference(seq, &request).await?.is_some() {
-            return self.receipt(AcceptDecision::Conflict(seq), &request).await.map(drop);
+        if self.difference(seq, request.as_ref()).await?.is_some() {
+            return self.receipt(AcceptDecision::Conflict(seq), request.as_ref()).await.map(drop);
         }
         let payload = self.stored(seq).await?.operation.payload;
         let stored = Submission { payload, ..submission };
         ready = prepare(stored, &self.executors, &self.options, self.clock.now())?;
         ready.from = Some(id);
         let decided = self.decide(vec![ready]).await.pop().unwrap_or_else(|| Err(stopping_error()))?;
-        self.receipt(decided, &request).await.map(drop)
+        self.receipt(decided, request.as_ref()).await.map(drop)
     }
 
     /// Moves an outbox row aside, with the reason.

@@ -72,7 +72,7 @@ impl Owner {
         match event {
             CallEvent::Reported(report) => {
                 self.building.commands += 1;
-                let report = self.calls.finish_call(report);
+                let report = self.calls.finish_call(*report);
                 if self.is_overtaken(&report) {
                     tracing::debug!(seq = report.seq.0, "a submit failed whose job is known already");
                 } else {

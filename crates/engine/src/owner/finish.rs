@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use tidegate_core::fact::SettleEffect;
 use tidegate_core::model::{EndedOperation, OperationIdentity};
-use tidegate_core::{Fact, OperationId, Seq, State, Time, Verdict};
+use tidegate_core::{EndState, Fact, OperationId, Seq, State, Time, Verdict};
 use tidegate_store::Clock;
 use tidegate_store::log::Lsn;
 
@@ -20,7 +20,7 @@ impl Owner {
         if let Some(parts) = sealed.snapshot.take() {
             self.store_snapshot(lsn, parts);
         }
-        self.throttled += count(&sealed);
+        self.throttled += self.count(&sealed);
         // There are any number of limits that calls opened.
         let now = self.clock.now();
         sealed.closed.retain(|name| self.model.limit(name, now).is_some_and(|limit| !limit.opened));
@@ -131,19 +131,24 @@ impl Owner {
     pub(crate) fn id_of(&self, seq: Seq, at: Time) -> OperationId {
         OperationId::new(at, self.options.partition, seq)
     }
-}
 
-/// Counts what a batch settled; returns the attempts that an upstream throttled.
-fn count(sealed: &SealedBatch) -> u64 {
-    metrics::counter!("tidegate_operations_accepted_total").increment(sealed.operations.len() as u64);
-    metrics::histogram!("tidegate_batch_calls").record(sealed.reports.len() as f64);
-    for report in &sealed.reports {
-        report.figures.count(&report.verdict);
+    /// Counts what a batch settled; returns the attempts that an upstream throttled.
+    fn count(&mut self, sealed: &SealedBatch) -> u64 {
+        metrics::counter!("tidegate_operations_accepted_total").increment(sealed.operations.len() as u64);
+        metrics::histogram!("tidegate_batch_calls").record(sealed.reports.len() as f64);
+        let mut throttled = 0;
+        for report in &sealed.reports {
+            self.series.count(&report.figures, &report.verdict);
+            throttled += u64::from(matches!(report.verdict, Verdict::Throttled { .. }));
+        }
+        for state in [EndState::Succeeded, EndState::Failed, EndState::Canceled] {
+            let count = sealed.ended.iter().filter(|ended| ended.state == state).count();
+            if count > 0 {
+                let state = State::from(state).as_str();
+                metrics::counter!("tidegate_operations_ended_total", "state" => state)
+                    .increment(count as u64);
+            }
+        }
+        throttled
     }
-    for ended in &sealed.ended {
-        let state = State::from(ended.state).as_str();
-        metrics::counter!("tidegate_operations_ended_total", "state" => state).increment(1);
-    }
-    let is_throttled = |verdict: &Verdict| matches!(verdict, Verdict::Throttled { .. });
-    sealed.reports.iter().filter(|report| is_throttled(&report.verdict)).count() as u64
 }

@@ -202,7 +202,7 @@ impl Owner {
     fn note_unsettled(&mut self, event: CallEvent) {
         match event {
             CallEvent::Reported(report) => {
-                let report = self.calls.finish_call(report);
+                let report = self.calls.finish_call(*report);
                 self.calls.keep_unsettled(report);
             }
             CallEvent::Fetched(fetched) => {

@@ -139,13 +139,14 @@ impl Owner {
         }
         let (seq, fence) = (claim.seq, claim.fence);
         let (carrier, event) = (self.carrier.clone(), self.calls.event.clone());
-        tokio::spawn(async move {
+        // In a box, because a task is moved several times until it runs.
+        tokio::spawn(Box::pin(async move {
             // A panic in an executor is an attempt of unknown outcome; the owner must learn of it.
             let attempt = AssertUnwindSafe(carrier.carry(ready, stop)).catch_unwind();
             let done = attempt.await.unwrap_or_else(|_| Report::panicked(seq, fence));
             // The next owner of the partition in this process receives it too.
-            let _ = event.send(CallEvent::Reported(done));
-        });
+            let _ = event.send(CallEvent::Reported(Box::new(done)));
+        }));
     }
 }
 

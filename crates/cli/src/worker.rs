@@ -14,7 +14,7 @@ use hyper::Method;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tidegate::{Executors, OnUnknown, Time};
+use tidegate::{Executors, OnUnknown, Time, Verdict};
 use tidegate_core::Fence;
 use tidegate_core::bounds::WORK_BATCH_MAX;
 use tidegate_server::Config;
@@ -242,6 +242,14 @@ impl Worker {
             outcome = self.call(&claim, now) => Some(outcome),
             () = stop.cancelled() => None,
         };
+        if let Some(Verdict::Unavailable(fault)) = outcome.as_ref().map(|outcome| &outcome.verdict) {
+            let (operation_id, reason) = (&claim.id, &fault.message);
+            tracing::warn!(
+                operation_id,
+                reason,
+                "given back unsent: this worker's configuration differs from the server's"
+            );
+        }
         let report = match outcome {
             Some(outcome) => Report::new(&claim.id, claim.fence, outcome, WallClock.now()),
             // A poll that is stopped leaves the job as it is; the next one passes the cancel on.
@@ -253,7 +261,7 @@ impl Worker {
 
     async fn call(&self, claim: &ClaimedWork, now: Time) -> Outcome {
         let Some(executor) = self.executors.get(claim.kind.as_str()) else {
-            return Outcome::unanswered(tidegate::Verdict::Returned);
+            return Outcome::unanswered(Verdict::Returned);
         };
         let on_unknown = match claim.on_unknown.as_str() {
             "repeat" => OnUnknown::Repeat,

@@ -17,7 +17,7 @@ use crate::executor::GenerationExecutor;
 use crate::generations::{Generations, NewGeneration, UserTurns};
 use crate::http_client::HttpClient;
 use crate::input_schema::InputProblem;
-use crate::model_set::ModelSet;
+use crate::model_set::{ModelDiff, ModelSet};
 use crate::payload::GenerationPayload;
 use crate::provider_set::{ProviderLimits, ProviderSet};
 use crate::results::ResultCopier;
@@ -104,23 +104,24 @@ impl Dispatch {
     }
 
     /// Replaces all models; the providers stay. What is created from now on follows them, and what
-    /// was created before once [`Generations::follow_chains`] is called. Returns `false` when they
-    /// are the same.
+    /// was created before once [`Generations::follow_chains`] is called. Returns which of them
+    /// differ.
     ///
     /// # Errors
     /// Names the place of the first problem; then nothing changes.
-    pub fn set_models(&self, models: Vec<ModelConfig>) -> Result<bool, ConfigError> {
+    pub fn set_models(&self, models: Vec<ModelConfig>) -> Result<ModelDiff, ConfigError> {
         let config = DispatchConfig { models, ..self.state.config.clone() };
         config.check()?;
         let models = Arc::new(ModelSet::new(&config.models)?);
         let mut in_force = self.state.models.write().unwrap_or_else(PoisonError::into_inner);
-        if in_force.configs().eq(models.configs()) {
-            return Ok(false);
+        let diff = in_force.diff(&models);
+        if diff.is_empty() {
+            return Ok(diff);
         }
         *in_force = models;
         drop(in_force);
         self.state.ask_to_follow();
-        Ok(true)
+        Ok(diff)
     }
 
     /// Notifies when [`Generations::follow_chains`] has to be called: the models have changed, or a

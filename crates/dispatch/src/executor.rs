@@ -50,8 +50,9 @@ impl GenerationExecutor {
         match picked {
             Ok(picked) => self.submit(GrantedJob { payload: &payload, picked }, call).await,
             Err(message) => {
-                // Whatever it was accepted with is outdated.
+                // What it was accepted with is outdated, or the models here are.
                 self.0.ask_to_follow();
+                let message = format!("the worker that took it has other models: {message}");
                 let fault = Fault::new(FaultClass::NotFound, message);
                 Outcome::unanswered(Verdict::Unavailable(fault)).with_blame(Blame::NoOne)
             }

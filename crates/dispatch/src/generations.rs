@@ -19,6 +19,7 @@ use crate::error::{DispatchError, DispatchErrorKind};
 use crate::generation::{Generation, GenerationStatus};
 use crate::provider_set::split_alternative;
 
+pub use chains::FollowedChains;
 pub use changes::{GenerationChange, GenerationChanges};
 pub use ledger::{AttemptOutcome, LedgerEntry, LedgerPage};
 pub(crate) use user_limits::UserTurns;

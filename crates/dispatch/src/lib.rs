@@ -70,10 +70,12 @@ pub use dispatch::{Dispatch, KIND};
 pub use error::{DispatchError, DispatchErrorKind};
 pub use generation::{Generation, GenerationStatus};
 pub use generations::{
-    AttemptOutcome, CreatedGeneration, GenerationChange, GenerationChanges, GenerationPage, GenerationQuery,
-    GenerationReason, Generations, LedgerEntry, LedgerPage, NewGeneration, ProviderReason, ProviderState,
+    AttemptOutcome, CreatedGeneration, FollowedChains, GenerationChange, GenerationChanges, GenerationPage,
+    GenerationQuery, GenerationReason, Generations, LedgerEntry, LedgerPage, NewGeneration, ProviderReason,
+    ProviderState,
 };
 pub use input_schema::{InputProblem, schema_problems};
+pub use model_set::ModelDiff;
 pub use provider_set::{ProviderLimits, UNLIMITED};
 pub use results::ResultFile;
 pub use storage::ResultStorage;

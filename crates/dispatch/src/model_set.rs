@@ -13,6 +13,26 @@ pub(crate) struct ReadyModel {
     schema: Option<InputSchema>,
 }
 
+/// The models that differ between two configurations, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelDiff {
+    /// Those that are new.
+    pub added: Vec<String>,
+    /// Those whose configuration is another.
+    pub changed: Vec<String>,
+    /// Those that are gone.
+    pub removed: Vec<String>,
+}
+
+impl ModelDiff {
+    /// Whether no model differs.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
 /// The configured models, by name.
 pub(crate) struct ModelSet(BTreeMap<String, ReadyModel>);
 
@@ -36,6 +56,21 @@ impl ModelSet {
     /// All models, by name.
     pub(crate) fn configs(&self) -> impl Iterator<Item = &ModelConfig> {
         self.0.values().map(|model| &model.config)
+    }
+
+    /// What differs in `new`.
+    pub(crate) fn diff(&self, new: &Self) -> ModelDiff {
+        let mut diff = ModelDiff::default();
+        for model in new.configs() {
+            match self.get(&model.name) {
+                None => diff.added.push(model.name.clone()),
+                Some(old) if old.config != *model => diff.changed.push(model.name.clone()),
+                Some(_) => {}
+            }
+        }
+        let gone = self.configs().filter(|model| new.get(&model.name).is_none());
+        diff.removed = gone.map(|model| model.name.clone()).collect();
+        diff
     }
 
     /// The names of all models, for a message.

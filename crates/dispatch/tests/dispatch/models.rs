@@ -42,14 +42,18 @@ fn billed(world: &World) -> Vec<u64> {
 #[tokio::test]
 async fn dsp_4_dsp_14_what_is_queued_follows_a_changed_chain() {
     let (world, [first, second]) = waiting(LONG).await;
-    assert_eq!(world.dispatch.set_models(flux(&[Simulated::Fal])), Ok(true));
-    assert_eq!(world.generations.follow_chains().await.unwrap(), 2);
+    assert_eq!(world.dispatch.set_models(flux(&[Simulated::Fal])).unwrap().changed, ["flux"]);
+    assert_eq!(world.generations.follow_chains().await.unwrap().changed, 2);
     let done = world.end(second).await;
     assert_eq!((done.status, done.provider.as_deref()), (GenerationStatus::Completed, Some("fal")));
     let first = world.get(first).await;
     assert_eq!((first.status, first.provider.as_deref()), (GenerationStatus::Processing, Some("replicate")));
     assert_eq!(billed(&world), [1, 1]);
-    assert_eq!(world.generations.follow_chains().await.unwrap(), 0, "the first has its chain already");
+    assert_eq!(
+        world.generations.follow_chains().await.unwrap().changed,
+        0,
+        "the first has its chain already"
+    );
 }
 
 /// DSP-4: after a restart without its provider, what is queued goes to the one that its model has
@@ -74,7 +78,7 @@ async fn dsp_4_what_is_queued_outlives_its_provider() {
 #[tokio::test]
 async fn dsp_18_a_provider_that_left_the_chain_gets_nothing() {
     let (world, [first, second]) = waiting(LONG).await;
-    assert_eq!(world.dispatch.set_models(flux(&[Simulated::Fal])), Ok(true));
+    assert_eq!(world.dispatch.set_models(flux(&[Simulated::Fal])).unwrap().changed, ["flux"]);
     let mut changes = world.dispatch.model_changes();
     world.generations.cancel(first).await.unwrap();
     // It is granted the old provider, which is free now, and waits.
@@ -99,7 +103,8 @@ async fn dsp_18_a_lost_submit_is_looked_up_by_its_own_model() {
     let id = world.create("a cat").await;
     world.until(id, |one| one.error.is_some()).await;
     let link = ChainLinkConfig::new("replicate", "acme/other");
-    assert_eq!(world.dispatch.set_models(vec![ModelConfig::new("flux", vec![link])]), Ok(true));
+    let models = vec![ModelConfig::new("flux", vec![link])];
+    assert_eq!(world.dispatch.set_models(models).unwrap().changed, ["flux"]);
     assert_eq!(world.end(id).await.status, GenerationStatus::Completed);
     assert_eq!(billed(&world), [1]);
 }
@@ -108,7 +113,7 @@ async fn dsp_18_a_lost_submit_is_looked_up_by_its_own_model() {
 #[tokio::test]
 async fn dsp_14_models_are_checked_before_they_are_used() {
     let (world, _) = waiting(LONG).await;
-    assert_eq!(world.dispatch.set_models(flux(&[Simulated::Replicate])), Ok(false));
+    assert!(world.dispatch.set_models(flux(&[Simulated::Replicate])).unwrap().is_empty());
     let refused = world.dispatch.set_models(flux(&[Simulated::Google])).unwrap_err();
     assert!(refused.to_string().contains("models.flux.chain[0].provider"), "{refused}");
     assert_eq!(world.dispatch.models(), flux(&[Simulated::Replicate]));
@@ -119,13 +124,17 @@ async fn dsp_14_models_are_checked_before_they_are_used() {
 async fn dsp_9_what_waits_for_a_model_that_is_gone_fails() {
     let (world, [first, second]) = waiting(Duration::from_secs(2)).await;
     let other = ModelConfig { name: "other".into(), ..flux(&[Simulated::Fal]).remove(0) };
-    assert_eq!(world.dispatch.set_models(vec![other]), Ok(true));
+    let diff = world.dispatch.set_models(vec![other]).unwrap();
+    let (added, removed) = (["other".to_owned()], ["flux".to_owned()]);
+    assert_eq!((&diff.added[..], &diff.changed[..], &diff.removed[..]), (&added[..], &[][..], &removed[..]));
     let payload = world.engine.payload(second).await.unwrap().unwrap();
     let id = second.to_string();
     let call = Call::new(&id, &payload, world.engine.now()).with_alternative("replicate/main");
     let verdict = world.dispatch.executor().carry(call).await.verdict;
     assert!(matches!(verdict, Verdict::Unavailable(_)), "a worker may know less: {verdict:?}");
-    assert_eq!(world.generations.follow_chains().await.unwrap(), 1);
+    let followed = world.generations.follow_chains().await.unwrap();
+    assert_eq!((followed.changed, followed.failed), (0, 1));
+    assert!(followed.gone.contains("flux"), "{followed:?}");
     let ended = world.end(second).await;
     assert_eq!(ended.status, GenerationStatus::Failed);
     assert_eq!(ended.error.as_deref(), Some("There is no model \"flux\"; known: other."));

@@ -1,6 +1,8 @@
 //! Lets generations follow the chain of their model: when the partition that has them is opened,
 //! because the configuration may have changed since, and whenever the models change.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::Engine;
@@ -45,9 +47,18 @@ impl ChainFollower {
     /// Returns whether all of them follow now.
     async fn follow(&self) -> bool {
         match self.generations.follow_chains().await {
-            Ok(0) => true,
-            Ok(count) => {
-                tracing::info!(count, "generations follow the changed models");
+            Ok(followed) => {
+                if followed.changed > 0 {
+                    tracing::info!(count = followed.changed, "generations follow the changed models");
+                }
+                if followed.failed > 0 {
+                    let models = names(&followed.gone);
+                    tracing::warn!(
+                        count = followed.failed,
+                        models,
+                        "generations failed: their model is gone"
+                    );
+                }
                 true
             }
             Err(error) => {
@@ -56,4 +67,8 @@ impl ChainFollower {
             }
         }
     }
+}
+
+fn names(models: &BTreeSet<Arc<str>>) -> String {
+    models.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", ")
 }

@@ -38,9 +38,19 @@ impl ModelFile {
         if models.is_empty() {
             return Err(bad("the file has none.".to_owned()));
         }
-        self.dispatch.set_models(models).map_err(|error| {
+        let diff = self.dispatch.set_models(models).map_err(|error| {
             bad(format!("{error} The providers of a chain must have been configured at the start."))
-        })
+        })?;
+        for (models, message) in [
+            (&diff.added, "models were added"),
+            (&diff.changed, "models have changed"),
+            (&diff.removed, "models were removed"),
+        ] {
+            if !models.is_empty() {
+                tracing::info!(models = models.join(", "), "{message}");
+            }
+        }
+        Ok(!diff.is_empty())
     }
 }
 

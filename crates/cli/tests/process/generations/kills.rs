@@ -13,7 +13,7 @@ use tidegate_sim::rng::SeededRng;
 use tokio::time::{sleep, timeout};
 
 use super::scale::Scale;
-use super::studio::{MODELS, Studio};
+use super::studio::{COST, MODELS, Studio};
 use crate::ALONE;
 use crate::caller::Caller;
 use crate::child::RunningServer;
@@ -158,8 +158,10 @@ pub(super) fn check_bills(studio: &Studio, ended: &[EndedGeneration], ledger: &B
         let told = format!("{} {} {}: {billed:?} {entries:?}", one.prompt, one.model, one.status);
         for name in studio.sims.keys() {
             let posts = billed.iter().filter(|(provider, _)| provider == name).count();
-            let shown = entries.iter().filter(|entry| entry["provider"] == *name).count();
-            assert!(posts <= shown, "{name} billed what the ledger does not show: {told}");
+            let of_provider = || entries.iter().filter(|entry| entry["provider"] == *name);
+            assert!(posts <= of_provider().count(), "{name} billed what the ledger does not show: {told}");
+            let priced = of_provider().filter(|entry| entry["cost"] == COST).count();
+            assert!(posts <= priced, "{name} billed what the ledger shows without its cost: {told}");
         }
         for entry in entries {
             assert_ne!(entry["outcome"], "awaiting", "{told}");

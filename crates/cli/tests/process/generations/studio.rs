@@ -18,6 +18,8 @@ use crate::workers::WorkerProcess;
 
 /// The models: one waits for what an unknown submit became, the other uses the next provider.
 pub(super) const MODELS: [&str; 2] = ["waits", "fails_over"];
+/// What each job costs.
+pub(super) const COST: u64 = 3_000;
 /// How long an accepted job may take, in seconds.
 const DEADLINE_S: u64 = 4;
 /// The credential of every provider, and the variables in which a process finds its secrets.
@@ -188,7 +190,7 @@ fn sections(sims: &BTreeMap<&'static str, ProviderSim>, role: Role, slots: u64) 
              max_concurrent = {slots}\nrpm = 60000\npoll_after_s = 1\npoll_every_s = 1\n\
              cooldown_s = [1]\ntimeout_s = 5\ndeadline_s = {DEADLINE_S}\n"
         ));
-        chain.push(format!("{{ provider = \"{name}\", model = \"{model}\", cost = 3000 }}"));
+        chain.push(format!("{{ provider = \"{name}\", model = \"{model}\", cost = {COST} }}"));
     }
     for (model, on_unknown) in MODELS.into_iter().zip(["wait", "failover"]) {
         let chain = chain.join(", ");

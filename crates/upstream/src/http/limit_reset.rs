@@ -113,7 +113,8 @@ mod tests {
     /// that are used up counts.
     #[test]
     fn lim_20_every_form_of_a_reset_is_read() {
-        let table: [(&[(&str, &str)], Option<u64>, bool); 20] = [
+        type Headers<'a> = &'a [(&'a str, &'a str)];
+        let table: [(Headers<'_>, Option<u64>, bool); 20] = [
             (&[], None, false),
             (&[("RateLimit-Reset", "30")], Some(30), false),
             (&[("RateLimit-Reset", "30"), ("RateLimit-Remaining", "0")], Some(30), true),

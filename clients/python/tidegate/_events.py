@@ -101,11 +101,14 @@ class Connections:
 
     def heard(self, heard: Event | str | None) -> Event | None:
         """Remembers where to resume; returns the event, if it is one."""
-        event = heard if isinstance(heard, Event) else None
-        if heard is not None:
-            self._failures = 0
-            self._last = (event.event_id if event else heard) or self._last
-        return event
+        if heard is None:
+            return None
+        self._failures = 0
+        if isinstance(heard, str):
+            self._last = heard or self._last
+            return None
+        self._last = heard.event_id or self._last
+        return heard
 
     def failed(self, error: ApiError | httpx.TransportError | None) -> float:
         """How long to wait before connecting again; raises what would only fail again."""

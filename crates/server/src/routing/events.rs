@@ -10,12 +10,13 @@
 //! that appears, and a feed reconnects, from where it was, while its node is in the view of the
 //! cluster.
 //!
-//! A stream opens with the position that it starts after. The id of an event is the position in the events of every node: for each a hash of its name, its
-//! run, and the number of its last event that was read. So a client that resumes, at any node, gets
-//! what it missed from every node whose ring still has it. It gets `reset` when something may be
-//! missing: a ring that was overrun, a node of its id that is gone or has restarted, a node that
-//! left without sending its last events, and a partition that was lost rather than handed over. The
-//! events of an operation come in order, unless its partition moved to another node in between.
+//! A stream opens with the position that it starts after. The id of an event is the position in the
+//! events of every node: for each a hash of its name, its run, and the number of its last event
+//! that was read. So a client that resumes, at any node, gets what it missed from every node whose
+//! ring still has it. It gets `reset` when something may be missing: a ring that was overrun, a
+//! node of its id that is gone or has restarted, a node that left without sending its last events,
+//! and a partition that was lost rather than handed over. The events of an operation come in order,
+//! unless its partition moved to another node in between.
 //!
 //! No node collects events for a slow client: nothing is read from a feed until the client takes
 //! it, so the feed's node falls behind, skips what its ring no longer has, and sends `reset`. The

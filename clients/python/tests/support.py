@@ -104,6 +104,10 @@ class Cutter:
         self.server = OwnedServer(self)
         self.url = self.server.url
 
+    def has_streams(self) -> bool:
+        """Whether a stream of events passes."""
+        return bool(self._streams)
+
     def cut_all(self) -> None:
         """Breaks every stream."""
         for stream in self._streams:

@@ -104,6 +104,31 @@ def test_a_lease_that_cannot_be_renewed_is_lost_in_time(upstream: Upstream) -> N
     asyncio.run(main())
 
 
+def test_events_resume_before_the_first(server: Server, cutter: Cutter) -> None:
+    async def main() -> None:
+        async def read() -> list[str | None]:
+            states: list[str | None] = []
+            async with AsyncClient(cutter.url) as cut:
+                async for event in cut.events(group="first-events"):
+                    states.append(event.state or event.type)
+                    if event.state == "succeeded":
+                        break
+            return states
+
+        reading = asyncio.create_task(read())
+        while not cutter.has_streams():
+            await asyncio.sleep(0.02)
+        # What the stream opens with has arrived by then.
+        await asyncio.sleep(0.2)
+        cutter.cut_all()
+        async with AsyncClient(server.url) as client:
+            request: HttpRequest = {"method": "PUT", "path": "/e", "body": {"n": 1}}
+            await client.call(upstream="echo", group="first-events", request=request)
+        assert await asyncio.wait_for(reading, 30) == ["queued", "running", "succeeded"]
+
+    asyncio.run(main())
+
+
 def test_events_resume(server: Server, cutter: Cutter) -> None:
     async def main() -> None:
         ended: list[int] = []

@@ -61,8 +61,8 @@ class Parser:
     def __init__(self) -> None:
         self._fields: dict[str, str] = {}
 
-    def line(self, line: str) -> Event | None:
-        """Takes a line; an empty one ends an event."""
+    def line(self, line: str) -> Event | str | None:
+        """Takes a line; an empty one ends an event, or only says where the stream is."""
         if line:
             name, _, value = line.partition(":")
             value = value.removeprefix(" ")
@@ -72,7 +72,7 @@ class Parser:
             return None
         fields, self._fields = self._fields, {}
         if "data" not in fields:
-            return None
+            return fields.get("id")
         return read_event(fields.get("event", ""), fields.get("id"), json.loads(fields["data"]))
 
 
@@ -99,11 +99,16 @@ class Connections:
             "GET", "/v1/events", params=self._params, headers=headers, timeout=timeout
         )
 
-    def heard(self, event: Event) -> Event:
-        """Remembers where to resume."""
+    def heard(self, heard: Event | str | None) -> Event | None:
+        """Remembers where to resume; returns the event, if it is one."""
+        if heard is None:
+            return None
         self._failures = 0
-        self._last = event.event_id or self._last
-        return event
+        if isinstance(heard, str):
+            self._last = heard or self._last
+            return None
+        self._last = heard.event_id or self._last
+        return heard
 
     def failed(self, error: ApiError | httpx.TransportError | None) -> float:
         """How long to wait before connecting again; raises what would only fail again."""
@@ -128,8 +133,8 @@ def read_events(http: httpx.Client, connections: Connections) -> Iterator[Event]
                     response.read()
                     raise ApiError(response.status_code, parse(response))
                 for line in response.iter_lines():
-                    if event := parser.line(line):
-                        yield connections.heard(event)
+                    if event := connections.heard(parser.line(line)):
+                        yield event
             finally:
                 response.close()
         except (ApiError, httpx.TransportError) as broken:
@@ -149,8 +154,8 @@ async def read_events_async(http: httpx.AsyncClient, connections: Connections) -
                     await response.aread()
                     raise ApiError(response.status_code, parse(response))
                 async for line in response.aiter_lines():
-                    if event := parser.line(line):
-                        yield connections.heard(event)
+                    if event := connections.heard(parser.line(line)):
+                        yield event
             finally:
                 await response.aclose()
         except (ApiError, httpx.TransportError) as broken:

@@ -62,6 +62,7 @@ class Filter(TypedDict):
     dedupe_key: NotRequired[str]
     created_after: NotRequired[datetime]
     created_before: NotRequired[datetime]
+    may_have_happened: NotRequired[bool]
 
 
 def submit(transport: Transport, submission: Submission) -> Flow[Accepted]:
@@ -137,6 +138,8 @@ def page(
     for name, value in wanted.items():
         if isinstance(value, datetime):
             params[name] = write_time(value)
+        elif isinstance(value, bool):
+            params[name] = str(value).lower()
         elif isinstance(value, str):
             params[name] = value
         elif isinstance(value, Sequence):

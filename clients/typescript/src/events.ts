@@ -52,6 +52,8 @@ export async function* readEvents(
       for await (const message of connect(transport, query, last, signal, connection)) {
         failures = 0;
         last = message.id ?? last;
+        // Only where the stream is, so that it resumes there.
+        if (message.data === undefined) continue;
         if (message.type === "reset") yield { type: "reset" };
         else yield { ...fromWire<object>(JSON.parse(message.data) as object), type: message.type, eventId: last } as Event;
       }
@@ -69,7 +71,7 @@ export async function* readEvents(
 interface Message {
   type: string;
   id: string | undefined;
-  data: string;
+  data: string | undefined;
 }
 
 async function* connect(
@@ -124,7 +126,7 @@ function parsed(block: string): Message | null {
     const [, name = "", value = ""] = /^([^:]*)(?:: ?(.*))?$/.exec(line) ?? [];
     fields[name] = name === "data" && name in fields ? `${fields[name]}\n${value}` : value;
   }
-  return fields["data"] === undefined
+  return fields["data"] === undefined && fields["id"] === undefined
     ? null
     : { type: fields["event"] ?? "message", id: fields["id"], data: fields["data"] };
 }

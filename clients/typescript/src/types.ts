@@ -182,6 +182,8 @@ export interface OperationFilter {
   dedupeKey?: string;
   createdAfter?: Date;
   createdBefore?: Date;
+  /** Those whose call may have taken effect although they failed, or those of which that is excluded. */
+  mayHaveHappened?: boolean;
 }
 
 /** What an operation waits for. */

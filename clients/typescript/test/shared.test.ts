@@ -103,6 +103,25 @@ test("a lease that cannot be renewed is lost before it expires", async (t) => {
   assert.ok(lease?.signal.reason instanceof LeaseLostError);
 });
 
+test("events resume after a connection that broke before the first of them", async (t) => {
+  const cutter = await Cutter.start(t, server.url);
+  const cut = new Tidegate({ server: cutter.url });
+  const group = "first-events";
+  const reading = (async () => {
+    const states: string[] = [];
+    for await (const event of cut.events({ group })) {
+      states.push(event.type === "operation" ? event.state : event.type);
+      if (states.at(-1) === "succeeded") break;
+    }
+    return states;
+  })();
+  // What the stream opens with has arrived by then.
+  await sleep(500);
+  cutter.cutAll();
+  await tidegate.call({ upstream: "echo", group, request: { method: "PUT", path: "/e", body: {} } });
+  assert.deepEqual(await reading, ["queued", "running", "succeeded"]);
+});
+
 test("events resume after a broken connection, none lost and none twice", async (t) => {
   const cutter = await Cutter.start(t, server.url);
   const cut = new Tidegate({ server: cutter.url });

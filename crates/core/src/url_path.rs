@@ -33,6 +33,13 @@ pub fn escapes_base(path: &str) -> bool {
     false
 }
 
+/// Returns a path in which characters that need no encoding are not encoded and the others are in
+/// upper case. Its segments stay as they are: for services that do not resolve any.
+#[must_use]
+pub fn literal(path: &str) -> Cow<'_, str> {
+    if path.contains('%') { Cow::Owned(without_needless_encoding(path)) } else { Cow::Borrowed(path) }
+}
+
 /// Returns the spelling that paths which lead to the same place have in common: characters that
 /// need no encoding are not encoded, the others are in upper case, and there are no dot segments
 /// and no empty segments but the last. An encoded slash stays encoded: a service may tell it from a
@@ -147,6 +154,20 @@ mod tests {
         ] {
             assert_eq!(normalized(path), common, "{path}");
             assert_eq!(normalized(common), common, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_literal_path_keeps_its_segments() {
+        for (path, common) in [
+            ("/%70ay", "/pay"),
+            ("/a//b", "/a//b"),
+            ("/a/./b/../c/", "/a/./b/../c/"),
+            ("/a/%2e/b", "/a/./b"),
+            ("/a%2fb", "/a%2Fb"),
+        ] {
+            assert_eq!(literal(path), common, "{path}");
+            assert_eq!(literal(common), common, "{path}");
         }
     }
 

@@ -78,6 +78,9 @@ pub struct Subscription {
     pub missed: Vec<Arc<Event>>,
     /// Whether more was missed than is kept: reload everything.
     pub gap: bool,
+    /// The id of the event that `missed` and `live` follow. A listener that reconnects with it
+    /// misses none of them.
+    pub position: u64,
     /// The live events.
     pub live: broadcast::Receiver<Arc<Event>>,
 }
@@ -113,19 +116,23 @@ pub(crate) struct Events {
 struct Ring {
     last: u64,
     kept: VecDeque<Arc<Event>>,
+    /// Whether anyone listened since the last change.
+    was_heard: bool,
     heard_until: Time,
 }
 
 impl Events {
     pub(crate) fn new(first: u64, sink: Option<EventSink>) -> Self {
-        let ring = Ring { last: first, kept: VecDeque::new(), heard_until: Time::ZERO };
+        let ring = Ring { last: first, kept: VecDeque::new(), was_heard: false, heard_until: Time::ZERO };
         Self { ring: Mutex::new(ring), live: broadcast::channel(RING_LEN).0, sink }
     }
 
     /// Whether anyone listens, or did a moment ago.
     pub(crate) fn has_listeners(&self, now: Time) -> bool {
         let Ok(mut ring) = self.ring.lock() else { return false };
-        if self.sink.is_some() || self.live.receiver_count() > 0 {
+        let is_heard = self.sink.is_some() || self.live.receiver_count() > 0;
+        // One that has left since, however quiet it was, may come back for this change.
+        if std::mem::replace(&mut ring.was_heard, is_heard) || is_heard {
             ring.heard_until = now.after(REMEMBERED);
         }
         ring.heard_until > now
@@ -156,15 +163,18 @@ impl Events {
     }
 
     pub(crate) fn subscribe(&self, after: Option<u64>) -> Subscription {
-        let Ok(ring) = self.ring.lock() else {
-            return Subscription { missed: Vec::new(), gap: true, live: self.live.subscribe() };
+        let Ok(mut ring) = self.ring.lock() else {
+            return Subscription { missed: Vec::new(), gap: true, position: 0, live: self.live.subscribe() };
         };
         let live = self.live.subscribe();
-        let Some(after) = after else { return Subscription { missed: Vec::new(), gap: false, live } };
+        ring.was_heard = true;
+        let Some(after) = after else {
+            return Subscription { missed: Vec::new(), gap: false, position: ring.last, live };
+        };
         let oldest = ring.kept.front().map_or(ring.last + 1, |event| event.id);
         let gap = after + 1 < oldest || after > ring.last;
         let missed =
             if gap { Vec::new() } else { ring.kept.iter().filter(|e| e.id > after).cloned().collect() };
-        Subscription { missed, gap, live }
+        Subscription { missed, gap, position: if gap { ring.last } else { after }, live }
     }
 }

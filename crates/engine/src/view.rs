@@ -163,6 +163,9 @@ pub struct Filter {
     /// Only operations whose last fault has this text in its message or its class, whatever the
     /// case.
     pub error: Option<Arc<str>>,
+    /// Only operations with a fault whose call may have taken effect, or has not. One without a
+    /// fault is neither.
+    pub may_have_happened: Option<bool>,
     /// Only operations accepted at this time or later.
     pub created_after: Option<Time>,
     /// Only operations accepted earlier.
@@ -213,6 +216,13 @@ impl Filter {
     #[must_use]
     pub fn with_dedupe_key(mut self, dedupe_key: impl Into<Arc<str>>) -> Self {
         self.dedupe_key = Some(dedupe_key.into());
+        self
+    }
+
+    /// Selects operations with a fault whose call may have taken effect, or has not.
+    #[must_use]
+    pub fn with_may_have_happened(mut self, may_have_happened: Option<bool>) -> Self {
+        self.may_have_happened = may_have_happened;
         self
     }
 

@@ -112,12 +112,24 @@ impl EventError {
     }
 }
 
+fn first(mut errors: Vec<EventError>) -> EventError {
+    errors.swap_remove(0)
+}
+
 impl EntityEvent {
     /// Reads an envelope and checks it.
     ///
     /// # Errors
     /// When it is malformed, out of bounds, or of an unknown event or version.
     pub fn decode(bytes: &[u8]) -> Result<Self, EventError> {
+        Self::decode_all(bytes).map_err(first)
+    }
+
+    /// Reads an envelope and checks it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it; never empty.
+    pub fn decode_all(bytes: &[u8]) -> Result<Self, Vec<EventError>> {
         wire::decode(bytes, DEFAULT_TENANT)
     }
 
@@ -127,7 +139,7 @@ impl EntityEvent {
     /// # Errors
     /// As [`EntityEvent::decode`].
     pub fn decode_answer(bytes: &[u8], question: &EntityQuestion) -> Result<Self, EventError> {
-        wire::decode(bytes, question.key.tenant())
+        wire::decode(bytes, question.key.tenant()).map_err(first)
     }
 
     /// Writes the envelope.

@@ -11,10 +11,9 @@ use std::fmt;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use sha2::{Digest, Sha256};
-use tidegate_core::url_path::normalized;
 use tidegate_encoding::json::hash_by_value;
 
-use crate::policy::BodyComparison;
+use crate::policy::{BodyComparison, PathComparison};
 use content_type::ContentType;
 use multipart::PartHasher;
 
@@ -48,7 +47,7 @@ pub(crate) struct Differences {
 }
 
 impl Fingerprint {
-    pub(crate) fn of(parts: &Parts, comparison: BodyComparison) -> Self {
+    pub(crate) fn of(parts: &Parts, comparison: BodyComparison, paths: PathComparison) -> Self {
         let header = |name| parts.headers.get(name).map(http::HeaderValue::as_bytes);
         let (kind, coding) = (header(CONTENT_TYPE), header(CONTENT_ENCODING));
         // A compressed body has no parts or members that can be read at this point.
@@ -69,7 +68,7 @@ impl Fingerprint {
         Self {
             route: hash(&[
                 Some(parts.method.as_str().as_bytes()),
-                Some(normalized(parts.uri.path()).as_bytes()),
+                Some(paths.spelling(parts.uri.path()).as_bytes()),
             ]),
             query: hash(&[query.map(str::as_bytes)]).finalize().into(),
             content_type: hash(&[kind, coding]).finalize().into(),
@@ -169,7 +168,8 @@ mod tests {
         if let Some(kind) = kind {
             request = request.header(CONTENT_TYPE, kind);
         }
-        let mut fingerprint = Fingerprint::of(&request.body(()).unwrap().into_parts().0, comparison);
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let mut fingerprint = Fingerprint::of(&parts, comparison, PathComparison::Resolved);
         for piece in body {
             fingerprint.add(piece);
         }

@@ -77,7 +77,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let request = request.map(body::box_body);
+        let mut request = request.map(body::box_body);
+        // The proxy behind this layer writes its errors in the same format.
+        request.extensions_mut().insert(self.layer.policy.dialect);
         let policy = &self.layer.policy;
         let asked = if policy.methods.contains(request.method()) {
             key::parse_header(request.headers(), policy.key_form())
@@ -137,7 +139,7 @@ impl IdempotencyLayer {
         let Some(scope) = self.scoping.extract(&parts) else {
             return refused(Refusal::NoScope(self.scoping.header_name().cloned()), &key);
         };
-        let fingerprint = Fingerprint::of(&parts, self.policy.fingerprint);
+        let fingerprint = Fingerprint::of(&parts, self.policy.fingerprint, self.policy.paths);
         let room = self.key_store.body_budget();
         let (body, fingerprint) =
             match request_body::read_body(incoming, fingerprint, &self.policy, room).await {
@@ -151,7 +153,7 @@ impl IdempotencyLayer {
         if getrandom::fill(&mut token).is_err() {
             return refused(Refusal::StoreUnavailable, &key);
         }
-        let name = RecordName::of(scope, &parts, key.clone());
+        let name = RecordName::of(scope, &parts, self.policy.paths, key.clone());
         let kept_as = name.to_string();
         let accepts = accepted(&parts.headers);
         let (token, policy) = (HolderToken(token), self.policy);

@@ -75,8 +75,8 @@ pub use key_store::KeyStore;
 pub use layer::{Idempotency, IdempotencyLayer};
 pub use name::RecordName;
 pub use policy::{
-    BodyComparison, InFlightPolicy, Policy, PolicyError, RefusalDialect, StoreUnavailablePolicy,
-    UnknownOutcomePolicy,
+    BodyComparison, InFlightPolicy, PathComparison, Policy, PolicyError, RefusalDialect,
+    StoreUnavailablePolicy, UnknownOutcomePolicy,
 };
 pub use request_body::BODIES_MAX_DEFAULT;
 pub use saved_response::{SealingKeyError, SealingKeys};

@@ -6,9 +6,9 @@ use std::fmt;
 
 use http::request::Parts;
 use sha2::{Digest, Sha256};
-use tidegate_core::url_path::normalized;
 
 use crate::key::{IdempotencyKey, is_plain};
+use crate::policy::PathComparison;
 use crate::scope::CallerScope;
 
 /// The longest path that is stored as it is, in bytes; a longer one is stored as a hash.
@@ -28,8 +28,8 @@ pub struct RecordName {
 }
 
 impl RecordName {
-    pub(crate) fn of(scope: CallerScope, parts: &Parts, key: IdempotencyKey) -> Self {
-        let path = normalized(parts.uri.path());
+    pub(crate) fn of(scope: CallerScope, parts: &Parts, paths: PathComparison, key: IdempotencyKey) -> Self {
+        let path = paths.spelling(parts.uri.path());
         let path = if path.len() <= PATH_LEN_MAX && !path.contains(' ') {
             path.into_owned()
         } else {
@@ -93,8 +93,24 @@ mod tests {
     use super::*;
 
     fn name(uri: &str) -> RecordName {
+        name_as(uri, PathComparison::Resolved)
+    }
+
+    fn name_as(uri: &str, paths: PathComparison) -> RecordName {
         let (parts, ()) = Request::post(uri).body(()).unwrap().into_parts();
-        RecordName::of(CallerScope::named("acme"), &parts, IdempotencyKey::new("k-1").unwrap())
+        RecordName::of(CallerScope::named("acme"), &parts, paths, IdempotencyKey::new("k-1").unwrap())
+    }
+
+    /// IDM-2: whether `a//b` is `a/b` depends on the service.
+    #[test]
+    fn idm_2_paths_are_compared_as_the_service_reads_them() {
+        for other in ["/v1//items", "/v1/./items", "/v1/x/../items"] {
+            assert_eq!(name(other), name("/v1/items"), "{other}");
+            let [one, literal] = ["/v1/items", other].map(|uri| name_as(uri, PathComparison::Literal));
+            assert_ne!(literal, one, "{other}");
+            assert_eq!(RecordName::parse(&literal.to_string()), Some(literal));
+        }
+        assert_eq!(name_as("/v1/it%65ms", PathComparison::Literal), name("/v1/items"));
     }
 
     /// IDM-2: the caller and the route are part of a key; the query is compared instead.

@@ -1,10 +1,12 @@
 //! The policy of a layer or a route: durations, methods, what is saved, and what happens when the
 //! outcome is unknown, the key is in flight, or the store is unavailable. Every value has bounds.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
 use tidegate_core::shared::record::OnLapse;
+use tidegate_core::url_path::{literal, normalized};
 
 use crate::key::{KeyAlphabet, KeyForm};
 
@@ -38,6 +40,8 @@ pub struct Policy {
     pub key_alphabet: KeyAlphabet,
     /// How the bodies of two requests are compared.
     pub fingerprint: BodyComparison,
+    /// How the paths of two requests are compared.
+    pub paths: PathComparison,
     /// What happens to a request with a key when the store is unavailable.
     pub store_unavailable: StoreUnavailablePolicy,
     /// The largest request body with a key, in bytes.
@@ -90,6 +94,27 @@ pub enum BodyComparison {
     Json,
 }
 
+/// How the paths of two requests are compared. Needless percent-encoding never counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathComparison {
+    /// After empty segments, `.` and `..` are resolved, as most services do.
+    Resolved,
+    /// Segment by segment, as they were sent, for services in which `a//b` and `a/b` are different
+    /// names.
+    Literal,
+}
+
+impl PathComparison {
+    /// The spelling under which a path is compared.
+    pub(crate) fn spelling(self, path: &str) -> Cow<'_, str> {
+        match self {
+            Self::Resolved => normalized(path),
+            Self::Literal => literal(path),
+        }
+    }
+}
+
 /// What happens to a request with a key when the store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +141,7 @@ impl Default for Policy {
             dialect: RefusalDialect::Tidegate,
             key_alphabet: KeyAlphabet::Plain,
             fingerprint: BodyComparison::Bytes,
+            paths: PathComparison::Resolved,
             store_unavailable: StoreUnavailablePolicy::Refuse,
             request_max: 8 << 20,
             body_rate_min: 1 << 10,
@@ -213,6 +239,13 @@ impl Policy {
     #[must_use]
     pub fn with_fingerprint(mut self, fingerprint: BodyComparison) -> Self {
         self.fingerprint = fingerprint;
+        self
+    }
+
+    /// Sets how the paths of two requests are compared.
+    #[must_use]
+    pub fn with_paths(mut self, paths: PathComparison) -> Self {
+        self.paths = paths;
         self
     }
 

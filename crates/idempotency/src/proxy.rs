@@ -5,6 +5,7 @@
 mod body_timeout;
 mod connect;
 mod head;
+mod links;
 mod proxy_error;
 mod unprocessed;
 mod upgrade_relay;
@@ -27,6 +28,8 @@ use tower::Service;
 
 pub use body_timeout::{BodyTimeoutError, with_body_rate, with_body_timeout};
 #[doc(hidden)]
+pub use links::rewrite_references;
+#[doc(hidden)]
 pub use unprocessed::is_unprocessed;
 pub use upstream::{ProxyUpstream, ProxyUpstreamError};
 
@@ -35,7 +38,7 @@ use crate::key::{self, IdempotencyKey};
 use crate::refusal::ERROR;
 use body_timeout::LastActivity;
 use connect::{ConnectErrorKind, Connector};
-use proxy_error::ProxyError;
+use proxy_error::{FailedRequest, ProxyError};
 use via::Pseudonym;
 
 /// The client's address, for `X-Forwarded-For`. The server that accepts connections puts it into a
@@ -82,11 +85,13 @@ impl ReverseProxy {
 
     /// The response to a request that is not processed any further: one that this proxy has already
     /// forwarded, or one without a definite host. Call this before the key is looked at, which the
-    /// request's own first pass may hold.
+    /// request's own first pass may hold. A `RefusalDialect` in the request's extensions is the
+    /// format of the response.
     #[must_use]
     pub fn early_rejection<B>(&self, request: &Request<B>) -> Option<Response<LayerBody>> {
         let fault = via::early_rejection(&self.own, request.headers(), request.version())?;
-        let mut answer = fault.answer(key::find_key(request.headers()).as_ref());
+        let key = key::find_key(request.headers());
+        let mut answer = fault.answer(&FailedRequest::new(key, request.extensions()));
         if fault == ProxyError::Loop {
             self.own.sign(answer.headers_mut(), request.version());
         }
@@ -109,14 +114,14 @@ impl ReverseProxy {
     }
 
     /// The response when the upstream did not respond in time.
-    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
+    fn timeout_response(&self, was_sent: bool, failed: &FailedRequest) -> Response<LayerBody> {
         let limit = self.upstream.answer_timeout;
         if was_sent {
             self.note_availability(None);
-            return ProxyError::TimedOut(limit).answer(key);
+            return ProxyError::TimedOut(limit).answer(failed);
         }
         self.note_availability(Some(&format!("no connection was established within {limit:?}")));
-        ProxyError::Unreachable(ConnectErrorKind::Other).answer(key)
+        ProxyError::Unreachable(ConnectErrorKind::Other).answer(failed)
     }
 
     /// The response on behalf of the upstream.
@@ -124,7 +129,7 @@ impl ReverseProxy {
         &self,
         error: &legacy::Error,
         request_broke: bool,
-        key: Option<&IdempotencyKey>,
+        failed: &FailedRequest,
     ) -> Response<LayerBody> {
         let fault = ProxyError::of(error, request_broke);
         match (fault, proxy_error::connect_error(error)) {
@@ -133,25 +138,25 @@ impl ReverseProxy {
             (ProxyError::Reset, _) => self.note_availability(None),
             _ => {}
         }
-        fault.answer(key)
+        fault.answer(failed)
     }
 
     async fn send(self, mut request: Request<LayerBody>) -> Response<LayerBody> {
         if request.method() == Method::CONNECT {
-            return ProxyError::Tunnel.answer(None);
+            return ProxyError::Tunnel.answer(&FailedRequest::new(None, request.extensions()));
         }
         if let Some(answer) = self.early_rejection(&request) {
             return answer;
         }
         let place = request.extensions_mut().remove::<ConnectionPermit>();
         let key = request.extensions_mut().remove::<IdempotencyKey>();
-        let key = key.as_ref();
+        let failed = FailedRequest::new(key, request.extensions());
         let upgrade = head::upgrade(&request);
         let client_side = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
         let version = parts.version;
         if head::rewrite(&mut parts, &self.upstream, upgrade).is_none() {
-            return ProxyError::BadTarget.answer(key);
+            return ProxyError::BadTarget.answer(&failed);
         }
         self.own.sign(&mut parts.headers, version);
         let pulse = LastActivity::new();
@@ -163,21 +168,24 @@ impl ReverseProxy {
             answered = self.client.request(request) => answered,
             () = pulse.wait_until_idle(limit) => {
                 let was_sent = connection.connection_metadata().is_some();
-                return self.timeout_response(was_sent, key);
+                return self.timeout_response(was_sent, &failed);
             }
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return self.error_response(&error, pulse.is_broken(), key),
+            Err(error) => return self.error_response(&error, pulse.is_broken(), &failed),
         };
         self.note_availability(None);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let Some(client_side) = client_side else { return ProxyError::Reset.answer(key) };
+            let Some(client_side) = client_side else { return ProxyError::Reset.answer(&failed) };
             let upstream_side = hyper::upgrade::on(&mut response);
             tokio::spawn(upgrade_relay::relay_upgraded(client_side, upstream_side, place));
         }
         let (mut parts, body) = response.into_parts();
         head::clean(&mut parts);
+        if self.upstream.rewrite_links {
+            links::rewrite_references(&mut parts.headers, |link| self.upstream.own_path(link));
+        }
         if parts.status == StatusCode::LOOP_DETECTED && self.own.is_in(&parts.headers) {
             // Returned by this proxy, further round the loop: nothing was executed.
             parts.extensions.insert(OutcomeClass::NotStarted);

@@ -171,15 +171,9 @@ impl Refusal {
 
     /// Builds the response to a request with this key.
     pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<LayerBody> {
-        let status = self.status(dialect);
-        let (kind, body) = match dialect {
-            RefusalDialect::Tidegate => ("application/json", self.plain(key)),
-            RefusalDialect::Ietf => ("application/problem+json", self.problem(status, key)),
-        };
-        let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
-        *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        response.headers_mut().insert(ERROR, HeaderValue::from_static(self.code()));
+        let (status, detail, hint) = (self.status(dialect), self.detail(), self.hint());
+        let error = ErrorAnswer { status, code: self.code(), detail: &detail, hint: hint.as_deref(), key };
+        let mut response = error.into_response(dialect);
         if let Some(hint) = self.hint().and_then(|hint| HeaderValue::from_str(&hint).ok()) {
             response.headers_mut().insert(HINT, hint);
         }
@@ -188,25 +182,49 @@ impl Refusal {
         }
         response
     }
+}
 
-    /// Written by hand: the order of the members is part of the contract.
-    fn plain(&self, key: Option<&str>) -> String {
-        let key = key.map_or_else(String::new, |key| format!(",\"idempotency_key\":{}", Value::from(key)));
-        format!("{{\"detail\":{},\"error_code\":\"{}\"{key}}}", Value::from(self.detail()), self.code())
+/// An error response of the layer or of the proxy behind it.
+pub(crate) struct ErrorAnswer<'a> {
+    pub status: StatusCode,
+    pub code: &'static str,
+    pub detail: &'a str,
+    pub hint: Option<&'a str>,
+    pub key: Option<&'a str>,
+}
+
+impl ErrorAnswer<'_> {
+    pub(crate) fn into_response(self, dialect: RefusalDialect) -> Response<LayerBody> {
+        let (kind, body) = match dialect {
+            RefusalDialect::Tidegate => ("application/json", self.plain()),
+            RefusalDialect::Ietf => ("application/problem+json", self.problem()),
+        };
+        let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        response.headers_mut().insert(ERROR, HeaderValue::from_static(self.code));
+        response
     }
 
-    fn problem(&self, status: StatusCode, key: Option<&str>) -> String {
+    /// Written by hand: the order of the members is part of the contract.
+    fn plain(&self) -> String {
+        let key = self.key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key)));
+        let (detail, code, key) = (Value::from(self.detail), self.code, key.unwrap_or_default());
+        format!("{{\"detail\":{detail},\"error_code\":\"{code}\"{key}}}")
+    }
+
+    fn problem(&self) -> String {
         let mut problem = serde_json::json!({
-            "type": format!("urn:tidegate:problem:{}", self.code()),
-            "title": status.canonical_reason().unwrap_or_default(),
-            "status": status.as_u16(),
-            "detail": self.detail(),
-            "error_code": self.code(),
+            "type": format!("urn:tidegate:problem:{}", self.code),
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "error_code": self.code,
         });
-        if let Some(hint) = self.hint() {
+        if let Some(hint) = self.hint {
             problem["hint"] = Value::from(hint);
         }
-        if let Some(key) = key {
+        if let Some(key) = self.key {
             problem["idempotency_key"] = Value::from(key);
         }
         problem.to_string()
@@ -224,13 +242,31 @@ mod tests {
         is_repeated: false,
     };
 
+    fn body(refusal: &Refusal, key: &str, dialect: RefusalDialect) -> String {
+        let (status, detail) = (refusal.status(RefusalDialect::Ietf), refusal.detail());
+        let hint = refusal.hint();
+        let (code, hint, key) = (refusal.code(), hint.as_deref(), Some(key));
+        let error = ErrorAnswer { status, code, detail: &detail, hint, key };
+        match dialect {
+            RefusalDialect::Tidegate => error.plain(),
+            RefusalDialect::Ietf => error.problem(),
+        }
+    }
+
+    fn plain(refusal: &Refusal, key: &str) -> String {
+        body(refusal, key, RefusalDialect::Tidegate)
+    }
+
+    fn problem(refusal: &Refusal, key: &str) -> Value {
+        serde_json::from_str(&body(refusal, key, RefusalDialect::Ietf)).unwrap()
+    }
+
     /// IDM-1: a key that was sent twice is refused for that.
     #[test]
     fn a_key_that_was_sent_twice_is_refused_for_that() {
         let Refusal::Malformed { form, .. } = MALFORMED else { panic!() };
         let twice = Refusal::Malformed { form, is_printable: false, is_repeated: true };
-        let problem: Value =
-            serde_json::from_str(&twice.problem(StatusCode::BAD_REQUEST, Some("a, b"))).unwrap();
+        let problem = problem(&twice, "a, b");
         assert!(problem["detail"].as_str().unwrap().contains("sent more than once"), "{problem}");
     }
 
@@ -240,8 +276,7 @@ mod tests {
     fn a_hint_names_the_setting() {
         let hint = "the setting key_alphabet = \"printable\" allows this key";
         assert_eq!(MALFORMED.answer(RefusalDialect::Tidegate, Some("a.b")).headers()[HINT], hint);
-        let problem: Value =
-            serde_json::from_str(&MALFORMED.problem(StatusCode::BAD_REQUEST, Some("a.b"))).unwrap();
+        let problem = problem(&MALFORMED, "a.b");
         assert_eq!(problem["hint"], hint);
         let form = KeyForm { alphabet: KeyAlphabet::Printable, is_structured: false };
         let never = Refusal::Malformed { form, is_printable: false, is_repeated: false };
@@ -253,18 +288,18 @@ mod tests {
     #[test]
     fn tidegates_bodies_are_fixed() {
         assert_eq!(
-            MALFORMED.plain(Some("a b\"")),
+            plain(&MALFORMED, "a b\""),
             "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only \
              letters, numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\
              \"idempotency_key\":\"a b\\\"\"}"
         );
         assert_eq!(
-            CONFLICT.plain(Some("k")),
+            plain(&CONFLICT, "k"),
             "{\"detail\":\"Idempotency key already used with different request body\",\
              \"error_code\":\"IDEMPOTENCY_KEY_CONFLICT\",\"idempotency_key\":\"k\"}"
         );
         assert_eq!(
-            Refusal::Processing.plain(Some("k")),
+            plain(&Refusal::Processing, "k"),
             "{\"detail\":\"Request with this idempotency key is already being processed\",\
              \"error_code\":\"IDEMPOTENCY_KEY_PROCESSING\",\"idempotency_key\":\"k\"}"
         );
@@ -298,8 +333,7 @@ mod tests {
         assert_eq!(conflict.headers()[CONTENT_TYPE], "application/problem+json");
         let busy = Refusal::Processing.answer(RefusalDialect::Ietf, Some("k"));
         assert_eq!((busy.status(), &busy.headers()[RETRY_AFTER]), (StatusCode::CONFLICT, &RETRY_AFTER_S));
-        let problem: Value =
-            serde_json::from_str(&CONFLICT.problem(StatusCode::UNPROCESSABLE_ENTITY, Some("k"))).unwrap();
+        let problem = problem(&CONFLICT, "k");
         assert_eq!(
             (&problem["status"], &problem["error_code"]),
             (&422.into(), &"IDEMPOTENCY_KEY_CONFLICT".into())

@@ -36,6 +36,7 @@ const LAYOUT: Layout = Layout {
         include_str!("sql/cost_rates.sql"),
         include_str!("sql/journal_events.sql"),
         include_str!("sql/audit_log.sql"),
+        include_str!("sql/submission_types.sql"),
     ],
 };
 /// The number up to which operations are counted; above, the server's own estimate is good enough.

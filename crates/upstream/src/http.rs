@@ -11,6 +11,7 @@ pub mod download;
 #[doc(hidden)]
 pub mod exchange;
 mod jobs;
+mod limit_reset;
 pub mod plain;
 mod proxying;
 pub mod response;

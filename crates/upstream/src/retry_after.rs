@@ -10,8 +10,10 @@ use tidegate_core::bounds::RETRY_AFTER_MAX;
 const HEADER_LEN_MAX: usize = 128;
 /// A longer time of a reset is ignored: it is in other units than seconds.
 const RESET_LEN_MAX: usize = 24;
-/// Less than this, in the year 2001, is a time to wait or a count, and no time since the epoch.
+/// Less than this, in the year 2001, is no time since the epoch.
 const EARLIEST_RESET: Duration = Duration::from_secs(1_000_000_000);
+/// The longest time to wait until a reset: a larger number is in milliseconds, or a count.
+const RESET_DELAY_MAX: Duration = Duration::from_secs(3_600);
 
 /// Parses a `Retry-After` header into the time to wait from `now`. A date in the past means no
 /// wait.
@@ -27,15 +29,17 @@ pub fn parse(header: &str, now: Time) -> Option<Duration> {
     parse_http_date(text).map(|at| at.since(now).min(RETRY_AFTER_MAX))
 }
 
-/// Parses the time at which a rate limit is reset, in seconds since the epoch, into the time to
-/// wait from `now`. A number that is too small to be such a time, or too large to be waited for, is
-/// in another unit and means nothing.
+/// Parses when a rate limit is reset, in seconds since the epoch or, up to an hour, in seconds from
+/// now, into the time to wait from `now`. Any other number is in another unit and means nothing.
 #[must_use]
 pub fn parse_reset(header: &str, now: Time) -> Option<Duration> {
     let text = header.trim_matches([' ', '\t']);
-    let since_epoch = Some(text).filter(|text| text.len() <= RESET_LEN_MAX).and_then(exact_seconds)?;
-    let wait = Time::ZERO.after(since_epoch).since(now);
-    (since_epoch >= EARLIEST_RESET && wait <= RETRY_AFTER_MAX).then_some(wait)
+    let seconds = Some(text).filter(|text| text.len() <= RESET_LEN_MAX).and_then(exact_seconds)?;
+    if seconds <= RESET_DELAY_MAX {
+        return Some(seconds);
+    }
+    let wait = Time::ZERO.after(seconds).since(now);
+    (seconds >= EARLIEST_RESET && wait <= RETRY_AFTER_MAX).then_some(wait)
 }
 
 /// Parses an HTTP date.
@@ -114,8 +118,8 @@ mod tests {
         assert_eq!(parse(&"9".repeat(129), SUNDAY), None);
     }
 
-    /// LIM-20: the reset of a rate limit is a time since the epoch, within bounds; anything else
-    /// means nothing.
+    /// LIM-20: the reset of a rate limit is a time since the epoch or from now, within bounds;
+    /// anything else means nothing.
     #[test]
     fn lim_20_a_reset_is_a_time() {
         let now = Time::from_millis(1_700_000_000_000);
@@ -125,7 +129,10 @@ mod tests {
             ("1699999999", Some(Duration::ZERO)),
             ("1700604800", Some(RETRY_AFTER_MAX)),
             ("1700000000000", None),
-            ("60", None),
+            ("60", Some(Duration::from_secs(60))),
+            ("0", Some(Duration::ZERO)),
+            ("3600", Some(Duration::from_secs(3_600))),
+            ("60000", None),
             ("", None),
             ("-1700000007", None),
             ("soon", None),

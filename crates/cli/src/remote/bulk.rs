@@ -42,7 +42,10 @@ pub(super) struct CommandBody<'a, B> {
 }
 
 /// The options that make a filter.
-const FILTERS: [&str; 7] = ["group", "state", "kind", "upstream", "created_after", "created_before", "error"];
+#[rustfmt::skip]
+const FILTERS: [&str; 8] = [
+    "group", "state", "kind", "upstream", "created_after", "created_before", "error", "may_have_happened",
+];
 
 /// A filter, instead of an id.
 #[derive(Args, Debug, Serialize)]
@@ -77,6 +80,11 @@ pub(super) struct FilterArgs {
     #[arg(long, value_name = "TEXT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Operations whose call may have taken effect although they failed, or, with `false`, those of
+    /// which that is excluded.
+    #[arg(long, value_name = "true|false")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_have_happened: Option<bool>,
     /// Change them; without it, they are only counted.
     #[arg(long, conflicts_with = "id")]
     #[serde(skip)]

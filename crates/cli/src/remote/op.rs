@@ -69,6 +69,10 @@ enum OpCommand {
         /// Only operations whose last fault has this text, whatever the case.
         #[arg(long, value_name = "TEXT")]
         error: Option<String>,
+        /// Only operations whose call may have taken effect although they failed, or, with `false`,
+        /// those of which that is excluded.
+        #[arg(long, value_name = "true|false")]
+        may_have_happened: Option<bool>,
         /// List at most this many, 1 to 200. Default: 50.
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
@@ -181,6 +185,7 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
             created_after,
             created_before,
             error,
+            may_have_happened,
             limit,
             cursor,
         } => {
@@ -194,6 +199,7 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
                 ("created_after", created_after),
                 ("created_before", created_before),
                 ("error", error),
+                ("may_have_happened", may_have_happened.map(|wanted| wanted.to_string())),
                 ("limit", limit.map(|limit| limit.to_string())),
             ];
             list(&first_page(&client, pairs).await?, output);

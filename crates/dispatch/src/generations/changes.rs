@@ -39,7 +39,7 @@ impl Generations {
     /// Follows the changes of all generations, from now on or after the event with this id.
     #[must_use]
     pub fn changes(&self, after: Option<u64>) -> GenerationChanges {
-        let Subscription { missed, gap, live } = self.engine.events(after);
+        let Subscription { missed, gap, live, .. } = self.engine.events(after);
         GenerationChanges { gap, missed: missed.into(), live }
     }
 }

@@ -159,6 +159,30 @@ async fn events_can_be_taken_up_again() {
     assert!(engine.events(Some(1)).gap, "what is too old to be kept is said to be missing");
 }
 
+/// A listener that left before the first change, or after a long silence, resumes without a loss.
+#[tokio::test(start_paused = true)]
+async fn a_listener_without_events_can_resume() {
+    let (store, upstream) = (memory(), all_done(10));
+    let engine = open(&store, &upstream).await;
+    for silence in [Duration::ZERO, Duration::from_secs(3_600)] {
+        let listener = engine.events(None);
+        tokio::time::sleep(silence).await;
+        drop(listener.live);
+        let id = engine.submit(operation("g", "|x")).await.unwrap().id;
+        engine.wait(id, LONG).await.unwrap();
+        let mut again = engine.events(Some(listener.position));
+        assert!(!again.gap, "after {silence:?}");
+        assert_eq!((again.missed.len(), again.position), (3, listener.position));
+        assert_eq!(again.missed[0].id, listener.position + 1);
+        assert!(again.live.try_recv().is_err());
+        // Long enough to be forgotten.
+        drop(again);
+        tokio::time::sleep(Duration::from_secs(7_200)).await;
+        let id = engine.submit(operation("g", "|x")).await.unwrap().id;
+        engine.wait(id, LONG).await.unwrap();
+    }
+}
+
 /// The event of an operation's end counts its attempts as the operation itself does: a listener may
 /// order events by them.
 #[tokio::test(start_paused = true)]

@@ -63,77 +63,126 @@ struct NotFoundJson {
     as_of: Option<String>,
 }
 
-/// Reads an envelope; one that names no tenant is this one's.
-pub(super) fn decode(bytes: &[u8], tenant: &str) -> Result<EntityEvent, EventError> {
-    let mut envelope = Members::read(bytes)?;
-    let event = envelope.text("event")?;
-    let version = envelope.optional_number("schema_version")?.unwrap_or(EVENT_VERSION);
-    if version != EVENT_VERSION {
-        return Err(EventError::Version(version));
+/// Everything that is wrong with an event, in the order in which it was found.
+#[derive(Default)]
+struct EventProblems(Vec<EventError>);
+
+impl EventProblems {
+    /// Returns the value, or keeps its error.
+    fn check<T>(&mut self, read: Result<T, EventError>) -> Option<T> {
+        read.map_err(|error| self.0.push(error)).ok()
     }
-    let tenant = envelope.optional_text("tenant")?.unwrap_or_else(|| tenant.to_owned());
-    let correlation_id = envelope.optional_text("correlation_id")?;
-    let correlation_id = correlation_id.map(|id| CorrelationId::new(&id)).transpose();
-    let correlation_id = correlation_id.map_err(|error| name_error(&envelope, error))?;
-    let payload = match event.as_str() {
-        UNKNOWN | UPDATED | NOT_FOUND => envelope.payload()?,
-        _ => return Err(EventError::Event(event.chars().take(64).collect())),
-    };
-    match (event.as_str(), correlation_id) {
-        (UNKNOWN, None) => Err(envelope.refuse("correlation_id", "is missing")),
-        (UNKNOWN, Some(correlation_id)) => read_unknown(payload, &tenant, correlation_id),
-        (UPDATED, correlation_id) => read_updated(payload, &tenant, correlation_id),
-        (_, correlation_id) => read_not_found(payload, &tenant, correlation_id),
+}
+
+/// Reads an envelope; one that names no tenant is this one's. The errors are never empty.
+pub(super) fn decode(bytes: &[u8], tenant: &str) -> Result<EntityEvent, Vec<EventError>> {
+    let mut problems = EventProblems::default();
+    let event = problems
+        .check(Members::read(bytes))
+        .and_then(|envelope| read_envelope(envelope, tenant, &mut problems));
+    event.filter(|_| problems.0.is_empty()).ok_or(problems.0)
+}
+
+/// `None` only when there is a problem.
+fn read_envelope(mut envelope: Members, tenant: &str, problems: &mut EventProblems) -> Option<EntityEvent> {
+    let event = problems.check(envelope.text("event"));
+    let version = problems.check(envelope.optional_number("schema_version")).flatten();
+    if let Some(version) = version.filter(|version| *version != EVENT_VERSION) {
+        // Nothing is known of the rest.
+        problems.0.push(EventError::Version(version));
+        return None;
+    }
+    let named = problems.check(envelope.optional_text("tenant")).flatten();
+    let tenant = named.unwrap_or_else(|| tenant.to_owned());
+    let correlation_id = problems.check(envelope.optional_text("correlation_id")).flatten();
+    let correlation_id = correlation_id
+        .and_then(|id| problems.check(CorrelationId::new(&id).map_err(|error| name_error(&envelope, error))));
+    let event = event?;
+    if ![UNKNOWN, UPDATED, NOT_FOUND].contains(&event.as_str()) {
+        problems.0.push(EventError::Event(event.chars().take(64).collect()));
+        return None;
+    }
+    if event == UNKNOWN && correlation_id.is_none() && problems.0.is_empty() {
+        problems.0.push(envelope.refuse("correlation_id", "is missing"));
+    }
+    let payload = problems.check(envelope.payload())?;
+    match event.as_str() {
+        UNKNOWN => read_unknown(payload, &tenant, correlation_id, problems),
+        UPDATED => read_updated(payload, &tenant, correlation_id, problems),
+        _ => read_not_found(payload, &tenant, correlation_id, problems),
     }
 }
 
 fn read_unknown(
     mut payload: Members,
     tenant: &str,
-    correlation_id: CorrelationId,
-) -> Result<EntityEvent, EventError> {
-    let key = read_key(&mut payload, tenant)?;
-    let requester_module = read_module(&mut payload, "requester_module")?;
-    let (name, fields) = (payload.text("hydration_mode")?, payload.optional_texts("fields")?);
-    let mode = HydrationMode::named(&name, fields).map_err(|error| mode_error(&payload, error))?;
-    Ok(EntityEvent::Unknown(EntityQuestion { key, correlation_id, requester_module, mode }))
+    correlation_id: Option<CorrelationId>,
+    problems: &mut EventProblems,
+) -> Option<EntityEvent> {
+    let key = read_key(&mut payload, tenant, problems);
+    let requester_module = problems.check(read_module(&mut payload, "requester_module"));
+    let name = problems.check(payload.text("hydration_mode"));
+    let fields = problems.check(payload.optional_texts("fields"));
+    let mode = read_mode(&payload, &name?, fields?, problems)?;
+    Some(EntityEvent::Unknown(EntityQuestion {
+        key: key?,
+        correlation_id: correlation_id?,
+        requester_module: requester_module?,
+        mode,
+    }))
 }
 
 fn read_updated(
     mut payload: Members,
     tenant: &str,
     correlation_id: Option<CorrelationId>,
-) -> Result<EntityEvent, EventError> {
-    let key = read_key(&mut payload, tenant)?;
-    let source_module = read_module(&mut payload, "source_module")?;
-    let data = payload.object("data")?;
-    let stamp = read_stamp(&mut payload)?;
-    let mode = match (payload.optional_text("hydration_mode")?, payload.optional_texts("fields")?) {
-        (Some(name), fields) => {
-            Some(HydrationMode::named(&name, fields).map_err(|error| mode_error(&payload, error))?)
-        }
-        (None, Some(_)) => return Err(payload.refuse("fields", "needs `hydration_mode`")),
+    problems: &mut EventProblems,
+) -> Option<EntityEvent> {
+    let key = read_key(&mut payload, tenant, problems);
+    let source_module = problems.check(read_module(&mut payload, "source_module"));
+    let data = problems.check(payload.object("data"));
+    let stamp = read_stamp(&mut payload, problems);
+    let name = problems.check(payload.optional_text("hydration_mode"));
+    let fields = problems.check(payload.optional_texts("fields"));
+    let mode = match (name?, fields?) {
+        (Some(name), fields) => Some(read_mode(&payload, &name, fields, problems)?),
+        (None, Some(_)) => problems.check(Err(payload.refuse("fields", "needs `hydration_mode`")))?,
         (None, None) => None,
     };
-    Ok(EntityEvent::Updated(EntityUpdate { key, correlation_id, source_module, data, stamp, mode }))
+    let (key, source_module, data, stamp) = (key?, source_module?, data?, stamp?);
+    Some(EntityEvent::Updated(EntityUpdate { key, correlation_id, source_module, data, stamp, mode }))
 }
 
 fn read_not_found(
     mut payload: Members,
     tenant: &str,
     correlation_id: Option<CorrelationId>,
-) -> Result<EntityEvent, EventError> {
-    let key = read_key(&mut payload, tenant)?;
-    let source_module = read_module(&mut payload, "source_module")?;
-    let reason = AbsenceReason::named(&payload.text("reason")?)
-        .ok_or_else(|| payload.refuse("reason", "is not one of the known reasons"))?;
-    let stamp = read_stamp(&mut payload)?;
-    Ok(EntityEvent::NotFound(EntityAbsence { key, correlation_id, source_module, reason, stamp }))
+    problems: &mut EventProblems,
+) -> Option<EntityEvent> {
+    let key = read_key(&mut payload, tenant, problems);
+    let source_module = problems.check(read_module(&mut payload, "source_module"));
+    let reason = problems.check(payload.text("reason")).and_then(|reason| {
+        let known = AbsenceReason::named(&reason);
+        problems.check(known.ok_or_else(|| payload.refuse("reason", "is not one of the known reasons")))
+    });
+    let stamp = read_stamp(&mut payload, problems);
+    let (key, source_module, reason, stamp) = (key?, source_module?, reason?, stamp?);
+    Some(EntityEvent::NotFound(EntityAbsence { key, correlation_id, source_module, reason, stamp }))
 }
 
-fn read_key(payload: &mut Members, tenant: &str) -> Result<EntityKey, EventError> {
-    let (entity_type, id) = (payload.text("entity_type")?, payload.text("entity_id")?);
-    EntityKey::new(tenant, &entity_type, &id).map_err(|error| name_error(payload, error))
+fn read_mode(
+    payload: &Members,
+    name: &str,
+    fields: Option<Vec<String>>,
+    problems: &mut EventProblems,
+) -> Option<HydrationMode> {
+    problems.check(HydrationMode::named(name, fields).map_err(|error| mode_error(payload, error)))
+}
+
+fn read_key(payload: &mut Members, tenant: &str, problems: &mut EventProblems) -> Option<EntityKey> {
+    let entity_type = problems.check(payload.text("entity_type"));
+    let id = problems.check(payload.text("entity_id"));
+    problems.check(EntityKey::new(tenant, &entity_type?, &id?).map_err(|error| name_error(payload, error)))
 }
 
 fn read_module(payload: &mut Members, part: &'static str) -> Result<String, EventError> {
@@ -145,15 +194,16 @@ fn read_module(payload: &mut Members, part: &'static str) -> Result<String, Even
 }
 
 /// A time is RFC 3339, or milliseconds since 1970.
-fn read_stamp(payload: &mut Members) -> Result<EntityStamp, EventError> {
-    let version = payload.optional_number("version")?;
+fn read_stamp(payload: &mut Members, problems: &mut EventProblems) -> Option<EntityStamp> {
+    let version = problems.check(payload.optional_number("version"));
     let as_of = match payload.optional("as_of") {
         None => None,
         Some(Value::String(text)) => Some(Time::parse_rfc_3339(&text)),
         Some(other) => Some(other.as_u64().map(Time::from_millis)),
     };
     let wrong = || payload.refuse("as_of", "must be an RFC 3339 time, or milliseconds since 1970");
-    Ok(EntityStamp { version, as_of: as_of.map(|time| time.ok_or_else(wrong)).transpose()? })
+    let as_of = problems.check(as_of.map(|time| time.ok_or_else(wrong)).transpose());
+    Some(EntityStamp { version: version?, as_of: as_of? })
 }
 
 /// The tenant is the envelope's, whatever was being read.

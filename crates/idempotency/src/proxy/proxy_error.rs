@@ -3,18 +3,30 @@
 use std::error::Error;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response, StatusCode};
+use http::{Extensions, Response, StatusCode};
 use hyper_util::client::legacy;
-use serde_json::Value;
 use tidegate_core::{AttemptEnd, OutcomeClass};
 
 use super::connect::{ConnectError, ConnectErrorKind};
 use super::unprocessed::is_unprocessed;
-use crate::body::{CollectedBody, LayerBody};
+use crate::body::LayerBody;
 use crate::key::IdempotencyKey;
-use crate::refusal::ERROR;
+use crate::policy::RefusalDialect;
+use crate::refusal::ErrorAnswer;
+
+/// What an error response says of its request, and in which dialect.
+#[derive(Clone, Debug)]
+pub(super) struct FailedRequest {
+    pub key: Option<IdempotencyKey>,
+    pub dialect: RefusalDialect,
+}
+
+impl FailedRequest {
+    /// The request with these extensions, which the layer has left there.
+    pub(super) fn new(key: Option<IdempotencyKey>, extensions: &Extensions) -> Self {
+        Self { key, dialect: extensions.get().copied().unwrap_or(RefusalDialect::Tidegate) }
+    }
+}
 
 /// Why there is no response from the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,17 +135,12 @@ impl ProxyError {
         }
     }
 
-    /// Builds the response to a request with this key, with what is known of the request in its
-    /// extensions.
-    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
-        let (detail, code) = (Value::from(self.detail()), self.code());
-        let key = key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key.as_str())));
-        let key = key.unwrap_or_default();
-        let body = format!("{{\"detail\":{detail},\"error_code\":\"{code}\"{key}}}");
-        let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
-        *response.status_mut() = self.status();
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        response.headers_mut().insert(ERROR, HeaderValue::from_static(code));
+    /// Builds the response to a request, with what is known of it in its extensions.
+    pub(super) fn answer(self, request: &FailedRequest) -> Response<LayerBody> {
+        let (detail, code) = (self.detail(), self.code());
+        let key = request.key.as_ref().map(IdempotencyKey::as_str);
+        let error = ErrorAnswer { status: self.status(), code, detail: &detail, hint: None, key };
+        let mut response = error.into_response(request.dialect);
         response.extensions_mut().insert(OutcomeClass::of(self.attempt_end()));
         metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
         response

@@ -26,6 +26,8 @@ pub struct ProxyUpstream {
     /// Whether the upstream gets the client's `Host` header instead of its own. HTTP/1.1 is used
     /// then.
     pub preserve_host: bool,
+    /// Whether links of the upstream to itself become paths of the proxy.
+    pub rewrite_links: bool,
     /// Whether to speak HTTP/2 from the first byte. Otherwise TLS negotiates the version, and
     /// connections without TLS use HTTP/1.1.
     pub http2: bool,
@@ -80,6 +82,7 @@ impl ProxyUpstream {
             authority,
             prefix: path.trim_end_matches('/').to_owned(),
             preserve_host: false,
+            rewrite_links: true,
             http2: false,
             connect_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(60),

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use http::Response;
-use tidegate_idempotency::Policy;
+use http::{Request, Response};
 use tidegate_idempotency::proxy::ProxyUpstream;
+use tidegate_idempotency::{Policy, RefusalDialect};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -26,6 +26,25 @@ async fn idm_18_refused_is_not_started() {
         assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"), "{}", came.body);
         assert!(came.body.contains("refused the connection"), "{}", came.body);
         assert!(came.body.ends_with(",\"idempotency_key\":\"k\"}"), "{}", came.body);
+    }
+}
+
+/// IDM-16: in the IETF's dialect errors of the proxy are problem documents like all others, also
+/// for requests without a key.
+#[tokio::test]
+async fn idm_16_errors_of_the_proxy_are_problems() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    drop(listener);
+    let world = World::new(at(addr), holding().with_dialect(RefusalDialect::Ietf)).await;
+    let without = world.ask(Request::get(world.url("/items")), full("")).await;
+    for (came, key) in [(world.post("k", "{}").await, Some("k")), (without, None)] {
+        assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"), "{}", came.body);
+        assert_eq!(came.headers["content-type"], "application/problem+json");
+        let problem: serde_json::Value = serde_json::from_str(&came.body).unwrap();
+        assert_eq!(problem["type"], "urn:tidegate:problem:UPSTREAM_UNREACHABLE", "{problem}");
+        assert_eq!((&problem["title"], &problem["status"]), (&"Bad Gateway".into(), &502.into()));
+        assert_eq!(problem["idempotency_key"].as_str(), key, "{problem}");
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use tidegate_idempotency::Policy;
+use tidegate_idempotency::proxy::ProxyUpstream;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -71,6 +73,38 @@ async fn idm_17_a_client_that_hangs_up_stops_nothing() {
     let again = world.post("k", "{}").await;
     assert_eq!((again.body.as_str(), count.get()), ("done", 1));
     assert_eq!(again.headers["idempotent-replayed"], "true");
+}
+
+/// IDM-12, IDM-19: links of the service to itself lead through the proxy, in the first response and
+/// in its replay alike, whichever name the client uses.
+#[tokio::test]
+async fn idm_19_the_links_of_a_replay_are_those_of_the_first_response() {
+    let addr = serving(|request: Request<Incoming>| {
+        let path = request.uri().path().to_owned();
+        let host = request.headers()["host"].to_str().unwrap().to_owned();
+        let link = format!("<http://{host}{path}?page=2>; rel=next, <http://other.example/x>; rel=help");
+        let answer = Response::builder().status(201).header("location", format!("http://{host}{path}/7"));
+        let answer = answer.header("link", link).body(full("made")).unwrap();
+        async move { answer }
+    })
+    .await;
+    let upstream = ProxyUpstream::from_url(&format!("http://{addr}/base")).unwrap();
+    let world = World::new(upstream.clone(), Policy::default()).await;
+    for host in ["shop.example.com", "www.example.com"] {
+        let request = Request::post(world.url("/orders")).header("idempotency-key", "k").header("host", host);
+        let came = world.ask(request, full("{}")).await;
+        assert_eq!(
+            (came.status, came.headers.contains_key("idempotent-replayed")),
+            (201, host != "shop.example.com")
+        );
+        assert_eq!(came.headers["location"], "/orders/7");
+        assert_eq!(came.headers["link"], "</orders?page=2>; rel=next, <http://other.example/x>; rel=help");
+    }
+    let mut as_sent = upstream;
+    as_sent.rewrite_links = false;
+    let world = World::new(as_sent, Policy::default()).await;
+    let came = world.ask(Request::post(world.url("/orders")), full("{}")).await;
+    assert_eq!(came.headers["location"], format!("http://{addr}/base/orders/7").as_str());
 }
 
 /// IDM-19: a response that was saved as gzip is replayed as gzip to clients that accept it, and

@@ -25,8 +25,9 @@ const IDS_MAX: usize = 100;
 
 /// The fields of a command that says what happened.
 #[rustfmt::skip]
-const RESOLVE_FIELDS: [&str; 10] = [
-    "group", "state", "upstream", "kind", "created_after", "created_before", "error", "dry_run", "reason", "as",
+const RESOLVE_FIELDS: [&str; 11] = [
+    "group", "state", "upstream", "kind", "created_after", "created_before", "error", "dry_run", "reason",
+    "may_have_happened", "as",
 ];
 
 /// What became of a bulk command.
@@ -164,7 +165,7 @@ pub(super) async fn resolve(
 ) -> HandlerResult {
     let body = body.read().await?;
     let Fields { values, mut problems } = read(&body, &RESOLVE_FIELDS)?;
-    let resolution = Field { name: "as", raw: values[9] }.word(&RESOLUTIONS);
+    let resolution = Field { name: "as", raw: values[10] }.word(&RESOLUTIONS);
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
     // The states are the same whatever happened.
     let resolution = problems.check(resolution).unwrap_or(Resolution::Failed);

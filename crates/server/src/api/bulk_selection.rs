@@ -23,8 +23,9 @@ const PAGES_MAX: usize = 200;
 
 /// The fields of a command.
 #[rustfmt::skip]
-pub(super) const FIELDS: [&str; 9] = [
+pub(super) const FIELDS: [&str; 10] = [
     "group", "state", "upstream", "kind", "created_after", "created_before", "error", "dry_run", "reason",
+    "may_have_happened",
 ];
 
 /// Which operations a command is about.
@@ -48,8 +49,9 @@ impl Selection {
         let mut text = |place: usize| problems.check(read_text(field(place)));
         let [group, states, upstream, kind] = [text(0), text(1), text(2), text(3)];
         let [after, before, error] = [text(4), text(5), text(6)];
-        let is_empty =
-            [&group, &states, &upstream, &kind, &after, &before, &error].into_iter().all(Option::is_none);
+        let may_have_happened = problems.check(field(9).flag());
+        let is_empty = may_have_happened.is_none()
+            && [&group, &states, &upstream, &kind, &after, &before, &error].into_iter().all(Option::is_none);
         let states = states.and_then(|words| problems.check(read_states(&words, verb).map(Some)));
         let after = after.and_then(|text| problems.check(read_time(FIELDS[4], &text).map(Some)));
         let before = before.and_then(|text| problems.check(read_time(FIELDS[5], &text).map(Some)));
@@ -58,13 +60,14 @@ impl Selection {
         std::mem::take(problems).finish()?;
         if is_empty {
             let message = "The filter is empty and would find every operation; give a group, a state, \
-                           an upstream, a kind, a time or the text of an error.";
+                           an upstream, a kind, a time, the text of an error or may_have_happened.";
             return Err(Error::new(ErrorCode::Invalid, message).field("group"));
         }
         let mut filter = Filter::default()
             .with_states(states.unwrap_or_else(|| verb.default_states().to_vec()))
             .with_created_after(after)
-            .with_created_before(before);
+            .with_created_before(before)
+            .with_may_have_happened(may_have_happened);
         (filter.group, filter.upstream) = (group.map(Into::into), upstream.map(Into::into));
         (filter.kind, filter.error) = (kind.map(Into::into), error.map(Into::into));
         Ok((Self { filter }, dry_run))
@@ -173,6 +176,7 @@ mod tests {
             (r#"{"created_before":"today"}"#, BulkVerb::Cancel, "created_before"),
             (r#"{"grup":"g"}"#, BulkVerb::Cancel, "grup"),
             (r#"{"group":"g","dry_run":1}"#, BulkVerb::Cancel, "dry_run"),
+            (r#"{"may_have_happened":"no"}"#, BulkVerb::Rerun, "may_have_happened"),
         ];
         for (body, verb, field) in table {
             let error = selection(body, verb).err().map(|error| error.field);

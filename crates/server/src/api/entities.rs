@@ -29,6 +29,7 @@ use crate::hydration::SourceOrigin;
 use crate::state::ServerState;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, read};
+use crate::wire::problems::RequestProblems;
 use crate::wire::time::Timestamp;
 
 /// When a caller without an answer may try again, in seconds.
@@ -192,20 +193,34 @@ pub(super) async fn publish(
     body: RequestBody,
 ) -> HandlerResult {
     let body = body.read().await?;
-    let event = EntityEvent::decode(&body).map_err(|error| {
-        let refusal = Error::new(ErrorCode::Malformed, format!("The event is refused: {error}."));
-        match error.field() {
-            Some(field) => refusal.field(field),
-            None => refusal,
-        }
-    })?;
-    if matches!(event, EntityEvent::Unknown(_)) {
-        return Err(Error::new(ErrorCode::Invalid, "Only answers are published here.").field("event").into());
-    }
+    let event = read_event(&body)?;
     tenant_of(Some(event.key().tenant().to_owned()), caller.as_ref())?;
     let delivery = server.entities.publish(&event).await?;
     let body = Json(json!({ "received": delivery != Delivery::NoSubscriber }));
     Ok((StatusCode::ACCEPTED, body).into_response())
+}
+
+/// Reads an answer; what is wrong with it is reported all at once.
+fn read_event(body: &[u8]) -> Result<EntityEvent> {
+    let mut problems = RequestProblems::default();
+    let event = match EntityEvent::decode_all(body) {
+        Ok(event) => event,
+        Err(errors) => {
+            for error in errors {
+                let refusal = Error::new(ErrorCode::Malformed, format!("The event is refused: {error}."));
+                problems.add(match error.field() {
+                    Some(field) => refusal.field(field),
+                    None => refusal,
+                });
+            }
+            problems.finish()?;
+            return Err(Error::new(ErrorCode::Malformed, "The event cannot be read."));
+        }
+    };
+    if matches!(event, EntityEvent::Unknown(_)) {
+        return Err(Error::new(ErrorCode::Invalid, "Only answers are published here.").field("event"));
+    }
+    Ok(event)
 }
 
 /// The schema of an event, or the AsyncAPI document of all of them.

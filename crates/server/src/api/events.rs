@@ -1,22 +1,23 @@
 //! Changes as server-sent events. A client that reconnects with `Last-Event-ID` gets the events it
-//! missed; one that missed more than are kept gets `reset` and should reload. A single node streams
-//! the events of its engine; [`routing::events`](crate::routing::events) those of a cluster.
+//! missed; one that missed more than are kept gets `reset` and should reload. A stream opens with
+//! the id that it starts after, so that a client can resume before its first event too. A single
+//! node streams the events of its engine; [`routing::events`](crate::routing::events) those of a
+//! cluster.
 
 mod filter;
 mod position;
+mod send;
 mod text;
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
-use axum::response::sse::{Event as Message, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures_util::Stream;
-use futures_util::stream::unfold;
+use axum::response::sse::Event as Message;
+use futures_util::StreamExt;
+use futures_util::stream::{once, unfold};
 use tidegate::Subscription;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use filter::EventFilter;
 pub(crate) use position::{ClusterPosition, LastEvent, NodeKey, NodePosition};
+pub(crate) use send::{StreamItem, respond};
 pub(crate) use text::{EngineLookup, EventRenderer, EventText};
 
 use super::HandlerResult;
@@ -51,22 +53,23 @@ pub(super) async fn stream(
     let engine = app.engine.clone();
     let find: EngineLookup = Arc::new(move |_| Some(engine.clone()));
     let renderer = EventRenderer { wanted, find };
-    let Subscription { missed, gap, live } = app.engine.events(after);
-    let queue = EventQueue::new(missed, gap, live, app.server.stopping.clone());
-    Ok(respond(unfold((queue, renderer), |(mut queue, renderer)| async move {
-        loop {
-            let message = match queue.next().await? {
-                QueueItem::Gap => Some(reset()),
-                QueueItem::Event(event) => {
-                    let text = renderer.render(&event).await;
-                    text.map(|text| text.into_message(event.id.to_string()))
+    let Subscription { missed, gap, position, live } = app.engine.events(after);
+    let queue = EventQueue::new(missed, live, app.server.stopping.clone());
+    let items = unfold((queue, renderer), |(mut queue, renderer)| async move {
+        let item = match queue.next().await? {
+            QueueItem::Gap => StreamItem::Message(reset()),
+            QueueItem::Event(event) => {
+                let id = event.id.to_string();
+                match renderer.render(&event).await {
+                    Some(text) => StreamItem::Message(text.into_message(id)),
+                    None => StreamItem::Position(id),
                 }
-            };
-            if let Some(message) = message {
-                return Some((message, (queue, renderer)));
             }
-        }
-    })))
+        };
+        Some((item, (queue, renderer)))
+    });
+    let opening = StreamItem::Message(opening(position.to_string(), gap));
+    Ok(respond(once(async { opening }).chain(items)))
 }
 
 /// The id of the event that a client saw last: in a header, or in the query.
@@ -86,11 +89,11 @@ pub(crate) fn last_event_id(headers: &HeaderMap, query: &mut Query) -> crate::er
     last.map(|id| id.parse::<u64>().map_err(|_| wrong_last_event())).transpose()
 }
 
-/// Sends messages as they come, with comments while there are none.
-pub(crate) fn respond(messages: impl Stream<Item = Message> + Send + 'static) -> Response {
-    let messages = futures_util::StreamExt::map(messages, Ok::<_, Infallible>);
-    let stream = Sse::new(messages).keep_alive(KeepAlive::new().interval(COMMENT_EVERY).text(""));
-    (UNBUFFERED, stream).into_response()
+/// The first message of a stream: where it starts, which is no event to the client, unless it
+/// missed some. Then the id comes with the `reset`, not before it.
+pub(crate) fn opening(position: String, has_gap: bool) -> Message {
+    let message = if has_gap { reset() } else { Message::default() };
+    message.id(position)
 }
 
 /// The message that tells the client to reload, because it missed events.
@@ -101,7 +104,6 @@ pub(crate) fn reset() -> Message {
 /// The events for one client: those it missed, then the live ones.
 pub(crate) struct EventQueue<T> {
     missed: VecDeque<T>,
-    has_gap: bool,
     live: Receiver<T>,
     end: CancellationToken,
 }
@@ -114,16 +116,13 @@ pub(crate) enum QueueItem<T> {
 }
 
 impl<T: Clone> EventQueue<T> {
-    /// A queue that ends with `end`; `has_gap` says that more was missed than `missed`.
-    pub(crate) fn new(missed: Vec<T>, has_gap: bool, live: Receiver<T>, end: CancellationToken) -> Self {
-        Self { missed: missed.into(), has_gap, live, end }
+    /// A queue that ends with `end`.
+    pub(crate) fn new(missed: Vec<T>, live: Receiver<T>, end: CancellationToken) -> Self {
+        Self { missed: missed.into(), live, end }
     }
 
     /// Waits for the next event; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<QueueItem<T>> {
-        if std::mem::take(&mut self.has_gap) {
-            return Some(QueueItem::Gap);
-        }
         if let Some(event) = self.missed.pop_front() {
             return Some(QueueItem::Event(event));
         }

@@ -65,6 +65,7 @@ pub(crate) fn read_filter(query: &mut Query) -> Filter {
         .with_states(query.read("state", parse_states).unwrap_or_default())
         .with_created_after(query.time("created_after"))
         .with_created_before(query.time("created_before"))
+        .with_may_have_happened(query.flag("may_have_happened"))
         .with_limit(query.limit());
     (filter.group, filter.kind, filter.upstream) = (group, kind, upstream);
     (filter.dedupe_key, filter.error) = (dedupe_key, error);

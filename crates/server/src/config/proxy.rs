@@ -187,6 +187,7 @@ fn read_upstream(
 ) -> Option<LocatedValue<ProxyUpstream>> {
     let url = section.text("upstream", problems);
     let preserve_host = section.switch("preserve_host", problems);
+    let rewrite_links = section.switch("rewrite_links", problems);
     let http2 = section.switch("http2", problems);
     let connect_timeout = section.duration("connect_timeout", problems);
     let answer_timeout = section.duration("answer_timeout", problems);
@@ -201,6 +202,7 @@ fn read_upstream(
         .map_err(|error| problems.push(url.problem(sentence(&error))))
         .ok()?;
     upstream.preserve_host = preserve_host?;
+    upstream.rewrite_links = rewrite_links?;
     upstream.http2 = http2?;
     upstream.connect_timeout = connect_timeout?;
     upstream.answer_timeout = answer_timeout?;

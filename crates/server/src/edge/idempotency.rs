@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tidegate_idempotency::{CallerScope, IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
+use tidegate_idempotency::{CallerScope, IdempotencyLayer, KeyStore, PathComparison, Policy, ScopeExtractor};
 use tower::{Layer, Service};
 
 use crate::config::{Config, TENANT_SCOPE};
@@ -36,7 +36,9 @@ pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<Idempot
         ScopeExtractor::unscoped()
     };
     let layer = |policy: &Policy| {
-        IdempotencyLayer::new(gate.clone(), policy.clone(), scoping.clone())
+        // A name in a path is what it is: `a//b` is another bucket than `a/b`.
+        let policy = policy.clone().with_paths(PathComparison::Literal);
+        IdempotencyLayer::new(gate.clone(), policy, scoping.clone())
             .map_err(|bad| Error::new(ErrorCode::BadConfig, format!("In [idempotency], {bad}.")))
     };
     let mut others = Vec::new();

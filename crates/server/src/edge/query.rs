@@ -80,6 +80,11 @@ impl Query {
         })
     }
 
+    /// Takes true or false.
+    pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        self.read(name, |text| text.parse().map_err(|_| bad_parameter(name, "must be true or false")))
+    }
+
     /// Takes the number of requested items of a list.
     pub(crate) fn limit(&mut self) -> usize {
         let limit = self.integer("limit", 1..=PAGE_ITEMS_MAX).unwrap_or(PAGE_DEFAULT);

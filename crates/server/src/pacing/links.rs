@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, LINK, LOCATION};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::header::HOST;
+use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::Response;
+use tidegate_idempotency::proxy::rewrite_references;
 use tidegate_upstream::http::target::BaseUrl;
 
 use super::response::is_from_upstream;
@@ -57,30 +58,7 @@ struct LinkRewriter<'a> {
 
 impl LinkRewriter<'_> {
     fn rewrite(&self, headers: &mut HeaderMap) {
-        if let Some(location) =
-            headers.get(LOCATION).and_then(|value| self.rewrite_value(value, Self::rewrite_reference))
-        {
-            headers.insert(LOCATION, location);
-        }
-        let links: Vec<_> = headers
-            .get_all(LINK)
-            .iter()
-            .map(|value| {
-                self.rewrite_value(value, Self::rewrite_link_header).unwrap_or_else(|| value.clone())
-            })
-            .collect();
-        headers.remove(LINK);
-        for link in links {
-            headers.append(LINK, link);
-        }
-    }
-
-    fn rewrite_value(
-        &self,
-        value: &HeaderValue,
-        change: fn(&Self, &str) -> Option<String>,
-    ) -> Option<HeaderValue> {
-        HeaderValue::from_str(&change(self, value.to_str().ok()?)?).ok()
+        rewrite_references(headers, |reference| self.rewrite_reference(reference));
     }
 
     /// Rewrites a reference below the base to lead through the proxy. A relative one that leads
@@ -91,32 +69,12 @@ impl LinkRewriter<'_> {
             None => self.base.absolute(reference, self.request_path),
         }
     }
-
-    /// Rewrites all references between `<` and `>` of a `Link` header.
-    fn rewrite_link_header(&self, text: &str) -> Option<String> {
-        let (mut changed, mut rest, mut in_quotes) = (String::with_capacity(text.len()), text, false);
-        while let Some(at) = rest.find(['<', '"']) {
-            let (before, found) = rest.split_at(at);
-            changed.push_str(before);
-            if found.starts_with('"') {
-                in_quotes = !in_quotes;
-            } else if !in_quotes && let Some(end) = found.find('>') {
-                let reference = &found[1..end];
-                changed.push('<');
-                changed.push_str(self.rewrite_reference(reference).as_deref().unwrap_or(reference));
-                rest = &found[end..];
-                continue;
-            }
-            changed.push_str(&found[..1]);
-            rest = &found[1..];
-        }
-        changed.push_str(rest);
-        Some(changed)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::{LINK, LOCATION};
+
     use super::*;
 
     fn rewritten(name: HeaderName, values: &[&str]) -> Vec<String> {

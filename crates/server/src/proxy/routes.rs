@@ -9,7 +9,9 @@ use std::time::Duration;
 use axum::http::{Request, Response};
 use http_body_util::BodyExt;
 use tidegate_idempotency::proxy::{self, ReverseProxy};
-use tidegate_idempotency::{BoxError, HEADER, Idempotency, IdempotencyLayer, KeyStore, LayerBody, Policy};
+use tidegate_idempotency::{
+    BoxError, HEADER, Idempotency, IdempotencyLayer, KeyStore, LayerBody, Policy, RefusalDialect,
+};
 use tower::{Layer, Service};
 
 use crate::config::ProxyConfig;
@@ -21,7 +23,7 @@ type IdempotentForward = Idempotency<ReverseProxy>;
 /// The service for all paths.
 #[derive(Clone)]
 pub(super) struct ProxyService {
-    services: PathMap<IdempotentForward>,
+    services: PathMap<(IdempotentForward, RefusalDialect)>,
     forward: ReverseProxy,
     read_timeout: Duration,
     /// The least bytes a second of a request body.
@@ -36,7 +38,8 @@ impl ProxyService {
         let forward = ReverseProxy::new(config.upstream.clone()).map_err(|error| sentence(&error))?;
         let handling = |policy: &Policy| {
             let layer = IdempotencyLayer::new(gate.clone(), policy.clone(), config.scope.scoping());
-            layer.map(|layer| layer.layer(forward.clone())).map_err(|error| sentence(&error))
+            let layer = layer.map_err(|error| sentence(&error))?;
+            Ok::<_, String>((layer.layer(forward.clone()), policy.dialect))
         };
         let mut others = Vec::new();
         for route in &config.routes {
@@ -57,7 +60,10 @@ impl Service<Request<axum::body::Body>> for ProxyService {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<axum::body::Body>) -> Self::Future {
+        let (service, dialect) = self.services.get(request.uri().path());
+        let mut service = service.clone();
+        request.extensions_mut().insert(*dialect);
         if let Some(answer) = self.forward.early_rejection(&request) {
             return Box::pin(std::future::ready(Ok(answer)));
         }
@@ -70,6 +76,6 @@ impl Service<Request<axum::body::Body>> for ProxyService {
         if let Some(PeerAddr(peer)) = request.extensions().get().copied() {
             request.extensions_mut().insert(proxy::ClientAddr(peer));
         }
-        self.services.get(request.uri().path()).clone().call(request)
+        service.call(request)
     }
 }

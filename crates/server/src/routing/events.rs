@@ -10,12 +10,13 @@
 //! that appears, and a feed reconnects, from where it was, while its node is in the view of the
 //! cluster.
 //!
-//! The id of an event is the position in the events of every node: for each a hash of its name, its
-//! run, and the number of its last event that was read. So a client that resumes, at any node, gets
-//! what it missed from every node whose ring still has it. It gets `reset` when something may be
-//! missing: a ring that was overrun, a node of its id that is gone or has restarted, a node that
-//! left without sending its last events, and a partition that was lost rather than handed over. The
-//! events of an operation come in order, unless its partition moved to another node in between.
+//! A stream opens with the position that it starts after. The id of an event is the position in the
+//! events of every node: for each a hash of its name, its run, and the number of its last event
+//! that was read. So a client that resumes, at any node, gets what it missed from every node whose
+//! ring still has it. It gets `reset` when something may be missing: a ring that was overrun, a
+//! node of its id that is gone or has restarted, a node that left without sending its last events,
+//! and a partition that was lost rather than handed over. The events of an operation come in order,
+//! unless its partition moved to another node in between.
 //!
 //! No node collects events for a slow client: nothing is read from a feed until the client takes
 //! it, so the feed's node falls behind, skips what its ring no longer has, and sends `reset`. The
@@ -35,12 +36,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::Event as Message;
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::unfold;
+use futures_util::StreamExt;
+use futures_util::stream::{once, unfold};
 
 pub(crate) use node_events::NodeEvents;
 
 use super::RoutingState;
-use crate::api::events::{self, EventFilter, EventText, LastEvent, NodeKey, NodePosition};
+use crate::api::events::{self, EventFilter, EventText, LastEvent, NodeKey, NodePosition, StreamItem};
 use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
 use crate::wire::error::ApiError;
@@ -129,8 +131,10 @@ pub(crate) async fn stream(
         Ok(asked) => asked,
         Err(error) => return ApiError(error).into_response(),
     };
-    let stream = ClusterStream::open(routing, wanted, last).await;
-    events::respond(unfold(stream, |mut stream| async move { Some((stream.next().await?, stream)) }))
+    let (stream, opening) = ClusterStream::open(routing, wanted, last).await;
+    let opening = once(async { StreamItem::Message(opening) });
+    let items = unfold(stream, |mut stream| async move { Some((stream.next().await?, stream)) });
+    events::respond(opening.chain(items))
 }
 
 /// Streams the events of this node to another one.
@@ -144,7 +148,7 @@ pub(crate) async fn of_this_node(State(routing): State<Arc<RoutingState>>, query
     };
     let stream = NodeStream::open(&routing.partitions, wanted, from);
     events::respond(unfold(stream, |mut stream| async move {
-        Some((stream.next().await?.into_message(), stream))
+        Some((StreamItem::Message(stream.next().await?.into_message()), stream))
     }))
 }
 

@@ -76,6 +76,7 @@ fn filter_query(filter: &Filter) -> String {
         + &pair("upstream", filter.upstream.as_deref())
         + &pair("dedupe_key", filter.dedupe_key.as_deref())
         + &pair("error", filter.error.as_deref())
+        + &pair("may_have_happened", filter.may_have_happened.map(|wanted| wanted.to_string()).as_deref())
         + &pair("created_after", time(filter.created_after).as_deref())
         + &pair("created_before", time(filter.created_before).as_deref())
 }

@@ -221,7 +221,7 @@ mod tests {
         let mut sql = sqlx::PgConnection::connect(&server.url()).await.unwrap();
         let mut wanted = BTreeSet::new();
         for upstream in names.iter().cycle().take(400) {
-            let body = serde_json::json!({ "upstream": upstream, "group": name(&mut chance), "request": {} });
+            let body = serde_json::json!({ "upstream": upstream, "group": name(&mut chance), "request": { "method": "GET", "path": "/" } });
             let body = body.to_string();
             let place = PlacementKey::read(body.as_bytes()).partition_among(&spread, PARTITIONS);
             let id = outbox::enqueue(&mut sql, "tidegate", &body).await.unwrap();

@@ -72,6 +72,11 @@ fn sum(id: OperationId, filter: &Filter) -> String {
         .part(text(&filter.error).as_bytes())
         .part(time(filter.created_after).as_bytes())
         .part(time(filter.created_before).as_bytes());
+    // A cursor of an older version, without this part, stays valid.
+    let sum = match filter.may_have_happened {
+        Some(wanted) => sum.part(wanted.to_string().as_bytes()),
+        None => sum,
+    };
     hex(&sum.finish()[..SUM_LEN / 2])
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorCode, Result};
 
 const ENVELOPE: [&str; 3] = ["upstream", "request", "completion"];
 const NAMES: [&str; 4] = ["method", "path", "headers", "body"];
-const METHODS: [(&str, ()); 7] =
+pub(crate) const METHODS: [(&str, ()); 7] =
     [("GET", ()), ("HEAD", ()), ("POST", ()), ("PUT", ()), ("PATCH", ()), ("DELETE", ()), ("OPTIONS", ())];
 
 /// Adds the exact field to an error about a payload, if the dialect only knew that it is the
@@ -40,6 +40,13 @@ pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
             with_others(exact, payload)
         }
         Some("request.path" | "request.body") => with_others(error, payload),
+        Some(field) if field.starts_with("completion") => {
+            let Ok(Fields { values: [_, request, completion], .. }) = read(payload, &ENVELOPE) else {
+                return error;
+            };
+            let request = request.map_or("", RawValue::get);
+            check_completion(request, completion.map(RawValue::get)).err().unwrap_or(error)
+        }
         _ => error,
     }
 }
@@ -56,15 +63,22 @@ fn with_others(mut error: Error, payload: &[u8]) -> Error {
 /// Checks a completion, which may name places of its request.
 ///
 /// # Errors
-/// The first problem.
+/// The first problem, with the others.
 pub(crate) fn check_completion(request: &str, completion: Option<&str>) -> Result<()> {
     let Some(completion) = completion else { return Ok(()) };
-    let request = serde_json::from_str(request).unwrap_or_else(|_| HttpRequest::new(Method::Post, "/"));
-    let checked = CompletionRules::parse(completion, &request);
-    checked.map(drop).map_err(|refusal| match refusal.is_missing {
-        true => missing(&refusal.field),
-        false => invalid(&refusal.field, refusal.message),
-    })
+    let read: Option<HttpRequest> = serde_json::from_str(request).ok();
+    // The places of a callback are in the request, and one that cannot be read has none.
+    let has_places = read.as_ref().is_some_and(|request| request.validate().is_ok());
+    let request = read.unwrap_or_else(|| HttpRequest::new(Method::Post, "/"));
+    let mut found = RequestProblems::default();
+    let refusals = CompletionRules::parse_all(completion, &request).err().into_iter().flatten();
+    for refusal in refusals.filter(|refusal| has_places || refusal.field != "completion.callback") {
+        found.add(match refusal.is_missing {
+            true => missing(&refusal.field),
+            false => invalid(&refusal.field, refusal.message),
+        });
+    }
+    found.finish()
 }
 
 /// The header that the dialect's message is about.

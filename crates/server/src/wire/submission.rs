@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn the_outbox_knows_the_same_names_and_bounds() {
         use tidegate_core::bounds::{DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX};
-        let sql = include_str!("../../../store-postgres/src/sql/completions.sql");
+        let sql = include_str!("../../../store-postgres/src/sql/submission_types.sql");
         let names =
             sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
         let names: Vec<&str> =
@@ -290,9 +290,13 @@ mod tests {
         assert_eq!(NAMES[15], "payload");
         let sql = concat!(
             include_str!("../../../store-postgres/src/sql/outbox.sql"),
-            include_str!("../../../store-postgres/src/sql/completions.sql")
+            include_str!("../../../store-postgres/src/sql/submission_types.sql")
         );
+        let words = |words: &[&str]| format!("'one of {}", words.join(", "));
         for bound in [
+            words(&ON_UNKNOWN.map(|(word, _)| word)),
+            words(&ON_FAILURE.map(|(word, _)| word)),
+            words(&request::METHODS.map(|(word, ())| word)),
             format!("len_max CONSTANT int := {};", crate::edge::content::BodyBound::Operation.len_max()),
             format!("'group', 'UTF8')) NOT BETWEEN 1 AND {GROUP_LEN_MAX} "),
             format!("'dedupe_key', 'UTF8')) NOT BETWEEN 1 AND {DEDUPE_KEY_LEN_MAX} "),

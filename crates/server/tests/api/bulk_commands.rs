@@ -194,6 +194,39 @@ async fn ops_9_failures_are_rerun_by_their_text() {
     .await;
 }
 
+/// OPS-23: a filter tells calls that may have taken effect from those that surely have not, so that
+/// only these run again.
+#[tokio::test]
+async fn ops_23_only_what_did_not_happen_is_rerun() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let ids = [world.submit(operation("a")).await, world.submit(operation("b")).await];
+        for id in &ids {
+            while state(&world, id).await != "unknown" {
+                tokio::task::yield_now().await;
+            }
+        }
+        let resolve = format!("/v1/operations/{}/resolve", ids[1]);
+        assert_eq!(world.post(&resolve, json!({ "as": "failed" })).await.status, 200);
+        for (wanted, id) in [(true, &ids[0]), (false, &ids[1])] {
+            let listed = world.get(&format!("/v1/operations?may_have_happened={wanted}&limit=1")).await.json;
+            assert_eq!(listed["operations"][0]["id"], **id, "{listed}");
+            assert_eq!(listed["operations"].as_array().map(Vec::len), Some(1));
+        }
+        world.get("/v1/operations?may_have_happened=1").await.refused(
+            400,
+            "TG0001",
+            Some("may_have_happened"),
+        );
+        for (wanted, matched) in [(true, 0), (false, 1)] {
+            let body = json!({ "may_have_happened": wanted, "dry_run": true });
+            let counted = world.post("/v1/operations/rerun", body).await.json;
+            assert_eq!(counted["matched"], matched, "{wanted}: {counted}");
+        }
+    })
+    .await;
+}
+
 /// OPS-23: what happened to all calls whose outcome is unknown is recorded at once.
 #[tokio::test]
 async fn ops_23_unknown_outcomes_are_resolved_at_once() {

@@ -21,30 +21,47 @@ struct Listener {
     text: String,
     /// What it has seen.
     events: Vec<Event>,
+    /// The id that it resumes from, as the specification of `EventSource` has it.
+    last_id: String,
 }
 
 impl Listener {
     fn of(response: Response) -> Self {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { response, text: String::new(), events: Vec::new() }
+        Self { response, text: String::new(), events: Vec::new(), last_id: String::new() }
     }
 
     /// Reads until `is_enough` says so.
     async fn read_until(&mut self, is_enough: impl Fn(&[Event]) -> bool) {
         while !is_enough(&self.events) {
-            let piece = self.response.chunk().await.unwrap().expect("the stream ended");
-            self.text.push_str(std::str::from_utf8(&piece).unwrap());
-            while let Some(end) = self.text.find("\n\n") {
-                let block: String = self.text.drain(..end + 2).collect();
-                let field = |name: &str| {
-                    let line = block.lines().find_map(|line| line.strip_prefix(name));
-                    line.map(|value| value.trim().to_owned()).unwrap_or_default()
-                };
-                if !field("event:").is_empty() {
-                    let data = serde_json::from_str(&field("data:")).unwrap();
-                    self.events.push(Event { id: field("id:"), name: field("event:"), data });
-                }
+            self.read_piece().await;
+        }
+    }
+
+    /// Reads until it knows where the stream is.
+    async fn read_position(&mut self) {
+        while self.last_id.is_empty() {
+            self.read_piece().await;
+        }
+        assert!(self.events.is_empty(), "a position is no event: {:?}", self.events);
+    }
+
+    async fn read_piece(&mut self) {
+        let piece = self.response.chunk().await.unwrap().expect("the stream ended");
+        self.text.push_str(std::str::from_utf8(&piece).unwrap());
+        while let Some(end) = self.text.find("\n\n") {
+            let block: String = self.text.drain(..end + 2).collect();
+            let field = |name: &str| {
+                let line = block.lines().find_map(|line| line.strip_prefix(name));
+                line.map(|value| value.trim().to_owned()).unwrap_or_default()
+            };
+            if !field("id:").is_empty() {
+                self.last_id = field("id:");
+            }
+            if !field("event:").is_empty() {
+                let data = serde_json::from_str(&field("data:")).unwrap();
+                self.events.push(Event { id: field("id:"), name: field("event:"), data });
             }
         }
     }
@@ -90,6 +107,46 @@ async fn a_listener_goes_on_where_it_was() {
             "{missed:?}"
         );
         assert_eq!(missed.last().unwrap().data["now"], "paused");
+    })
+    .await;
+}
+
+/// A stream that breaks before its first event resumes without a loss: also when it got only
+/// events of others.
+#[tokio::test]
+async fn a_listener_resumes_before_its_first_event() {
+    within(async {
+        let world = World::new().await;
+        let open = async |last: Option<&str>| {
+            let request = world.request(Method::GET, "/v1/events?group=g");
+            let request = match last {
+                Some(id) => request.header("last-event-id", id),
+                None => request,
+            };
+            Listener::of(request.send().await.unwrap())
+        };
+        let mut broken = open(None).await;
+        broken.read_position().await;
+        let from = std::mem::take(&mut broken.last_id);
+        drop(broken);
+        let id = world.submit(operation("g")).await;
+        world.wait_until_ended(&id).await;
+        let other = world.submit(operation("other")).await;
+        world.wait_until_ended(&other).await;
+        let mut resumed = open(Some(&from)).await;
+        resumed.read_position().await;
+        assert_eq!(resumed.last_id, from, "it opens where it resumes");
+        resumed.read_until(|events| events.iter().any(is_done)).await;
+        let states: Vec<_> = resumed.events.iter().map(|event| event.data["state"].clone()).collect();
+        assert_eq!(states, ["queued", "running", "succeeded"], "{:?}", resumed.events);
+        // A `reset` comes with the id to resume from, and none comes before it.
+        let mut stale = open(Some("1")).await;
+        stale.read_until(|events| !events.is_empty()).await;
+        assert_eq!((&*stale.events[0].name, &stale.events[0].id), ("reset", &stale.last_id));
+        let mut again = open(Some(&stale.last_id)).await;
+        let last = world.submit(operation("g")).await;
+        again.read_until(|events| events.iter().any(is_done)).await;
+        assert!(again.events.iter().all(|event| event.data["id"] == *last), "{:?}", again.events);
     })
     .await;
 }

@@ -66,6 +66,25 @@ async fn idm_12_a_repeated_post_is_answered_and_not_accepted_again() {
     .await;
 }
 
+/// IDM-2: names in a path that differ are different, also where another service would take one for
+/// the other.
+#[tokio::test]
+async fn idm_2_names_that_differ_do_not_share_a_key() {
+    within(async {
+        let world = World::new().await;
+        let body = serde_json::json!({ "cost": 1, "capacity": 4, "refill_per_s": 0.001 });
+        for name in ["a/b", "a//b", "a/b/", "a/%2F/b", "a/c"] {
+            let path = format!("/v1/buckets/{name}/reserve");
+            let first = send(&world, &path, "k", &body).await;
+            assert!(first.status() == 200 && !is_replayed(&first), "{name}: {first:?}");
+            assert!(is_replayed(&send(&world, &path, "k", &body).await), "{name}");
+        }
+        let buckets = world.get("/v1/buckets").await.json;
+        assert_eq!(buckets["buckets"].as_array().map(Vec::len), Some(5), "{buckets}");
+    })
+    .await;
+}
+
 /// IDM-12: a repeated submission that waits gets the operation as it is now, whatever the first one
 /// waited for; the time to wait is no part of the request.
 #[tokio::test]

@@ -14,6 +14,21 @@ fn fields(refusal: &Value) -> Vec<String> {
     fields
 }
 
+/// Sends requests, each of which is refused with all of these fields.
+async fn expect_fields<'a>(
+    world: &World,
+    table: impl IntoIterator<Item = (Method, &'a str, &'a str, Vec<&'a str>)>,
+) {
+    for (method, path, body, wanted) in table {
+        let refused = answer(world.request(method, path).body(body.to_owned())).await;
+        assert_eq!(
+            (refused.status, fields(&refused.json)),
+            (400, wanted.into_iter().map(str::to_owned).collect()),
+            "{path}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn all_that_is_wrong_with_a_request_is_told_at_once() {
     within(async {
@@ -76,14 +91,60 @@ async fn all_that_is_wrong_with_a_request_is_told_at_once() {
                 vec!["guild", "prune", "template", "upstream"],
             ),
         ];
-        for (method, path, body, wanted) in table {
-            let refused = answer(world.request(method, path).body(body)).await;
-            assert_eq!(
-                (refused.status, fields(&refused.json)),
-                (400, wanted.iter().map(|field| (*field).to_owned()).collect()),
-                "{path}"
-            );
-        }
+        expect_fields(&world, table).await;
+    })
+    .await;
+}
+
+/// All that is wrong inside a completion or an event is reported too.
+#[tokio::test]
+async fn all_that_is_wrong_inside_a_body_is_told_at_once() {
+    within(async {
+        let world = World::new().await;
+        let table = [
+            (
+                Method::POST,
+                "/v1/operations",
+                r#"{"upstream":"echo","group":"g","request":{"method":"POST","path":"/x"},
+                    "completion":{"poll":{"path":7,"every":1},"timeout_s":"1"}}"#,
+                vec![
+                    "completion.poll.done",
+                    "completion.poll.every",
+                    "completion.poll.path",
+                    "completion.timeout_s",
+                ],
+            ),
+            (
+                Method::POST,
+                "/v1/operations",
+                r#"{"upstream":"echo","group":"g","request":{"method":"POST","path":"/x"},"priority":9,
+                    "completion":{"poll":{"path":"x","every_s":0,"done":{}},"timeout_s":0}}"#,
+                vec![
+                    "completion.poll.done",
+                    "completion.poll.every_s",
+                    "completion.poll.path",
+                    "completion.timeout_s",
+                    "priority",
+                ],
+            ),
+            (
+                Method::POST,
+                "/v1/entities/events",
+                r#"{"event":"entity/updated","tenant":7,
+                    "payload":{"entity_id":1,"data":[],"version":"x","as_of":"soon","fields":7}}"#,
+                vec![
+                    "payload.as_of",
+                    "payload.data",
+                    "payload.entity_id",
+                    "payload.entity_type",
+                    "payload.fields",
+                    "payload.source_module",
+                    "payload.version",
+                    "tenant",
+                ],
+            ),
+        ];
+        expect_fields(&world, table).await;
     })
     .await;
 }

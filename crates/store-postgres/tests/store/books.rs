@@ -138,7 +138,7 @@ fn lim_10_a_store_of_format_2_is_brought_up_to_date() {
         assert_eq!(store.cost_report(all()).await.expect("bill").lines[0].calls, 1);
         store.save_limit_snapshots(owner, vec![standing(7)]).await.expect("keep");
         assert_eq!(store.limit_snapshots(PARTITION).await.expect("look"), [standing(7)]);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "11");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "12");
         PostgresStore::connect(&server.url()).await.expect("connect").migrate().await.expect("again");
     });
 }

@@ -102,7 +102,7 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
         assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "11");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "12");
     });
 }
 
@@ -126,7 +126,7 @@ fn ops_17_a_store_of_format_9_gets_events() {
         assert_eq!(store.deployment_events("dep_1").await.expect("look"), StepEvents { dropped: 0, events });
         let event = "SELECT concat_ws(' ', deployment, seq, kind, key, state, note) FROM deployment_events";
         assert_eq!(told(&mut sql, event).await, "dep_1 1 role desk failed 50013: Missing Permissions");
-        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "11");
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "12");
     });
 }
 

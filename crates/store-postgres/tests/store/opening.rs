@@ -67,10 +67,10 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         let store = store(&server).await;
         let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
-        execute(&mut sql, "UPDATE meta SET value = 12 WHERE name = 'format'").await;
+        execute(&mut sql, "UPDATE meta SET value = 13 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), StoreErrorKind::Unreadable);
-        assert!(error.to_string().ends_with("has format 12; this program reads format 11"), "{error}");
+        assert!(error.to_string().ends_with("has format 13; this program reads format 12"), "{error}");
         // An existing owner notices too.
         assert_eq!(
             store.renew(owner, TTL).await.expect_err("it is newer").kind(),
@@ -122,7 +122,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 11);
+        assert_eq!(format, 12);
         let record = NodeRecord {
             leaving: true,
             unreadable: [3, 12].into(),

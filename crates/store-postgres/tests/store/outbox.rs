@@ -227,7 +227,7 @@ fn a_page_is_bounded_by_its_bytes() {
         let store = begun(&server).await;
         let mut sql = behind(&server).await;
         let large = format!(
-            r#"{{"upstream":"{UPSTREAM}","group":"g","request":{{"body":"{}"}}}}"#,
+            r#"{{"upstream":"{UPSTREAM}","group":"g","request":{{"method":"PUT","path":"/x","body":"{}"}}}}"#,
             "x".repeat(1024 * 1024)
         );
         for _ in 0..6 {

@@ -12,16 +12,13 @@ use tidegate_core::{AttemptEnd, Fault, FaultClass, RetryRule, Time, Verdict, Ver
 use tidegate_encoding::{AcceptEncoding, Codings, DecodeError, decode};
 
 use super::dialect::{Meaning, ResponseInterpreter};
+use super::limit_reset::LimitReset;
 use super::result;
 use super::target::BaseUrl;
 use crate::port::Outcome;
 use crate::request::Method;
 use crate::retry_after;
 use crate::secret::Secret;
-
-/// What is left of a rate limit, and when it is reset, as GitHub and others send it.
-const LIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const LIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// What the interpretation of a response needs to know about its request, and a message may say.
 #[derive(Clone, Copy, Debug)]
@@ -182,12 +179,14 @@ impl UpstreamResponse {
     fn asked_wait(&self) -> Option<Duration> {
         let now = self.text(&DATE).and_then(retry_after::parse_http_date).unwrap_or(self.at);
         let after = self.text(&RETRY_AFTER).and_then(|text| retry_after::parse(text, now));
-        let is_limited = match self.status {
-            StatusCode::TOO_MANY_REQUESTS => true,
-            StatusCode::FORBIDDEN => self.text(&LIMIT_REMAINING).is_some_and(|left| left.trim() == "0"),
-            _ => false,
+        let until_reset = || {
+            let limits = LimitReset::from_headers(&self.headers, now);
+            match self.status {
+                StatusCode::TOO_MANY_REQUESTS => limits.wait,
+                StatusCode::FORBIDDEN => limits.wait.filter(|_| limits.is_used_up),
+                _ => None,
+            }
         };
-        let until_reset = || retry_after::parse_reset(self.text(&LIMIT_RESET).filter(|_| is_limited)?, now);
         after.or_else(until_reset)
     }
 

@@ -93,56 +93,67 @@ impl CompletionRules {
     /// Parses and validates what a submission says.
     ///
     /// # Errors
-    /// Names the invalid field.
+    /// Names the first invalid field.
     pub fn parse(json: &str, request: &HttpRequest) -> Result<Self, FieldRefusal> {
-        let rules: Self = serde_json::from_str(json).map_err(|_| shape::unreadable(json))?;
-        rules.validate(request)?;
-        Ok(rules)
+        Self::parse_all(json, request).map_err(|mut problems| problems.swap_remove(0))
     }
 
-    fn validate(&self, request: &HttpRequest) -> Result<(), FieldRefusal> {
+    /// The same, with everything that is wrong. What its fields hold is only checked when they are
+    /// of the right types.
+    ///
+    /// # Errors
+    /// Names all invalid fields; never empty.
+    pub fn parse_all(json: &str, request: &HttpRequest) -> Result<Self, Vec<FieldRefusal>> {
+        let rules: Self = serde_json::from_str(json).map_err(|_| shape::problems(json))?;
+        let mut problems = Vec::new();
+        rules.validate(request, &mut problems);
+        if problems.is_empty() { Ok(rules) } else { Err(problems) }
+    }
+
+    fn validate(&self, request: &HttpRequest, problems: &mut Vec<FieldRefusal>) {
         let most = AWAIT_MAX.as_secs();
         if !(1..=most).contains(&self.timeout_s) {
-            return must("timeout_s", &format!("be 1 to {most} seconds"));
-        }
-        if self.callback_places().is_none() && self.poll.is_none() {
-            let message = "Either a callback or a poll must say how the job ends.";
-            return Err(FieldRefusal::new("completion", message));
+            problems.push(must("timeout_s", &format!("be 1 to {most} seconds")));
         }
         let places = self.callback_places();
+        if places.is_none() && self.poll.is_none() {
+            let message = "Either a callback or a poll must say how the job ends.";
+            problems.push(FieldRefusal::new("completion", message));
+        }
         for place in places.iter().flat_map(|places| std::iter::once(&places.url).chain(&places.token)) {
-            check_place(place, request).or_else(|message| refuse("callback", message))?;
+            problems.extend(check_place(place, request).err().map(|message| refuse("callback", message)));
         }
         if let Some(CallbackPlaces { url, token: Some(token), .. }) = &places
             && exclude_each_other(url, token)
         {
             let message = format!("The URL at {url:?} and the token at {token:?} exclude each other.");
-            return refuse("callback", message);
+            problems.push(refuse("callback", message));
         }
         if let Some(places) = places.filter(|places| !places.done.is_empty() || !places.failed.is_empty()) {
-            let checked = places.ends().validate();
-            checked.or_else(|(field, message)| refuse(&format!("callback.{field}"), message))?;
+            problems.extend(end_problem("callback", places.ends()));
         }
-        self.poll.as_ref().map_or(Ok(()), |poll| self.validate_poll(poll))
+        if let Some(poll) = &self.poll {
+            self.validate_poll(poll, problems);
+        }
     }
 
-    fn validate_poll(&self, poll: &PollRules) -> Result<(), FieldRefusal> {
+    fn validate_poll(&self, poll: &PollRules, problems: &mut Vec<FieldRefusal>) {
         let most = AWAIT_MAX.as_secs();
         if !(1..=most).contains(&poll.every_s) {
-            return must("poll.every_s", &format!("be 1 to {most} seconds"));
-        }
-        if self.callback_places().is_none() && poll.every_s >= self.timeout_s {
+            problems.push(must("poll.every_s", &format!("be 1 to {most} seconds")));
+        } else if self.callback_places().is_none() && poll.every_s >= self.timeout_s {
             let words = format!("be less than timeout_s, {}: nothing would be polled", self.timeout_s);
-            return must("poll.every_s", &words);
+            problems.push(must("poll.every_s", &words));
         }
-        let Some(pointers) = template_pointers(&poll.path).filter(|_| poll.path.starts_with('/')) else {
-            return must("poll.path", "start with / and close every {/pointer}");
-        };
-        let filled = pointers
-            .iter()
-            .fold(poll.path.clone(), |path, pointer| path.replacen(&format!("{{{pointer}}}"), "x", 1));
-        path::validate(&filled).or_else(|message| refuse("poll.path", message))?;
-        poll.ends().validate().or_else(|(field, message)| refuse(&format!("poll.{field}"), message))
+        match template_pointers(&poll.path).filter(|_| poll.path.starts_with('/')) {
+            Some(pointers) => {
+                let fill = |path: String, pointer: &String| path.replacen(&format!("{{{pointer}}}"), "x", 1);
+                let filled = pointers.iter().fold(poll.path.clone(), fill);
+                problems.extend(path::validate(&filled).err().map(|message| refuse("poll.path", message)));
+            }
+            None => problems.push(must("poll.path", "start with / and close every {/pointer}")),
+        }
+        problems.extend(end_problem("poll", poll.ends()));
     }
 
     /// Where the upstream is told how to call back, if it is.
@@ -247,11 +258,15 @@ fn template_pointers(template: &str) -> Option<Vec<String>> {
     Some(pointers)
 }
 
-fn refuse(field: &str, message: String) -> Result<(), FieldRefusal> {
-    Err(FieldRefusal::new(format!("completion.{field}"), message))
+fn refuse(field: &str, message: String) -> FieldRefusal {
+    FieldRefusal::new(format!("completion.{field}"), message)
 }
 
-fn must(field: &str, words: &str) -> Result<(), FieldRefusal> {
+fn end_problem(field: &str, ends: EndConditions<'_>) -> Option<FieldRefusal> {
+    ends.validate().err().map(|(inner, message)| refuse(&format!("{field}.{inner}"), message))
+}
+
+fn must(field: &str, words: &str) -> FieldRefusal {
     refuse(field, format!("The field \"completion.{field}\" must {words}."))
 }
 
@@ -384,6 +399,23 @@ mod tests {
         for (json, field) in table {
             assert_eq!(parse(json).unwrap_err().field, field, "{json}");
         }
+        let all = |json: &str| {
+            let problems = CompletionRules::parse_all(json, &request("{}")).unwrap_err();
+            problems.into_iter().map(|problem| problem.field).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            all(r#"{"poll":{"path":7,"every":1},"timeout_s":"1"}"#),
+            ["completion.poll.every", "completion.poll.path", "completion.poll.done", "completion.timeout_s"]
+        );
+        assert_eq!(
+            all(r#"{"poll":{"path":"j","every_s":0,"done":{}},"timeout_s":0}"#),
+            [
+                "completion.timeout_s",
+                "completion.poll.every_s",
+                "completion.poll.path",
+                "completion.poll.done"
+            ]
+        );
         let text = CompletionRules::parse(r#"{"callback":{"url":"/x"}}"#, &request("\"text\""));
         assert_eq!(text.unwrap_err().field, "completion.callback", "there is no JSON body");
     }

@@ -13,7 +13,7 @@ use tidegate_store::nodes::Node;
 use super::node_stream::NodeStream;
 use super::peer_feed::PeerFeed;
 use super::{FeedItem, FeedStart};
-use crate::api::events::{self, ClusterPosition, EventFilter, LastEvent, NodeKey};
+use crate::api::events::{self, ClusterPosition, EventFilter, LastEvent, NodeKey, StreamItem};
 use crate::routing::{JOIN, RoutingState};
 
 /// The events of all nodes from where a client was.
@@ -60,11 +60,12 @@ fn has_missed(last: &LastEvent, live: &BTreeSet<NodeKey>) -> bool {
 }
 
 impl ClusterStream {
+    /// The stream, and its first message.
     pub(super) async fn open(
         routing: Arc<RoutingState>,
         wanted: EventFilter,
         last: Option<LastEvent>,
-    ) -> Self {
+    ) -> (Self, Message) {
         let view = routing.cluster.wait_until_decided(JOIN).await;
         let this_node = NodeKey::of(&view.this_node);
         let mut stream = Self {
@@ -82,28 +83,38 @@ impl ClusterStream {
         let mut peers = Vec::new();
         for node in other_nodes(&view) {
             let key = NodeKey::of(&node.name);
-            peers.push(stream.feed(node).starting_at(start_at(key, last.as_ref())));
+            let start = start_at(key, last.as_ref());
+            // Where the client is, until the feed says that it is further.
+            if let FeedStart::After(position) = start {
+                stream.position.set(position);
+            }
+            peers.push(stream.feed(node).starting_at(start));
             stream.nodes.insert(key);
         }
         join_all(peers.iter_mut().map(PeerFeed::open)).await;
         let is_other_run = |last| matches!(last, FeedStart::After(last) if last.run != own.position().run);
-        stream.has_gap = is_other_run(start) || last.is_some_and(|last| has_missed(&last, &stream.nodes));
+        let has_gap = is_other_run(start) || last.is_some_and(|last| has_missed(&last, &stream.nodes));
         stream.position.set(own.position());
-        peers.iter().filter_map(PeerFeed::position).for_each(|position| stream.position.set(position));
+        for position in peers.iter().filter_map(PeerFeed::position) {
+            if stream.position.get(position.node).is_none() {
+                stream.position.set(position);
+            }
+        }
         stream.feeds.push(unfold(own, |mut own| async move { Some((own.next().await?, own)) }).boxed());
         stream.feeds.extend(peers.into_iter().map(PeerFeed::into_stream));
-        stream
+        let opening = events::opening(stream.position.to_string(), has_gap);
+        (stream, opening)
     }
 
     fn feed(&self, node: &Node) -> PeerFeed {
         PeerFeed::new(node, self.routing.peers.clone(), self.cluster.clone(), self.query.clone())
     }
 
-    /// Waits for the next message; `None` when this node shuts down.
-    pub(super) async fn next(&mut self) -> Option<Message> {
+    /// Waits for what comes next; `None` when this node shuts down.
+    pub(super) async fn next(&mut self) -> Option<StreamItem> {
         loop {
             if std::mem::take(&mut self.has_gap) {
-                return Some(events::reset().id(self.position.to_string()));
+                return Some(StreamItem::Message(events::reset().id(self.position.to_string())));
             }
             let stopping = &self.routing.server.stopping;
             let item = tokio::select! {
@@ -116,10 +127,14 @@ impl ClusterStream {
                 Some(item) = self.feeds.next() => item,
             };
             match item {
-                FeedItem::Progress(position) => self.position.set(position),
+                FeedItem::Progress(position) if self.position.get(position.node) == Some(position) => {}
+                FeedItem::Progress(position) => {
+                    self.position.set(position);
+                    return Some(StreamItem::Position(self.position.to_string()));
+                }
                 FeedItem::Event(position, text) => {
                     self.position.set(position);
-                    return Some(text.into_message(self.position.to_string()));
+                    return Some(StreamItem::Message(text.into_message(self.position.to_string())));
                 }
                 FeedItem::Gap => self.has_gap = true,
                 FeedItem::Gone { node, is_complete } => self.forget(node, is_complete),

@@ -22,6 +22,15 @@ pub(crate) struct NodeEvent {
     pub event: Option<Arc<Event>>,
 }
 
+/// What a reader gets of this node's events.
+pub(super) struct NodeReading {
+    pub queue: EventQueue<NodeEvent>,
+    /// The position that the reader has.
+    pub from: NodePosition,
+    /// The position that the queue follows, if events between the two are missing.
+    pub after_gap: Option<NodePosition>,
+}
+
 /// The events of this node's partitions.
 pub(crate) struct NodeEvents {
     node: NodeKey,
@@ -95,20 +104,21 @@ impl NodeEvents {
         self.live.subscribe()
     }
 
-    /// The events from a start, and the position that they follow.
-    pub(super) fn read_from(&self, start: FeedStart) -> (EventQueue<NodeEvent>, NodePosition) {
+    /// The events from a start.
+    pub(super) fn read_from(&self, start: FeedStart) -> NodeReading {
         let ring = self.ring();
-        let after = match start {
+        let from = match start {
             FeedStart::Now => ring.last,
             FeedStart::After(position) if position.run == self.run => position.number,
             FeedStart::Beginning | FeedStart::After(_) => 0,
         };
         let oldest = ring.kept.front().map_or(ring.last + 1, |event| event.number);
-        let has_gap = after > ring.last || after + 1 < oldest;
-        let after = if has_gap { ring.last } else { after };
+        let has_gap = from > ring.last || from + 1 < oldest;
+        let after = if has_gap { ring.last } else { from };
         let missed = ring.kept.iter().filter(|event| event.number > after).cloned().collect();
-        let queue = EventQueue::new(missed, has_gap, self.live.subscribe(), self.ended.clone());
-        (queue, self.position(after))
+        let queue = EventQueue::new(missed, self.live.subscribe(), self.ended.clone());
+        let after_gap = has_gap.then(|| self.position(after));
+        NodeReading { queue, from: self.position(from), after_gap }
     }
 }
 
@@ -119,16 +129,16 @@ mod tests {
 
     /// What is due at once: numbers, and 0 for a gap.
     async fn due(events: &NodeEvents, start: FeedStart) -> (Vec<u64>, NodePosition) {
-        let (mut queue, position) = events.read_from(start);
+        let NodeReading { mut queue, from, after_gap } = events.read_from(start);
         events.end();
-        let mut due = Vec::new();
+        let mut due = Vec::from_iter(after_gap.map(|_| 0));
         while let Some(item) = queue.next().await {
             due.push(match item {
                 QueueItem::Event(event) => event.number,
                 QueueItem::Gap => 0,
             });
         }
-        (due, position)
+        (due, after_gap.unwrap_or(from))
     }
 
     fn filled(len: usize) -> NodeEvents {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::node_events::{NodeEvent, NodeEvents};
+use super::node_events::{NodeEvent, NodeEvents, NodeReading};
 use super::{FeedItem, FeedStart};
 use crate::api::events::{EngineLookup, EventFilter, EventQueue, EventRenderer, NodePosition, QueueItem};
 use crate::routing::LocalPartitions;
@@ -22,7 +22,14 @@ pub(super) struct NodeStream {
 
 enum StreamState {
     /// The reader was not told yet where it starts.
-    Opening,
+    Opening {
+        after_gap: Option<NodePosition>,
+    },
+    /// The reader was not told yet that it missed the events before this position.
+    Missed(NodePosition),
+    /// The reader was told that it missed events, but not yet where it resumes. If it reconnects
+    /// before that, it is told again.
+    AfterGap(NodePosition),
     Open,
     Ended,
 }
@@ -30,13 +37,13 @@ enum StreamState {
 impl NodeStream {
     pub(super) fn open(partitions: &Arc<LocalPartitions>, wanted: EventFilter, from: FeedStart) -> Self {
         let events = Arc::clone(partitions.events());
-        let (queue, told) = events.read_from(from);
+        let NodeReading { queue, from: told, after_gap } = events.read_from(from);
         let partitions = Arc::clone(partitions);
         let find: EngineLookup = Arc::new(move |id| {
             partitions.engines().into_iter().find(|engine| engine.partition() == id.partition())
         });
         let renderer = EventRenderer { wanted, find };
-        Self { events, queue, renderer, told, state: StreamState::Opening }
+        Self { events, queue, renderer, told, state: StreamState::Opening { after_gap } }
     }
 
     /// Where the reader is.
@@ -47,9 +54,18 @@ impl NodeStream {
     /// What comes next: first the position; `None` after the end.
     pub(super) async fn next(&mut self) -> Option<FeedItem> {
         match self.state {
-            StreamState::Opening => {
-                self.state = StreamState::Open;
+            StreamState::Opening { after_gap } => {
+                self.state = after_gap.map_or(StreamState::Open, StreamState::Missed);
                 return Some(FeedItem::Progress(self.told));
+            }
+            StreamState::Missed(position) => {
+                self.state = StreamState::AfterGap(position);
+                return Some(FeedItem::Gap);
+            }
+            StreamState::AfterGap(position) => {
+                self.state = StreamState::Open;
+                self.told = position;
+                return Some(FeedItem::Progress(position));
             }
             StreamState::Open => {}
             StreamState::Ended => return None,

@@ -129,10 +129,11 @@ impl PeerFeed {
             return false;
         };
         let is_other_run = self.position().is_some_and(|last| last.run != position.run);
-        self.due.push_back(FeedItem::Progress(position));
+        // Before the position: a client that resumes before it was told is told again.
         if std::mem::take(&mut self.has_gap) || is_other_run && !self.is_complete {
             self.due.push_back(FeedItem::Gap);
         }
+        self.due.push_back(FeedItem::Progress(position));
         self.is_complete = false;
         self.from = FeedStart::After(position);
         self.connection = Some(connection);

@@ -91,7 +91,11 @@ impl Nodes {
 
     /// Listens from the last event that another listener saw.
     async fn resume(&self, node: usize, last: &Event) -> Listener {
-        let request = self.request(node, Method::GET, "/v1/events").header("last-event-id", &last.id);
+        self.resume_from(node, &last.id).await
+    }
+
+    async fn resume_from(&self, node: usize, id: &str) -> Listener {
+        let request = self.request(node, Method::GET, "/v1/events").header("last-event-id", id);
         Listener::of(request.send().await.unwrap())
     }
 
@@ -216,6 +220,29 @@ async fn a_client_resumes_at_another_node() {
         let id = nodes.submit(0, "g1").await;
         resumed.read_until(have_ended(std::slice::from_ref(&id))).await;
         assert_whole(&resumed.events, &[id]);
+    })
+    .await;
+}
+
+/// A client whose stream breaks before its first event misses none of any node.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_resumes_before_its_first_event() {
+    within(async {
+        let nodes = Nodes::start(3).await;
+        let mut broken = nodes.listen(0, "").await;
+        broken.read_position().await;
+        let from = std::mem::take(&mut broken.last_id);
+        drop(broken);
+        let ids = nodes.submit_to_all(1).await;
+        for group in 0..GROUPS {
+            nodes.submit(2, &format!("late{group}")).await;
+        }
+        let mut resumed = nodes.resume_from(2, &from).await;
+        resumed.read_position().await;
+        assert_eq!(resumed.last_id, from, "it opens where it resumes");
+        resumed.read_until(have_ended(&ids)).await;
+        resumed.events.retain(|event| !event.data["group"].as_str().unwrap_or_default().starts_with("late"));
+        assert_whole(&resumed.events, &ids);
     })
     .await;
 }

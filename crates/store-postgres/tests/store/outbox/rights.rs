@@ -24,7 +24,7 @@ fn a_role_needs_the_documented_rights_and_gets_no_others() {
         let (mut admin, mut sql) = (behind(&server).await, behind(&server).await);
         execute(&mut admin, "CREATE ROLE app; GRANT USAGE ON SCHEMA tidegate TO app").await;
         execute(&mut sql, "SET ROLE app; SET search_path = pg_temp, public, pg_catalog").await;
-        refused(&mut sql, r#"SELECT tidegate.enqueue('{"upstream":"mail","group":"g","request":{}}')"#).await;
+        refused(&mut sql, r#"SELECT tidegate.enqueue('{"upstream":"mail","group":"g","request":{"method":"GET","path":"/"}}')"#).await;
         execute(&mut admin, "GRANT EXECUTE ON FUNCTION tidegate.enqueue(json) TO app").await;
         enqueue(&mut sql, "tidegate", &operation("g")).await.expect("enqueue");
         for what in [

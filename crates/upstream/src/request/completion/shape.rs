@@ -35,38 +35,41 @@ const POLL: &Fields = &[
     ("failed", FieldShape::Conditions, false),
 ];
 
-/// The refusal of a completion that could not be read.
-pub(super) fn unreadable(json: &str) -> FieldRefusal {
+/// All refusals of a completion that could not be read; never empty.
+pub(super) fn problems(json: &str) -> Vec<FieldRefusal> {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let found = check_object(&value, "completion", COMPLETION).err();
-    found.unwrap_or_else(|| FieldRefusal::new("completion", "The completion cannot be read."))
+    let mut found = Vec::new();
+    check_object(&value, "completion", COMPLETION, &mut found);
+    if found.is_empty() {
+        found.push(FieldRefusal::new("completion", "The completion cannot be read."));
+    }
+    found
 }
 
-fn check_object(value: &Value, place: &str, fields: &Fields) -> Result<(), FieldRefusal> {
-    let object = value.as_object().ok_or_else(|| must_be(place, "an object"))?;
-    if let Some(name) = object.keys().find(|name| fields.iter().all(|(known, ..)| known != name)) {
+fn check_object(value: &Value, place: &str, fields: &Fields, found: &mut Vec<FieldRefusal>) {
+    let Some(object) = value.as_object() else { return found.push(must_be(place, "an object")) };
+    for name in object.keys().filter(|name| fields.iter().all(|(known, ..)| known != name)) {
         let known: Vec<_> = fields.iter().map(|(name, ..)| *name).collect();
         let name: String = name.chars().take(50).collect();
         let message = format!("There is no field {name:?}; the fields are {}.", known.join(", "));
-        return Err(FieldRefusal::new(format!("{place}.{name}"), message));
+        found.push(FieldRefusal::new(format!("{place}.{name}"), message));
     }
     for (name, wanted, is_required) in fields {
         let place = format!("{place}.{name}");
         match object.get(*name) {
-            Some(value) => check_value(value, &place, *wanted)?,
-            None if *is_required => return Err(FieldRefusal::missing(place)),
+            Some(value) => check_value(value, &place, *wanted, found),
+            None if *is_required => found.push(FieldRefusal::missing(place)),
             None => {}
         }
     }
-    Ok(())
 }
 
-fn check_value(value: &Value, place: &str, wanted: FieldShape) -> Result<(), FieldRefusal> {
+fn check_value(value: &Value, place: &str, wanted: FieldShape, found: &mut Vec<FieldRefusal>) {
     let is_list_of_values =
         |value: &Value| value.as_object().is_some_and(|it| it.values().all(Value::is_array));
     let (is_right, words) = match wanted {
-        FieldShape::Callback if value.is_object() => return check_object(value, place, CALLBACK),
-        FieldShape::Poll if value.is_object() => return check_object(value, place, POLL),
+        FieldShape::Callback if value.is_object() => return check_object(value, place, CALLBACK, found),
+        FieldShape::Poll if value.is_object() => return check_object(value, place, POLL, found),
         FieldShape::Text => (value.is_string(), "a string"),
         FieldShape::Seconds => (value.is_u64(), "a whole number of seconds"),
         FieldShape::Conditions => (
@@ -78,7 +81,9 @@ fn check_value(value: &Value, place: &str, wanted: FieldShape) -> Result<(), Fie
         }
         FieldShape::Poll => (value.is_null(), "an object"),
     };
-    if is_right { Ok(()) } else { Err(must_be(place, words)) }
+    if !is_right {
+        found.push(must_be(place, words));
+    }
 }
 
 fn must_be(place: &str, words: &str) -> FieldRefusal {

@@ -360,7 +360,7 @@ fn fault(value: &Value) -> String {
 
 /// Returns the first page that is not empty. The server scans a bounded number of operations for
 /// each page, so a page can be empty although more follow.
-async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 10]) -> Result<Value, CliError> {
+async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 11]) -> Result<Value, CliError> {
     let mut pages = 1;
     loop {
         let page = client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?;

@@ -160,6 +160,12 @@ impl Fault {
     #[must_use]
     pub fn with_earlier(self, earlier: Option<&Self>) -> Self {
         let Some(earlier) = earlier else { return self };
+        if earlier.message == self.message
+            || earlier.message.starts_with(&format!("{}{BEFORE}", self.message))
+        {
+            let may_have_happened = self.may_have_happened || earlier.may_have_happened;
+            return Self { may_have_happened, ..Self::new(self.class, &earlier.message) };
+        }
         let throttles = [self.class, earlier.class] == [FaultClass::RateLimited; 2];
         let left = match earlier.message.split_once(BEFORE) {
             Some((_, left)) if throttles => left,

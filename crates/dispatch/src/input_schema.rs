@@ -5,6 +5,9 @@ use jsonschema::{ReferencingError, ValidationError, Validator};
 use serde_json::Value;
 use tidegate_core::bounds::PROBLEMS_MAX;
 
+/// The longest message in which a value is repeated, and the longest one at all.
+const MESSAGE_LEN_MAX: usize = 500;
+
 /// A part of an input that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputProblem {
@@ -31,7 +34,12 @@ impl InputSchema {
     pub(crate) fn problems(&self, input: &Value) -> Vec<InputProblem> {
         let problem = |error: ValidationError<'_>| {
             let field = format!("input{}", error.instance_path().to_string().replace('/', "."));
-            InputProblem { message: format!("{field}: {error}."), field }
+            let mut message = error.to_string();
+            if message.len() > MESSAGE_LEN_MAX {
+                message = error.masked_with("the value").to_string();
+                message.truncate(message.floor_char_boundary(MESSAGE_LEN_MAX));
+            }
+            InputProblem { message: format!("{field}: {message}."), field }
         };
         self.0.iter_errors(input).take(PROBLEMS_MAX).map(problem).collect()
     }
@@ -95,5 +103,15 @@ mod tests {
         let fields: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["input.seed", "input.size"]);
         assert_eq!(problems[0].message, "input.seed: \"x\" is not of type \"integer\".");
+    }
+
+    /// DSP-1: a problem does not repeat a value that is long.
+    #[test]
+    fn dsp_1_a_long_value_is_not_repeated() {
+        let schema = json!({ "properties": { "prompt": { "maxLength": 9 } } });
+        let schema = InputSchema::compile(&schema).unwrap();
+        let message = |prompt: &str| schema.problems(&json!({ "prompt": prompt }))[0].message.clone();
+        assert_eq!(message("a lighthouse"), "input.prompt: \"a lighthouse\" is longer than 9 characters.");
+        assert_eq!(message(&"é".repeat(900_000)), "input.prompt: the value is longer than 9 characters.");
     }
 }

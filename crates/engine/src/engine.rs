@@ -28,6 +28,7 @@ use tokio_util::task::TaskTracker;
 
 pub use builder::EngineBuilder;
 pub(crate) use builder::HTTP;
+pub use commands::SeenOutcome;
 pub use jobs::CurrentAttempt;
 
 use crate::archiver::{Backlog, SharedArchive};

@@ -70,7 +70,7 @@ pub use archiver::{Backlog, SharedArchive};
 pub use calls::InFlightCalls;
 pub use completion::{Completion, CompletionKey, CompletionProof, CompletionReceipt};
 pub use costs::cost_report;
-pub use engine::{CurrentAttempt, Engine, EngineBuilder, Executors};
+pub use engine::{CurrentAttempt, Engine, EngineBuilder, Executors, SeenOutcome};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Change, Event, EventSink, OperationLabels, Subscription};
 pub use journey::{DecisionWait, EndedJourney, Journey, JourneyAttempt, JourneySink, JourneyTimes};

@@ -34,18 +34,16 @@ pub struct StoredAttempt {
 }
 
 impl StoredAttempt {
-    /// Applies a later row of the same claim. One that has not ended replaces this one, except for
-    /// its cost, which is known from its claim on; the end of an attempt keeps what it does not
-    /// mention.
+    /// Applies a later row of the same claim. One that has not ended replaces this one; the end of
+    /// an attempt keeps what it does not mention.
     #[must_use]
     pub fn merge(self, later: Self) -> Self {
-        let cost = later.cost.or(self.cost);
         if later.ended_at.is_none() {
-            return Self { cost, ..later };
+            return later;
         }
         Self {
             external_id: later.external_id.or(self.external_id),
-            cost,
+            cost: later.cost.or(self.cost),
             memo: if later.memo.is_empty() { self.memo } else { later.memo },
             ..later
         }

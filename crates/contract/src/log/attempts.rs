@@ -96,10 +96,6 @@ pub async fn the_last_row_of_an_attempt_stands(backend: &dyn Backend) {
     let moved = StoredAttempt { external_id: None, cost: Some(3), ..awaiting(1, 4) };
     owned.append(Batch { attempts: vec![moved.clone()], ..Batch::default() }).await;
     check(&*owned.store, &[(1, vec![moved, awaiting(1, 5), awaiting(1, 6)])], "replaced").await;
-    // A later row need not repeat what the attempt costs.
-    owned.append(Batch { attempts: vec![awaiting(1, 4)], ..Batch::default() }).await;
-    let priced = StoredAttempt { cost: Some(3), ..awaiting(1, 4) };
-    check(&*owned.store, &[(1, vec![priced, awaiting(1, 5), awaiting(1, 6)])], "its cost stays").await;
     let twice = vec![awaiting(1, 4), end(1, 4, AttemptState::Unknown), end(1, 5, AttemptState::Retried)];
     owned.append(Batch { attempts: twice, ..Batch::default() }).await;
     let both = [ended(1, 4, AttemptState::Unknown), ended(1, 5, AttemptState::Retried)];

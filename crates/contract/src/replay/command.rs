@@ -62,6 +62,8 @@ pub(super) enum CommandKind {
     Thaw(Arc<str>),
     Wake(Seq),
     Rechain(Seq, Alternatives),
+    /// A new owner, which awaits jobs until then at least.
+    AwaitAgain(Time),
 }
 
 /// The result of a command.
@@ -81,6 +83,7 @@ pub(super) enum CommandOutcome {
     Limit(Result<(), LimitRefusal>),
     Woken(bool),
     Rechained(Result<bool, DraftRefusal>),
+    AwaitsAgain,
 }
 
 impl Command {
@@ -134,6 +137,10 @@ impl Command {
             CommandKind::Wake(seq) => CommandOutcome::Woken(model.wake_operation(now, *seq, facts)),
             CommandKind::Rechain(seq, alternatives) => {
                 CommandOutcome::Rechained(model.replace_alternatives(now, *seq, alternatives.clone(), facts))
+            }
+            CommandKind::AwaitAgain(until) => {
+                model.await_again(now, *until, facts);
+                CommandOutcome::AwaitsAgain
             }
         }
     }

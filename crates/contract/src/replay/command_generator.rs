@@ -117,7 +117,8 @@ impl CommandGenerator {
 
     fn rare(&mut self) -> CommandKind {
         let limit = *self.rng.pick(&LIMITS);
-        match self.rng.below(6) {
+        match self.rng.below(7) {
+            6 => CommandKind::AwaitAgain(self.now.after(Duration::from_secs(self.rng.below(60)))),
             // Most of those that were accepted last still wait or run.
             4 | 5 => {
                 let newest = self.last_seq.0.saturating_sub(self.rng.below(6));

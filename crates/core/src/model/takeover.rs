@@ -5,7 +5,7 @@
 //! died.
 
 use super::{ClaimStatus, Model};
-use crate::fact::Fact;
+use crate::fact::{Fact, SettleEffect, SettledClaim};
 use crate::fault::{Fault, FaultClass};
 use crate::id::{Fence, Seq};
 use crate::time::Time;
@@ -52,7 +52,13 @@ impl Model {
         facts: &mut Vec<Fact>,
     ) -> Option<TakeoverOutcome> {
         let ClaimStatus { cancel_requested, awaiting_since, .. } = self.claim_status(seq, fence)?;
+        let is_overdue = self.entry_of(seq).is_some_and(|entry| self.is_overdue(entry.group, self.now(now)));
         match call {
+            // While no one could poll it, its time has passed: it is polled again.
+            ClaimedCall::RemoteWorker | ClaimedCall::Elsewhere | ClaimedCall::Orphaned if is_overdue => {
+                self.mark_sent(now, seq, fence, facts);
+                return Some(TakeoverOutcome::Settle(Verdict::Returned));
+            }
             ClaimedCall::InFlight(sent_at) => {
                 self.renew(seq, fence, until, facts);
                 self.mark_sent(sent_at, seq, fence, facts);
@@ -84,6 +90,24 @@ impl Model {
             }
         }
         Some(TakeoverOutcome::Kept { cancel_requested })
+    }
+
+    /// Awaits jobs that can be polled until `until` at least, and has those polled at once whose
+    /// time would be up before: no one could poll them while they had no owner.
+    pub fn await_again(&mut self, now: Time, until: Time, facts: &mut Vec<Fact>) {
+        let now = self.now(now);
+        let due = self.awaiting.iter().take_while(|((end, _), _)| *end < until);
+        let pollable = due.filter_map(|((_, fence), ix)| {
+            let group = &self.groups[ix.at()];
+            group.run.as_ref()?.awaiting()?.poll_at?;
+            Some((self.head_of(group)?.seq, *fence))
+        });
+        for (seq, fence) in pollable.collect::<Vec<_>>() {
+            let effect = SettleEffect::Awaiting { poll_at: Some(now), until };
+            let settled = SettledClaim { seq, fence, at: now, effect, fault: None, hints: Vec::new() };
+            self.decide(facts, Fact::Settled(Box::new(settled)));
+        }
+        self.rearm(now);
     }
 
     /// When the lease of a claim's worker expires.

@@ -7,11 +7,15 @@ use super::Time;
 const DAY_MS: u64 = 86_400_000;
 /// 9999-12-31T23:59:59.999Z: later times are written as this one.
 const MILLIS_MAX: u64 = 253_402_300_799_999;
+/// The days of 400 years.
+const ERA_DAYS: u64 = 146_097;
+/// The days from 0000-03-01 to 1970-01-01.
+const EPOCH_DAYS: u64 = 719_468;
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.as_millis().min(MILLIS_MAX);
-        let (year, month, day) = civil(millis / DAY_MS);
+        let (year, month, day) = civil(millis / DAY_MS + EPOCH_DAYS);
         let of_day = millis % DAY_MS;
         let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
         let (second, milli) = (of_day / 1_000 % 60, of_day % 1_000);
@@ -20,7 +24,8 @@ impl fmt::Display for Time {
 }
 
 impl Time {
-    /// Parses an RFC 3339 time, with `Z` or an offset; `None` if it is invalid or before 1970.
+    /// Parses an RFC 3339 time, with `Z` or an offset; `None` if it is invalid. One
+    /// before 1970 is the beginning of 1970: nothing is older.
     #[must_use]
     pub fn parse_rfc_3339(text: &str) -> Option<Self> {
         let (date, rest) = text.split_at_checked(10)?;
@@ -37,8 +42,7 @@ impl Time {
             None if fraction.is_empty() => 0,
             _ => return None,
         };
-        let days = days(year, month, day)?;
-        let at = days.checked_mul(86_400)? + hour * 3_600 + minute * 60 + second;
+        let at = days(year, month, day)? * 86_400 + hour * 3_600 + minute * 60 + second;
         let offset = match zone {
             "Z" | "z" => 0,
             _ => {
@@ -49,9 +53,11 @@ impl Time {
                 hours * 3_600 + minutes * 60
             }
         };
-        let at = if zone.starts_with('+') { at.checked_sub(offset)? } else { at + offset };
+        let at = if zone.starts_with('+') { at - offset } else { at + offset };
+        let since_1970 = at.checked_sub((EPOCH_DAYS + ERA_DAYS) * 86_400);
+        let at = since_1970.map_or(Time::ZERO, |seconds| Time::from_micros(seconds * 1_000_000 + micros));
         // A leap second is the first of the next minute.
-        (hour <= 23 && minute <= 59 && second <= 60).then(|| Time::from_micros(at * 1_000_000 + micros))
+        (hour <= 23 && minute <= 59 && second <= 60).then_some(at)
     }
 }
 
@@ -66,22 +72,21 @@ fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Opt
     parts.next().is_none().then_some(numbers)
 }
 
-/// Days from 1970-01-01 to a date; `None` if there is no such date, or it is earlier.
+/// Days from the first of March 400 years before year 0 to a date; `None` if there is no such date.
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
-    let shifted = if month <= 2 { year.checked_sub(1)? } else { year };
+    let shifted = year + 400 - u64::from(month <= 2);
     let (era, year_of_era) = (shifted / 400, shifted % 400);
     let from_march = (month + 9) % 12;
     let of_year = (153 * from_march + 2) / 5 + day.checked_sub(1)?;
     let of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year;
-    let days = (era * 146_097 + of_era).checked_sub(719_468)?;
-    (civil(days) == (year, month, day)).then_some(days)
+    let days = era * ERA_DAYS + of_era;
+    (civil(days) == (year + 400, month, day)).then_some(days)
 }
 
-/// Year, month and day of a number of days since 1970-01-01, counted in eras of 400 years that
+/// Year, month and day of a number of days since 0000-03-01, counted in eras of 400 years that
 /// begin on the first of March, so that a leap day is the last of its year.
 const fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
+    let (era, of_era) = (days / ERA_DAYS, days % ERA_DAYS);
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * of_year + 2) / 153;
@@ -136,11 +141,22 @@ mod tests {
             "2031-05-06T12:00:00.Z",
             "2031-05-06T12:00:00+2",
             "2031-05-06T12:00:00+24:00",
-            "1969-12-31T23:59:59Z",
             "+031-05-06T12:00:00Z",
             "2031-05-06T12:00:00Zé",
+            "0000-02-30T12:00:00Z",
+            "1900-02-29T12:00:00Z",
         ] {
             assert_eq!(Time::parse_rfc_3339(wrong), None, "{wrong}");
         }
+        for old in [
+            "0000-01-01T00:00:00+23:59",
+            "0000-02-29T12:00:00Z",
+            "0246-10-10T16:05:32.9-00:24",
+            "1969-12-31T23:59:59.999Z",
+            "1970-01-01T00:00:00+00:01",
+        ] {
+            assert_eq!(Time::parse_rfc_3339(old), Some(Time::ZERO), "{old}");
+        }
+        assert_eq!(Time::parse_rfc_3339("1969-12-31T23:59:59-00:01"), Some(Time::from_millis(59_000)));
     }
 }

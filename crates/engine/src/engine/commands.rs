@@ -6,14 +6,14 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
     CancelOutcome, ControlRefusal, GroupView, LimitRefusal, LimitView, RerunRefusal, Resolution,
 };
-use tidegate_core::{Draft, OperationId, bounds};
+use tidegate_core::{Draft, OperationId, Seq, Time, bounds};
 use tidegate_store::Clock;
 
 use super::Engine;
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journey::ReleasedHead;
-use crate::owner::refusal_error;
+use crate::owner::{Owner, refusal_error};
 use crate::prepare;
 use crate::query::no_group_error;
 use crate::view::OperationView;
@@ -101,7 +101,7 @@ impl Engine {
     /// # Errors
     /// When its outcome is not unknown.
     pub async fn resolve(&self, id: OperationId, resolution: Resolution) -> Result<OperationView> {
-        self.resolve_with_body(id, resolution, bytes::Bytes::new()).await
+        self.resolve_as_seen(id, resolution, SeenOutcome::default(), bytes::Bytes::new()).await
     }
 
     /// Resolves an operation whose outcome is unknown as succeeded, with the result that it had.
@@ -109,14 +109,20 @@ impl Engine {
     /// # Errors
     /// When its outcome is not unknown.
     pub async fn resolve_with_result(&self, id: OperationId, result: bytes::Bytes) -> Result<OperationView> {
-        self.resolve_with_body(id, Resolution::Succeeded, result).await
+        self.resolve_as_seen(id, Resolution::Succeeded, SeenOutcome::default(), result).await
     }
 
-    async fn resolve_with_body(
+    /// Resolves an operation whose outcome is unknown, if it still is the one that the operator has
+    /// seen. `result` is what it is said to have returned.
+    ///
+    /// # Errors
+    /// When its outcome is not unknown, or is another one than was seen.
+    pub async fn resolve_as_seen(
         &self,
         id: OperationId,
         resolution: Resolution,
-        body: bytes::Bytes,
+        seen: SeenOutcome,
+        result: bytes::Bytes,
     ) -> Result<OperationView> {
         let view = self.get(id).await?;
         if view.state.is_ended() {
@@ -126,16 +132,22 @@ impl Engine {
         let resolved = self
             .update_owner(move |owner| {
                 let now = owner.clock.now();
-                let ended = owner.model.resolve(now, seq, resolution, &mut owner.building.facts)?;
-                if let Some(ended) = ended {
-                    owner.building.end(ended, body);
+                if let Some(problem) = owner.changed_since(seq, seen) {
+                    return Err(Some(problem));
                 }
-                Ok::<(), ControlRefusal>(())
+                let ended = owner.model.resolve(now, seq, resolution, &mut owner.building.facts);
+                if let Some(ended) = ended.map_err(|_| None)? {
+                    owner.building.end(ended, result);
+                }
+                Ok(())
             })
             .await?;
         match resolved {
             Ok(()) => self.get(id).await,
-            Err(_) => Err(invalid_state_error(&view, "resolve")),
+            Err(None) => Err(invalid_state_error(&view, "resolve")),
+            Err(Some(problem)) => {
+                Err(Error::new(ErrorKind::NotNow, format!("{id} has changed: {problem}")).operation(id))
+            }
         }
     }
 
@@ -241,6 +253,45 @@ impl Engine {
             owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
         });
         thawed.await?.map_err(|refusal| limit_refusal_error(refusal, name))
+    }
+}
+
+/// Which unknown outcome an operator has seen and decides about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SeenOutcome {
+    /// That of this attempt.
+    pub attempt: Option<u16>,
+    /// One that was unknown before this time.
+    pub before: Option<Time>,
+}
+
+impl SeenOutcome {
+    /// The outcome of this attempt, if given.
+    #[must_use]
+    pub const fn with_attempt(mut self, attempt: Option<u16>) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// An outcome that was unknown before this time, if given.
+    #[must_use]
+    pub const fn with_before(mut self, before: Option<Time>) -> Self {
+        self.before = before;
+        self
+    }
+}
+
+impl Owner {
+    /// In what an unknown outcome differs from the one that was seen; `None` when it is the same.
+    fn changed_since(&self, seq: Seq, seen: SeenOutcome) -> Option<String> {
+        let active = self.model.active(seq)?;
+        if seen.attempt.is_some_and(|attempt| attempt != active.attempt) {
+            return Some(format!("its attempts are {} now", active.attempt));
+        }
+        let since = self.model.group(&active.group)?.held?.since;
+        let is_later = seen.before.is_some_and(|before| since >= before);
+        is_later.then(|| format!("its outcome is unknown only since {since}"))
     }
 }
 

@@ -65,8 +65,8 @@ impl Owner {
             ended_at,
             state,
             external_id: job.external_id,
-            // What was recorded when it was accepted stands.
-            cost: job.cost.or_else(|| terms.filter(|_| !is_awaiting)?.price),
+            // The end of a job keeps the cost that was recorded; an earlier row is replaced.
+            cost: job.cost.or_else(|| terms.filter(|_| !is_awaiting || ended_at.is_none())?.price),
             memo: job.memo,
         });
     }

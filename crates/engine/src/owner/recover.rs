@@ -27,6 +27,9 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How long the claims of remote workers hold at least when a new owner takes over: a worker that
 /// could not reach an owner meanwhile extends them in that time.
 const REMOTE_GRACE: Duration = Duration::from_secs(5);
+/// How long a job is awaited at least when a new owner takes over, so that it can be polled once:
+/// it may have ended while there was no owner.
+const LAST_POLL_WAIT: Duration = Duration::from_secs(30);
 
 /// The replayed state of a partition.
 pub(crate) struct ReplayedPartition {
@@ -90,6 +93,7 @@ impl Owner {
         for (seq, fence) in self.model.claims() {
             self.restore_claim(seq, fence, now);
         }
+        self.model.await_again(now, now.after(LAST_POLL_WAIT), &mut self.building.facts);
         self.calls.forget_never_sent();
         self.building.commands += 1;
     }

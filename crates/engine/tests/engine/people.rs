@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tidegate::{ErrorKind, GroupFilter, Options};
+use tidegate::{ErrorKind, GroupFilter, Options, SeenOutcome};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
-use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
+use tidegate_core::{Fault, FaultClass, OnFailure, State, Time, Verdict};
 
 use crate::scripted_upstream::*;
 
@@ -92,7 +92,19 @@ async fn ops_23_a_person_resolves() {
     assert!(engine.why(pay).await.unwrap().because.contains("outcome is unknown"));
     let refused = engine.resume("g").await.unwrap_err();
     assert_eq!((refused.kind, refused.operation), (ErrorKind::NotNow, Some(pay)));
-    let resolved = engine.resolve(pay, Resolution::Succeeded).await.unwrap();
+    let since = engine.now();
+    for (seen, difference) in [
+        (SeenOutcome::default().with_attempt(Some(2)), "its attempts are 1 now"),
+        (SeenOutcome::default().with_before(Some(Time::ZERO)), "its outcome is unknown only since"),
+    ] {
+        let decided = engine.resolve_as_seen(pay, Resolution::Repeat, seen, bytes::Bytes::new()).await;
+        let refused = decided.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::NotNow);
+        assert!(refused.message.contains(difference), "{}", refused.message);
+    }
+    let seen = SeenOutcome::default().with_attempt(Some(1)).with_before(Some(since.after(LONG)));
+    let resolved =
+        engine.resolve_as_seen(pay, Resolution::Succeeded, seen, bytes::Bytes::new()).await.unwrap();
     assert_eq!(resolved.state, State::Succeeded);
     assert_eq!(engine.wait(next, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|pay", "|next"], "it was sent once");

@@ -4,13 +4,14 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tidegate::ErrorKind;
+use tidegate::{ErrorKind, SeenOutcome};
 use tidegate_core::model::Resolution;
 use tidegate_core::{OperationId, State as OperationState};
 
 use super::HandlerResult;
-use super::bulk_selection::{FIELDS, Selection};
+use super::bulk_selection::{FIELDS, Selection, read_time};
 use super::commands::RESOLUTIONS;
 use crate::audit::AuditHint;
 use crate::edge::auth::Caller;
@@ -25,9 +26,9 @@ const IDS_MAX: usize = 100;
 
 /// The fields of a command that says what happened.
 #[rustfmt::skip]
-const RESOLVE_FIELDS: [&str; 11] = [
+const RESOLVE_FIELDS: [&str; 12] = [
     "group", "state", "upstream", "kind", "created_after", "created_before", "error", "dry_run", "reason",
-    "may_have_happened", "as",
+    "may_have_happened", "as", "unknown_before",
 ];
 
 /// What became of a bulk command.
@@ -79,7 +80,7 @@ impl IntoResponse for BulkOut {
 pub(super) enum BulkVerb {
     Cancel,
     Rerun,
-    Resolve(Resolution),
+    Resolve(Resolution, SeenOutcome),
 }
 
 impl BulkVerb {
@@ -87,7 +88,7 @@ impl BulkVerb {
         match self {
             Self::Cancel => "cancel",
             Self::Rerun => "rerun",
-            Self::Resolve(_) => "resolve",
+            Self::Resolve(..) => "resolve",
         }
     }
 
@@ -96,7 +97,7 @@ impl BulkVerb {
         match self {
             Self::Cancel => &[OperationState::Queued, OperationState::Waiting, OperationState::Running],
             Self::Rerun => &[OperationState::Failed],
-            Self::Resolve(_) => &[OperationState::Unknown],
+            Self::Resolve(..) => &[OperationState::Unknown],
         }
     }
 
@@ -104,7 +105,7 @@ impl BulkVerb {
         match self {
             Self::Cancel => state.can_cancel(),
             Self::Rerun => state.can_rerun(),
-            Self::Resolve(_) => state == OperationState::Unknown,
+            Self::Resolve(..) => state == OperationState::Unknown,
         }
     }
 
@@ -125,7 +126,9 @@ impl BulkVerb {
                 .await
                 .map(|view| view.state == OperationState::Canceled || view.cancel_requested),
             Self::Rerun => app.engine.rerun(id).await.map(|_| true),
-            Self::Resolve(resolution) => app.engine.resolve(id, resolution).await.map(|_| true),
+            Self::Resolve(resolution, seen) => {
+                app.engine.resolve_as_seen(id, resolution, seen, Bytes::new()).await.map(|_| true)
+            }
         }
     }
 }
@@ -169,7 +172,8 @@ pub(super) async fn resolve(
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
     // The states are the same whatever happened.
     let resolution = problems.check(resolution).unwrap_or(Resolution::Failed);
-    let verb = BulkVerb::Resolve(resolution);
+    let before = problems.check(read_time(Field { name: "unknown_before", raw: values[11] }));
+    let verb = BulkVerb::Resolve(resolution, SeenOutcome::default().with_before(before));
     let (selection, dry_run) = Selection::read(&values, verb, &mut problems)?;
     respond(&app, &caller, verb, &selection, dry_run).await
 }

@@ -48,13 +48,13 @@ impl Selection {
         let field = |place: usize| Field { name: FIELDS[place], raw: values.get(place).copied().flatten() };
         let mut text = |place: usize| problems.check(read_text(field(place)));
         let [group, states, upstream, kind] = [text(0), text(1), text(2), text(3)];
-        let [after, before, error] = [text(4), text(5), text(6)];
+        let error = text(6);
+        let [after, before] = [4, 5].map(|place| problems.check(read_time(field(place))));
         let may_have_happened = problems.check(field(9).flag());
         let is_empty = may_have_happened.is_none()
-            && [&group, &states, &upstream, &kind, &after, &before, &error].into_iter().all(Option::is_none);
+            && after.or(before).is_none()
+            && [&group, &states, &upstream, &kind, &error].into_iter().all(Option::is_none);
         let states = states.and_then(|words| problems.check(read_states(&words, verb).map(Some)));
-        let after = after.and_then(|text| problems.check(read_time(FIELDS[4], &text).map(Some)));
-        let before = before.and_then(|text| problems.check(read_time(FIELDS[5], &text).map(Some)));
         let dry_run = problems.check(field(7).flag()).unwrap_or_default();
         problems.check(read_reason(field(8)));
         std::mem::take(problems).finish()?;
@@ -144,8 +144,11 @@ fn read_states(words: &str, verb: BulkVerb) -> Result<Vec<OperationState>> {
     }
 }
 
-fn read_time(name: &'static str, text: &str) -> Result<tidegate_core::Time> {
-    time::parse(text).ok_or_else(|| {
+/// Reads a time.
+pub(super) fn read_time(field: Field<'_>) -> Result<Option<tidegate_core::Time>> {
+    let Some(text) = read_text(field)? else { return Ok(None) };
+    time::parse(&text).map(Some).ok_or_else(|| {
+        let name = field.name;
         let message = format!("The field {name:?} must be a time of RFC 3339, as in 2031-05-06T07:08:09Z.");
         Error::new(ErrorCode::Malformed, message).field(name)
     })
@@ -153,6 +156,7 @@ fn read_time(name: &'static str, text: &str) -> Result<tidegate_core::Time> {
 
 #[cfg(test)]
 mod tests {
+    use tidegate::SeenOutcome;
     use tidegate_core::model::Resolution;
 
     use super::*;
@@ -172,7 +176,11 @@ mod tests {
             (r#"{"group":"g","state":"succeeded"}"#, BulkVerb::Rerun, "state"),
             (r#"{"group":"g","state":"failed"}"#, BulkVerb::Cancel, "state"),
             (r#"{"group":"g","state":"lost"}"#, BulkVerb::Cancel, "state"),
-            (r#"{"group":"g","state":"failed"}"#, BulkVerb::Resolve(Resolution::Failed), "state"),
+            (
+                r#"{"group":"g","state":"failed"}"#,
+                BulkVerb::Resolve(Resolution::Failed, SeenOutcome::default()),
+                "state",
+            ),
             (r#"{"created_before":"today"}"#, BulkVerb::Cancel, "created_before"),
             (r#"{"grup":"g"}"#, BulkVerb::Cancel, "grup"),
             (r#"{"group":"g","dry_run":1}"#, BulkVerb::Cancel, "dry_run"),
@@ -190,7 +198,9 @@ mod tests {
         assert_eq!(states(r#"{"group":"g"}"#, BulkVerb::Rerun), [OperationState::Failed]);
         let both = states(r#"{"state":"canceled,failed"}"#, BulkVerb::Rerun);
         assert_eq!(both, [OperationState::Failed, OperationState::Canceled]);
-        for verb in [BulkVerb::Cancel, BulkVerb::Rerun, BulkVerb::Resolve(Resolution::Repeat)] {
+        for verb in
+            [BulkVerb::Cancel, BulkVerb::Rerun, BulkVerb::Resolve(Resolution::Repeat, SeenOutcome::default())]
+        {
             assert!(verb.default_states().iter().all(|state| verb.applies_to(*state)), "{verb:?}");
         }
     }

@@ -4,7 +4,8 @@ use axum::Extension;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use tidegate::OperationView;
+use bytes::Bytes;
+use tidegate::{OperationView, SeenOutcome};
 use tidegate_core::model::Resolution;
 
 use super::command_reason::{read_reason, read_reason_only};
@@ -54,7 +55,11 @@ pub(super) async fn resolve(
 ) -> HandlerResult {
     let id = parse_id(&text)?;
     let body = body.read().await?;
-    let Fields { values: [raw, result, reason], mut problems } = read(&body, &["as", "result", "reason"])?;
+    let Fields { values: [raw, result, reason, attempt], mut problems } =
+        read(&body, &["as", "result", "reason", "attempt"])?;
+    let attempt = Field { name: "attempt", raw: attempt }.integer(1..=u64::from(u16::MAX));
+    let attempt = problems.check(attempt).and_then(|attempt| u16::try_from(attempt).ok());
+    let seen = SeenOutcome::default().with_attempt(attempt);
     problems.check(read_reason(Field { name: "reason", raw: reason }));
     let resolution = Field { name: "as", raw }.word(&RESOLUTIONS);
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
@@ -62,9 +67,9 @@ pub(super) async fn resolve(
     problems.finish()?;
     let resolution = resolution.ok_or_else(|| missing("as"))?;
     let view = match result.filter(|result| result.get() != "null") {
-        None => app.engine.resolve(id, resolution).await?,
+        None => app.engine.resolve_as_seen(id, resolution, seen, Bytes::new()).await?,
         Some(result) if resolution == Resolution::Succeeded => {
-            app.engine.resolve_with_result(id, stored_result(result)).await?
+            app.engine.resolve_as_seen(id, resolution, seen, stored_result(result)).await?
         }
         Some(_) => {
             let message = "Only an operation that succeeded has a result.";

@@ -30,9 +30,7 @@ impl ModelFile {
 
     /// Reads the models, and uses them if they can work.
     fn read(&self) -> Result<bool> {
-        let bad = |problem: String| {
-            Error::new(ErrorCode::BadConfig, format!("The models stay as they are: {problem}"))
-        };
+        let bad = |problem: String| unchanged(&problem);
         let config = Config::load(Some(&self.file.path), &self.file.overrides);
         let models = config.map_err(|problems| bad(problems.to_string()))?.generations.dispatch.models;
         if models.is_empty() {
@@ -54,6 +52,10 @@ impl ModelFile {
     }
 }
 
+fn unchanged(problem: &str) -> Error {
+    Error::new(ErrorCode::BadConfig, format!("The models stay as they are: {problem}"))
+}
+
 impl Reload for ModelFile {
     const WHAT: &str = "the models";
 
@@ -61,7 +63,7 @@ impl Reload for ModelFile {
         let mark = FileMark::of(&self.file.path);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // A file that was written between two looks may be incomplete, or gone for a moment.
-        let is_settled = mark.is_some() && seen.now == mark;
+        let is_settled = seen.now == mark;
         seen.now = mark;
         if !is_settled || seen.read == mark {
             return Ok(false);
@@ -69,7 +71,7 @@ impl Reload for ModelFile {
         // Remembered also when it cannot be used, so that the log says so once.
         seen.read = mark;
         drop(seen);
-        self.read()
+        if mark.is_none() { Err(unchanged("the file is gone.")) } else { self.read() }
     }
 }
 
@@ -123,6 +125,10 @@ mod tests {
             let refused = second.unwrap_err();
             assert!(refused.message.contains(why) && provider() == "globex", "{}", refused.message);
         }
+        std::fs::remove_file(&path).unwrap();
+        let [first, second, third] = looks();
+        assert_eq!((first, third), (Ok(false), Ok(false)));
+        assert!(second.unwrap_err().message.ends_with("the file is gone."));
         write("");
         assert_eq!(models.reload(), Ok(false), "it is being written");
         write(&text("acme"));

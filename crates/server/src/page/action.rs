@@ -116,7 +116,7 @@ pub(super) struct KeyParts<'a> {
 }
 
 /// An action as it is asked for: in the URL of its confirm step, and in the form.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ActionRequest {
     pub action: Action,
     pub subject: String,
@@ -124,12 +124,15 @@ pub(super) struct ActionRequest {
     pub scope: Option<String>,
     pub method: Option<String>,
     pub path: Option<String>,
+    /// What the operator has seen: the attempt of an operation of unknown outcome, or the time at
+    /// which several were counted.
+    pub seen: Option<String>,
     /// What only the form has.
     pub form: ActionForm,
 }
 
 /// The fields that an operator fills in, and the token.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ActionForm {
     pub token: String,
     pub reason: String,
@@ -173,14 +176,16 @@ impl ActionRequest {
 
     fn read(action: Action, query: &mut Query) -> Result<Self> {
         let subject = query.take("subject");
-        let [scope, method, path] = ["scope", "method", "path"].map(|name| query.take(name));
+        let [scope, method, path, seen] = ["scope", "method", "path", "seen"].map(|name| query.take(name));
         let subject = subject.ok_or_else(|| bad_parameter("subject", "is missing"))?;
-        Ok(Self { action, subject, scope, method, path, form: ActionForm::default() })
+        Ok(Self { action, subject, scope, method, path, seen, form: ActionForm::default() })
     }
 
-    /// What a confirmation is about: all that identifies the action and its subject.
+    /// What a confirmation is about: all that identifies the action, its subject, and what was seen
+    /// of it.
     pub(super) fn identity(&self) -> String {
-        let parts = [&self.scope, &self.method, &self.path].map(|part| part.as_deref().unwrap_or_default());
+        let parts = [&self.scope, &self.method, &self.path, &self.seen]
+            .map(|part| part.as_deref().unwrap_or_default());
         let parts = [self.action.name(), &self.subject].into_iter().chain(parts).map(escape);
         parts.collect::<Vec<_>>().join(" ")
     }
@@ -240,6 +245,8 @@ impl ActionRequest {
         let operation = |verb: &str, body| post(format!("/v1/operations/{name}/{verb}"), body);
         let group = |verb: &str, body| post(format!("/v1/groups/{name}/{verb}"), body);
         let key = |verb: &str, body| post(format!("/v1/keys/{name}/{verb}{}", self.key_query()), body);
+        let attempt = self.seen.as_deref().and_then(|seen| seen.parse::<u16>().ok());
+        let resolve = |outcome| operation("resolve", json!({ "as": outcome, "attempt": attempt }));
         let limit = |body| ApiCommand { method: Method::PUT, target: self.subject_target(), body };
         Ok(match self.action {
             Action::Pause => group("pause", json!({ "by": by, "reason": self.form.reason })),
@@ -247,9 +254,9 @@ impl ActionRequest {
             Action::RerunFailed => group("rerun", Value::Null),
             Action::Cancel => operation("cancel", Value::Null),
             Action::Rerun => operation("rerun", Value::Null),
-            Action::Happened => operation("resolve", json!({ "as": "succeeded" })),
-            Action::DidNotHappen => operation("resolve", json!({ "as": "failed" })),
-            Action::SendAgain => operation("resolve", json!({ "as": "repeat" })),
+            Action::Happened => resolve("succeeded"),
+            Action::DidNotHappen => resolve("failed"),
+            Action::SendAgain => resolve("repeat"),
             Action::OpenLimit => limit(json!({ "open": true })),
             Action::ResetLimit => limit(json!({ "reset": true })),
             Action::SetLimit => limit(self.figures()?),
@@ -260,7 +267,7 @@ impl ActionRequest {
             | Action::RerunAll
             | Action::AllHappened
             | Action::NoneHappened
-            | Action::SendAllAgain => bulk::command(self.action, &self.subject)?,
+            | Action::SendAllAgain => bulk::command(self.action, &self.subject, self.seen.as_deref())?,
         })
     }
 
@@ -331,5 +338,22 @@ mod tests {
         let read = |form| ActionRequest::from_form(Action::ReleaseKey, form).unwrap().identity();
         assert_ne!(read("subject=k&scope=a"), read("subject=k&scope=b"));
         assert_ne!(read("subject=k+a"), read("subject=k&scope=a"));
+        assert_ne!(read("subject=k&seen=1"), read("subject=k&seen=2"));
+    }
+
+    /// What an operator decides is about the attempt that they have seen, or about what was unknown
+    /// by then.
+    #[test]
+    fn a_decision_is_about_what_was_seen() {
+        let body = |action, form: &str| {
+            let asked = ActionRequest::from_form(action, form).unwrap();
+            asked.command("anna").unwrap().body
+        };
+        let decided = body(Action::DidNotHappen, "subject=op_1&seen=2");
+        assert_eq!(decided, json!({ "as": "failed", "attempt": 2 }));
+        let at = "2031-05-06T07:08:09.010Z";
+        let decided = body(Action::AllHappened, &format!("subject=upstream%3Decho&seen={at}"));
+        assert_eq!(decided, json!({ "as": "succeeded", "upstream": "echo", "unknown_before": at }));
+        assert_eq!(body(Action::RerunAll, "subject=upstream%3Decho"), json!({ "upstream": "echo" }));
     }
 }

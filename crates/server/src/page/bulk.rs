@@ -29,8 +29,9 @@ pub(super) fn filter(subject: &str) -> Result<Map<String, Value>> {
     Ok(filter)
 }
 
-/// The call of the API for an action about all that a filter finds.
-pub(super) fn command(action: Action, subject: &str) -> Result<ApiCommand> {
+/// The call of the API for an action about all that a filter finds, and if it is about unknown
+/// outcomes, that was unknown when it was counted.
+pub(super) fn command(action: Action, subject: &str, counted_at: Option<&str>) -> Result<ApiCommand> {
     let mut body = filter(subject)?;
     let (verb, outcome) = match action {
         Action::RerunAll => ("rerun", None),
@@ -41,6 +42,9 @@ pub(super) fn command(action: Action, subject: &str) -> Result<ApiCommand> {
     };
     if let Some(outcome) = outcome {
         body.insert("as".to_owned(), outcome.into());
+        if let Some(at) = counted_at {
+            body.insert("unknown_before".to_owned(), at.into());
+        }
     }
     let target = format!("/v1/operations/{verb}");
     Ok(ApiCommand { method: Method::POST, target, body: Value::Object(body) })
@@ -48,7 +52,7 @@ pub(super) fn command(action: Action, subject: &str) -> Result<ApiCommand> {
 
 /// Counts what an action would change.
 pub(super) async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
-    let mut command = command(asked.action, &asked.subject)?;
+    let mut command = command(asked.action, &asked.subject, None)?;
     command.body["dry_run"] = json!(true);
     api.send(&Caller::named("page"), "", &command).await
 }
@@ -59,9 +63,13 @@ pub(super) fn until_now(subject: &str, now: Time) -> String {
     if subject.split('&').any(|pair| pair.starts_with("created_before=")) {
         return subject.to_owned();
     }
-    // Times on the wire have milliseconds: what was accepted within this one is included.
-    let next = Time::from_millis(now.as_millis() + 1);
-    format!("{subject}&created_before={}", escape(&Timestamp(next).to_string()))
+    format!("{subject}&created_before={}", escape(&after(now)))
+}
+
+/// The time before which everything is that an operator sees now. Times on the wire have
+/// milliseconds: what was accepted within this one is included.
+pub(super) fn after(now: Time) -> String {
+    Timestamp(Time::from_millis(now.as_millis() + 1)).to_string()
 }
 
 /// The states of operations, as an action about them is named.
@@ -124,9 +132,9 @@ mod tests {
     #[test]
     fn a_subject_is_a_filter_and_stays_one() {
         let subject = until_now("state=waiting&group=a%26b", Time::from_millis(7));
-        assert_eq!(subject, "state=waiting&group=a%26b&created_before=1970%2D01%2D01T00%3A00%3A00%2E008Z");
+        assert_eq!(subject, "state=waiting&group=a%26b&created_before=1970-01-01T00%3A00%3A00.008Z");
         assert_eq!(until_now(&subject, Time::from_millis(9)), subject);
-        let command = command(Action::CancelAll, &subject).unwrap();
+        let command = command(Action::CancelAll, &subject, None).unwrap();
         let body =
             json!({ "state": "waiting", "group": "a&b", "created_before": "1970-01-01T00:00:00.008Z" });
         assert_eq!((&*command.target, command.body), ("/v1/operations/cancel", body));

@@ -33,6 +33,7 @@ pub(super) async fn confirm_page(
     let Some(key) = api.server.confirmation_key.get() else {
         return error_page(&Error::new(ErrorCode::StoreUnavailable, "The store is not open yet."));
     };
+    let asked = &ActionRequest { seen: seen(view, asked, &preview), ..asked.clone() };
     let token = key.issue(&asked.identity(), &caller.0, view.now);
     let words = view.words;
     let content = html! {
@@ -43,7 +44,7 @@ pub(super) async fn confirm_page(
         @if is_possible(asked, &preview) {
             form.confirm method="post" action={ "/actions/" (asked.action.name()) } {
                 input type="hidden" name="subject" value=(asked.subject);
-                @for (name, part) in [("scope", &asked.scope), ("method", &asked.method), ("path", &asked.path)] {
+                @for (name, part) in [("scope", &asked.scope), ("method", &asked.method), ("path", &asked.path), ("seen", &asked.seen)] {
                     @if let Some(part) = part { input type="hidden" name=(name) value=(part); }
                 }
                 input type="hidden" name="token" value=(token);
@@ -61,6 +62,17 @@ pub(super) async fn confirm_page(
         }
     };
     view.page(words.action(asked.action).label, &content)
+}
+
+/// What the operator sees of a subject whose outcome is unknown: a decision is about that only.
+fn seen(view: &View, asked: &ActionRequest, preview: &Value) -> Option<String> {
+    match asked.action {
+        Action::Happened | Action::DidNotHappen | Action::SendAgain => {
+            preview["attempt"].as_u64().map(|attempt| attempt.to_string())
+        }
+        Action::AllHappened | Action::NoneHappened | Action::SendAllAgain => Some(bulk::after(view.now)),
+        _ => None,
+    }
 }
 
 /// What a confirm step asks.

@@ -9,14 +9,13 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::OperationId;
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepEvents, StepState};
 use tidegate_discord::deploy::DeployRequest;
 
 use super::error_page;
 use super::parts::{count, group};
-use super::view::View;
+use super::view::{View, escape};
 use super::words::Language;
 use crate::api::deployments::find_with_steps;
 use crate::error::Result;
@@ -91,7 +90,7 @@ pub(super) fn panel(view: &View, rows: &[DeploymentRow]) -> Markup {
 }
 
 fn link(id: &str) -> Markup {
-    html! { a.id href={ "/deployments/" (utf8_percent_encode(id, NON_ALPHANUMERIC)) } { (id) } }
+    html! { a.id href={ "/deployments/" (escape(id)) } { (id) } }
 }
 
 fn number(number: usize) -> String {

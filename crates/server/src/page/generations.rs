@@ -7,12 +7,12 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tidegate_core::Time;
 use tidegate_dispatch::{Generation, GenerationPage, GenerationQuery, GenerationStatus};
 
 use super::parts::time_ago;
+use super::view::escape;
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations as api;
@@ -111,10 +111,9 @@ fn list_address(
     status: Option<GenerationStatus>,
     after: Option<(usize, &str)>,
 ) -> String {
-    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let parts = [
-        after.map(|(limit, cursor)| format!("limit={limit}&cursor={}", encode(cursor))),
-        user.map(|user| format!("user_id={}", encode(user))),
+        after.map(|(limit, cursor)| format!("limit={limit}&cursor={}", escape(cursor))),
+        user.map(|user| format!("user_id={}", escape(user))),
         status.map(|status| format!("status={}", status.as_str())),
     ];
     let query: Vec<_> = parts.into_iter().flatten().collect();

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
+use tidegate_core::Time;
 
 use super::action::Action;
 use super::actions::{button, notice};
@@ -99,7 +100,7 @@ fn list_content(view: &View, asked: &GroupsRequest, page: &Value) -> Markup {
         section #groups data-live="steady" {
             @if let Some(prefix) = &asked.prefix { p { (words.names_begin_with) " " code { (prefix) } } }
             @if items(page, "groups").is_empty() { p.quiet { (nothing) } }
-            @else { (table(view, items(page, "groups"))) }
+            @else { (table_with(view, items(page, "groups"), false)) }
         }
         @if let Some(next) = page["next_cursor"].as_str() {
             p { a href=(asked.page_href(next)) { (words.next) } }
@@ -107,8 +108,13 @@ fn list_content(view: &View, asked: &GroupsRequest, page: &Value) -> Markup {
     }
 }
 
-/// A table of groups with what each waits for.
+/// A table of groups with what each waits for, and when it is expected to be empty.
 pub(super) fn table(view: &View, groups: &[Value]) -> Markup {
+    table_with(view, groups, true)
+}
+
+/// The same; `has_drains` where it is known when each is empty. Only the summary knows it.
+fn table_with(view: &View, groups: &[Value], has_drains: bool) -> Markup {
     let words = view.words;
     html! {
         table.cards.rows {
@@ -120,16 +126,16 @@ pub(super) fn table(view: &View, groups: &[Value]) -> Markup {
                     th.number scope="col" { (words.depth) }
                     th.number scope="col" { (words.age) }
                     th scope="col" { (words.why) }
-                    th.c-time scope="col" { (words.drains) }
+                    @if has_drains { th.c-id scope="col" { (words.drains) } }
                     th.c-act scope="col" { span.hidden { (words.actions) } }
                 }
             }
-            tbody { @for group in groups { (row(view, group)) } }
+            tbody { @for group in groups { (row(view, group, has_drains)) } }
         }
     }
 }
 
-fn row(view: &View, group: &Value) -> Markup {
+fn row(view: &View, group: &Value, has_drains: bool) -> Markup {
     let (words, name) = (view.words, text(group, "group"));
     html! {
         tr id={ "group-" (escape(name)) } {
@@ -138,10 +144,19 @@ fn row(view: &View, group: &Value) -> Markup {
             td.number data-label=(words.depth) { (count(number(group, "depth"))) }
             td.number data-label=(words.age) { @if let Some(at) = time_in(&group["head"], "created_at") { (view.ago(at)) } }
             (why_cell(text(&group["why"], "because")))
-            td { @if let Some(at) = time_in(group, "drains_at") { (words.about) " " (view.within(at)) } }
+            @if has_drains { td.wrap { @if let Some(at) = time_in(group, "drains_at") { (drains(view, group, at)) } } }
             td.act { (main_button(view, group)) }
         }
     }
+}
+
+/// When a group is expected to be empty. Behind a head that failed, this is not sooner: the next
+/// attempt may fail too. A head that was throttled waits for a time that is known.
+fn drains(view: &View, group: &Value, at: Time) -> Markup {
+    let fault = &group["head"]["fault"];
+    let has_failed = fault.is_object() && text(fault, "class") != "rate_limited";
+    let words = view.words;
+    view.until(at, if has_failed { words.at_earliest_in } else { words.in_about })
 }
 
 /// What can be done about a group in its state.
@@ -217,6 +232,43 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
         }
         @if !items(last, "operations").is_empty() {
             section #last data-live="steady" { h2 { (words.last_operations) } (operation_table(view, items(last, "operations"))) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::Language;
+    use super::*;
+
+    /// The list does not know when a group is empty, and has no column that says so.
+    #[test]
+    fn only_the_overview_says_when_a_group_is_empty() {
+        let view = View::at(Language::English, Time::ZERO);
+        let groups = [json!({ "group": "g", "state": "waiting", "depth": 1 })];
+        assert!(table(&view, &groups).into_string().contains(">Empty</th>"));
+        assert!(!table_with(&view, &groups, false).into_string().contains(">Empty</th>"));
+    }
+
+    #[test]
+    fn behind_a_failing_head_the_time_is_the_earliest() {
+        let shown = |language, at: &str, fault: Value| {
+            let group = json!({ "group": "g", "drains_at": at, "head": { "fault": fault } });
+            table(&View::at(language, Time::ZERO), &[group]).into_string()
+        };
+        let (soon, later) = ("1970-01-01T00:00:00.400Z", "1970-01-01T00:00:18Z");
+        let failed = || json!({ "class": "transient", "message": "No." });
+        let throttled = json!({ "class": "rate_limited", "message": "Wait." });
+        let table = [
+            (Language::English, later, Value::Null, ">in about 18 s<"),
+            (Language::English, later, throttled, ">in about 18 s<"),
+            (Language::English, later, failed(), ">at the earliest in 18 s<"),
+            (Language::Russian, later, failed(), ">не раньше чем через 18 с<"),
+            (Language::English, soon, Value::Null, ">now<"),
+        ];
+        for (language, at, fault, expected) in table {
+            let html = shown(language, at, fault);
+            assert!(html.contains(expected), "{expected}: {html}");
         }
     }
 }

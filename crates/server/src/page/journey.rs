@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::parts::{operation_link, span_in};
-use super::view::{View, number, text, time_in};
+use super::view::{View, items, number, text, time_in};
 
 /// A step of the way of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +71,38 @@ fn way(operation: &Value, why: &Value) -> (Vec<Step>, Option<Step>) {
         }
         _ => Some(Step::Limit),
     };
+    if was_never_sent(operation) {
+        // There is no answer to what was not sent.
+        steps.retain(|step| *step != Step::Answer);
+    }
     steps.extend((is_decided || current == Some(Step::Decision)).then_some(Step::Decision));
     (steps, current)
+}
+
+/// Whether an operation has ended without an attempt, since it was accepted or last re-run.
+fn was_never_sent(operation: &Value) -> bool {
+    let journey = &operation["journey"];
+    matches!(text(operation, "state"), "canceled" | "failed")
+        && number(operation, "attempt") == 0
+        && items(operation, "attempts").is_empty()
+        && ["sent_ms", "answer_ms"].iter().all(|time| journey[*time].is_null())
+}
+
+/// How far each step of this operation is.
+fn progress_of(operation: &Value, steps: &[Step], current: Option<Step>) -> Vec<(Step, Progress)> {
+    let mut steps = progress(steps, current);
+    if was_never_sent(operation) {
+        // It ended before these steps were done, or it is not known that they were.
+        let is_turn_known = operation["journey"][Step::Turn.time()].is_u64();
+        for (step, progress) in &mut steps {
+            match step {
+                Step::Turn if is_turn_known => {}
+                Step::Turn | Step::Limit | Step::Sent => *progress = Progress::Ahead,
+                _ => {}
+            }
+        }
+    }
+    steps
 }
 
 /// How far each step is.
@@ -94,7 +124,7 @@ pub(super) fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
     let (steps, current) = way(operation, why);
     html! {
         ol.journey aria-label=(words.journey) {
-            @for (step, progress) in progress(&steps, current) {
+            @for (step, progress) in progress_of(operation, &steps, current) {
                 li class=(progress.class()) aria-current=[(progress == Progress::Current).then_some("step")] {
                     b { (words.steps[step as usize]) } span { (step_note(view, step, current, operation, why)) }
                     @if step != Step::Accepted && progress != Progress::Ahead {
@@ -125,6 +155,10 @@ fn step_note(view: &View, step: Step, current: Option<Step>, operation: &Value, 
                     (text(why, "waiting_for")) @if let Some(name) = why["name"].as_str() { ": " (name) }
                     @if let Some(until) = until { ", " (view.within(until)) }
                 }
+            }
+            Step::Sent if was_never_sent(operation) => {
+                span title=(words.not_sent_about) { (words.not_sent) }
+                @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
             }
             Step::Sent => { @if attempt > 0 { (words.attempt) " " (attempt) } }
             Step::Answer => {
@@ -170,6 +204,29 @@ mod tests {
         let steps = [Step::Accepted, Step::Turn, Step::Limit];
         let progress: Vec<_> = progress(&steps, Some(Step::Turn)).into_iter().map(|(_, far)| far).collect();
         assert_eq!(progress, [Progress::Past, Progress::Current, Progress::Ahead]);
+    }
+
+    /// OPS-23: what ended before an attempt was not sent, and none of that is shown as done.
+    #[test]
+    fn ops_23_what_was_never_sent_says_so() {
+        let view = View::at(Language::English, Time::ZERO);
+        let shown =
+            |operation: &Value| journey(&view, operation, &json!({ "waiting_for": "nothing" })).into_string();
+        for state in ["canceled", "failed"] {
+            let unsent = json!({ "state": state, "attempt": 0, "attempts": [], "journey": {} });
+            let html = shown(&unsent);
+            assert!(html.contains("not sent") && !html.contains("not recorded"), "{html}");
+            assert!(!html.contains("Answer") && html.matches("class=\"past\"").count() == 1, "{html}");
+        }
+        let job = json!([{ "attempt": 1, "state": "unknown" }]);
+        for sent in [
+            json!({ "state": "canceled", "attempt": 1, "journey": {} }),
+            json!({ "state": "canceled", "attempt": 0, "attempts": job, "journey": {} }),
+            json!({ "state": "canceled", "attempt": 0, "journey": { "sent_ms": 3 } }),
+            json!({ "state": "succeeded", "attempt": 0, "journey": {} }),
+        ] {
+            assert!(!shown(&sent).contains("not sent"), "{sent}");
+        }
     }
 
     /// OPS-23, OPS-25: the wait for an operator is a step of its own, where there was one.

@@ -4,18 +4,21 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::Time;
 use tidegate_dispatch::LedgerEntry;
 
 use super::generations::without_models;
 use super::parts::{time_ago, why_cell};
+use super::view::escape;
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations::ledger::LedgerQuery;
 use crate::edge::query::Query;
 use crate::error::{ErrorCode, Result};
 use crate::state::{PartitionState, SharedPartition};
+
+/// How many pages are searched for one that is not empty.
+const PAGES_MAX: usize = 20;
 
 pub(crate) async fn show(State(app): State<SharedPartition>, headers: HeaderMap, query: Query) -> Response {
     let language = Language::preferred(&headers);
@@ -36,7 +39,7 @@ async fn read(
 ) -> Result<(LedgerQuery, Vec<LedgerEntry>, Option<String>)> {
     let wanted = LedgerQuery::read(&mut query);
     query.finish()?;
-    let (page, next) = wanted.page(app).await?;
+    let (page, next) = wanted.first_page(app, PAGES_MAX).await?;
     Ok((wanted, page.entries, next))
 }
 
@@ -55,11 +58,13 @@ fn content(
             @else { a href="/ledger?may_be_double=true" { (words.only_doubtful) } }
         }
         section #ledger data-live {
-            @if entries.is_empty() { p.quiet { (words.no_attempts) } }
+            @if entries.is_empty() {
+                p.quiet { @if next.is_some() { (words.no_attempts_yet) } @else { (words.no_attempts) } }
+            }
             @else { (attempts_table(entries, now, words, true)) }
         }
         @if let Some(cursor) = next {
-            p { a href={ "/ledger?cursor=" (utf8_percent_encode(cursor, NON_ALPHANUMERIC)) (filter) } { (words.more) } }
+            p { a href={ "/ledger?cursor=" (escape(cursor)) (filter) } { (words.more) } }
         }
     }
 }
@@ -96,7 +101,7 @@ fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup 
             td { (entry.provider) " · " (entry.key) }
             td.why {
                 span {
-                    (entry.outcome.as_str())
+                    (words.attempt_outcome(entry.outcome))
                     @if entry.may_be_billed_twice { " " strong.doubt { (words.billed_twice) } }
                 }
             }
@@ -105,5 +110,21 @@ fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup 
             td { @if let Some(job) = &entry.external_id { code title=(job) { (job) } } }
             (why_cell(entry.reason.as_deref().unwrap_or_default()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An empty page before the end is not the end.
+    #[test]
+    fn an_empty_page_says_whether_older_attempts_were_searched() {
+        let wanted = LedgerQuery::read(&mut Query::parse("may_be_double=true"));
+        let shown = |next| content(wanted, &[], next, Time::ZERO, Language::English.words()).into_string();
+        let (searched, ended) = (shown(Some("cursor-1")), shown(None));
+        let href = "/ledger?cursor=cursor-1&amp;may_be_double=true";
+        assert!(searched.contains("None so far") && searched.contains(href), "{searched}");
+        assert!(ended.contains("There are none.") && !ended.contains("cursor="), "{ended}");
     }
 }

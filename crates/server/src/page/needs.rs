@@ -22,9 +22,12 @@ use crate::wire::time::Timestamp;
 /// The groups with failures that are shown.
 const FAILURE_CARDS: usize = 9;
 
-/// The failures of one page of the API, and the most pages.
-const FAILURES: usize = 100;
-const FAILURE_PAGES_MAX: usize = 5;
+/// The stopped groups that are shown.
+const STOPPED_CARDS: usize = 25;
+
+/// The entries of one page of the API, and the most pages that are read.
+const PAGE_LEN: usize = 100;
+const PAGES_MAX: usize = 5;
 
 /// What the API says about each.
 pub(super) struct NeedsData {
@@ -53,7 +56,8 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let unknown = listed(&data.unknown, "operations");
     let all_stopped = listed(&data.stopped, "groups");
     // An unknown outcome has a card of its own.
-    let stopped: Vec<&Value> = all_stopped.iter().filter(|group| group["held"]["unknown"] != true).collect();
+    let stopped: Vec<&Value> = all_stopped.iter().filter(|group| has_own_card(group)).collect();
+    let hidden_stopped = stopped.len() > STOPPED_CARDS || has_more(&data.stopped);
     let failures = by_group(listed(&data.failed, "operations"));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
     let parts = [&data.unknown, &data.stopped, &data.failed].into_iter();
@@ -67,12 +71,12 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
         } @else {
             ul.needs {
                 @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
-                @for group in stopped { (stopped_card(view, group)) }
+                @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group)) }
                 @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
             }
         }
-        @if has_more(&data.unknown) { p { a href="/operations?state=unknown" { (words.show_all) } } }
-        @if has_more(&data.stopped) { p { a href="/groups?state=stopped" { (words.show_all) } } }
+        @if has_more(&data.unknown) { p { (view.state("unknown")) ": " a href="/operations?state=unknown" { (words.show_all) } } }
+        @if hidden_stopped { p { (words.groups) ": " a href="/groups?state=stopped" { (words.show_all) } } }
         @if hidden_failures > 0 { p { (words.groups) ": +" (count(hidden_failures as u64)) " · " a href="/operations?state=failed" { (words.show_all) } } }
     }
 }
@@ -87,16 +91,35 @@ fn needed(data: &NeedsData, cards: usize) -> u64 {
 /// Reads the failures since a time, past those of generations, which have one card.
 pub(super) async fn read_failures(api: &LocalApi, since: Time) -> Result<Value> {
     let since = escape(&Timestamp(since).to_string());
-    let target = format!("/v1/operations?state=failed&limit={FAILURES}&created_after={since}");
-    let mut found = api.get(&target).await?;
-    for _ in 1..FAILURE_PAGES_MAX {
-        let others = items(&found, "operations").iter().filter(|one| !is_generation(one)).count();
-        let Some(next) = found["next_cursor"].as_str().filter(|_| others < FAILURE_CARDS) else { break };
+    let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&created_after={since}");
+    read_enough(api, &target, ("operations", FAILURE_CARDS), |one| !is_generation(one)).await
+}
+
+/// Reads the groups that are stopped, past those that wait for an unknown outcome, which has a card
+/// of its own.
+pub(super) async fn read_stopped(api: &LocalApi) -> Result<Value> {
+    let target = format!("/v1/groups?state=stopped&limit={PAGE_LEN}");
+    read_enough(api, &target, ("groups", STOPPED_CARDS), has_own_card).await
+}
+
+fn has_own_card(group: &Value) -> bool {
+    group["held"]["unknown"] != true
+}
+
+/// Reads a list until so many of its entries count.
+async fn read_enough(
+    api: &LocalApi,
+    target: &str,
+    (name, enough): (&str, usize),
+    counts: impl Fn(&Value) -> bool,
+) -> Result<Value> {
+    let mut found = api.get(target).await?;
+    for _ in 1..PAGES_MAX {
+        let counted = items(&found, name).iter().filter(|one| counts(one)).count();
+        let Some(next) = found["next_cursor"].as_str().filter(|_| counted < enough) else { break };
         let mut page = api.get(&format!("{target}&cursor={}", escape(next))).await?;
         found["next_cursor"] = page["next_cursor"].take();
-        if let (Some(all), Some(more)) =
-            (found["operations"].as_array_mut(), page["operations"].as_array_mut())
-        {
+        if let (Some(all), Some(more)) = (found[name].as_array_mut(), page[name].as_array_mut()) {
             all.append(more);
         }
     }

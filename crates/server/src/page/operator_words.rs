@@ -103,7 +103,11 @@ pub(crate) struct OperatorWords {
     pub since: &'static str,
     pub ago: &'static str,
     pub within: &'static str,
-    pub about: &'static str,
+    /// Before an expected time until something.
+    pub in_about: &'static str,
+    /// Before the least time until something.
+    pub at_earliest_in: &'static str,
+    pub now: &'static str,
     pub total: &'static str,
     pub of: &'static str,
     pub last_fault: &'static str,
@@ -127,6 +131,8 @@ pub(crate) struct OperatorWords {
     pub closed: &'static str,
     pub journey: &'static str,
     pub not_recorded: &'static str,
+    pub not_sent: &'static str,
+    pub not_sent_about: &'static str,
     pub millisecond: &'static str,
     pub bytes: &'static str,
     pub beginning_of: &'static str,

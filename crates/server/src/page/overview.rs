@@ -12,7 +12,7 @@ use serde_json::Value;
 use tidegate_core::State as OperationState;
 
 use super::deployments::{DeploymentRow, list_recent, panel};
-use super::needs::{NeedsData, not_known, read_failures, section as needs};
+use super::needs::{NeedsData, not_known, read_failures, read_stopped, section as needs};
 use super::parts::count;
 use super::view::{View, escape, items, number, text};
 use super::{Frame, charts, framed, groups, limits, operations, request_query};
@@ -64,14 +64,13 @@ async fn read(api: &LocalApi, view: &View, only: Option<String>) -> OverviewData
     let state = only.as_deref().map_or_else(String::new, |only| format!("&state={}", escape(only)));
     let targets = [
         format!("/v1/operations?state=unknown&limit={CARDS}"),
-        format!("/v1/groups?state=stopped&limit={CARDS}"),
         format!("/v1/operations?limit={ROWS}{state}"),
     ];
-    let [unknown, stopped, operations] = &targets;
+    let [unknown, operations] = &targets;
     let (summary, unknown, stopped, failed, limits, operations, cluster, deployments) = tokio::join!(
         api.get("/v1/summary"),
         api.get(unknown),
-        api.get(stopped),
+        read_stopped(api),
         read_failures(api, view.now.before(LATELY)),
         api.get(limits::WITH_HISTORY),
         api.get(operations),

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::Time;
 
+use super::view::escape;
 use super::words::Words;
 use crate::wire::time::Timestamp;
 
@@ -32,7 +32,7 @@ pub(super) fn operation_link(id: &str) -> Markup {
 
 /// A group's name with a link to its page.
 pub(super) fn group(name: &str) -> Markup {
-    html! { a.group href={ "/groups/" (utf8_percent_encode(name, NON_ALPHANUMERIC)) } { (name) } }
+    html! { a.group href={ "/groups/" (escape(name)) } { (name) } }
 }
 
 /// The cell of a sentence in a row of fixed height, with all of it as a tooltip.

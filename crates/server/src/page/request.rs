@@ -77,11 +77,11 @@ fn attempt_row(view: &View, attempt: &Value) -> Markup {
         tr {
             th.number scope="row" { (number(attempt, "attempt")) }
             td { (view.state(text(attempt, "state"))) }
-            td { @if let Some(at) = accepted { (view.when(at)) } }
-            td { @if let Some(at) = ended { (view.when(at)) } }
+            td.wrap { @if let Some(at) = accepted { (view.when(at)) } }
+            td.wrap { @if let Some(at) = ended { (view.when(at)) } }
             td.number data-label=(words.took) { @if let (Some(from), Some(to)) = (accepted, ended) { (span_in(to.since(from), units)) } }
             td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
-            td { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
+            td title=[attempt["job_id"].as_str()] { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
             td.number { @if let Some(cost) = attempt["cost"].as_u64() { (cost) } }
         }
     }
@@ -101,6 +101,17 @@ mod tests {
         let language = Language::English;
         let view = View { language, words: language.operator_words(), now: Time::ZERO };
         request(&view, value).into_string()
+    }
+
+    #[test]
+    fn the_times_of_an_attempt_wrap_and_its_job_has_a_tooltip() {
+        let view = View::at(Language::English, Time::ZERO);
+        let attempt = json!({
+            "attempt": 1, "state": "unknown", "accepted_at": "1970-01-01T00:00:00.567Z", "job_id": "job-1",
+        });
+        let html = attempt_row(&view, &attempt).into_string();
+        assert!(html.contains("<td class=\"wrap\">1970-01-01T00:00:00.567Z"), "{html}");
+        assert!(html.contains("title=\"job-1\""), "{html}");
     }
 
     /// OPS-22, OPS-23: what others wrote is text, not markup, and a page shows no secret.

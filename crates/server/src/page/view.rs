@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tidegate_core::Time;
 
@@ -14,6 +14,9 @@ use super::words::Language;
 use super::{Frame, framed};
 use crate::api::local::LocalApi;
 use crate::wire::time::{self, Timestamp};
+
+/// What is escaped in a part of a URL: all but what is unreserved.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A reader of a page.
 #[derive(Clone, Copy)]
@@ -59,6 +62,17 @@ impl View {
         html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (self.words.within) " " (left) } }
     }
 
+    /// The time until then after these words, with the time itself as a tooltip; now, if it is less
+    /// than a second.
+    pub(super) fn until(&self, at: Time, before: &str) -> Markup {
+        let left = at.since(self.now);
+        let shown = match left.as_secs() {
+            0 => self.words.now.to_owned(),
+            _ => format!("{before} {}", span_in(left, self.language.words().units)),
+        };
+        html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (shown) } }
+    }
+
     /// A time, and how long ago it was.
     pub(super) fn when(&self, at: Time) -> Markup {
         html! { (Timestamp(at)) " (" (self.ago(at)) " " (self.words.ago) ")" }
@@ -92,7 +106,7 @@ pub(super) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 
 /// A text as a part of a URL.
 pub(super) fn escape(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// The fields of a form that were filled in. A form sends all of them, empty ones too.
@@ -110,5 +124,10 @@ mod tests {
     fn empty_fields_of_a_form_are_left_out() {
         assert_eq!(filled_in("a=1&b=&c=x%20y&d"), "a=1&c=x%20y");
         assert_eq!(filled_in(""), "");
+    }
+
+    #[test]
+    fn only_what_is_reserved_is_escaped() {
+        assert_eq!(escape("op_01-a.b~c/d é&"), "op_01-a.b~c%2Fd%20%C3%A9%26");
     }
 }

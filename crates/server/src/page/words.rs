@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT_LANGUAGE;
-use tidegate_dispatch::{GenerationStatus, ProviderState};
+use tidegate_dispatch::{AttemptOutcome, GenerationStatus, ProviderState};
 
 use super::parts::span_in;
 use crate::generations::providers::Availability;
@@ -122,6 +122,13 @@ pub(crate) struct Words {
     pub billed_twice: &'static str,
     pub only_doubtful: &'static str,
     pub no_attempts: &'static str,
+    pub no_attempts_yet: &'static str,
+    /// The outcomes of attempts that no state of a generation has a word for.
+    pub awaiting: &'static str,
+    pub succeeded: &'static str,
+    pub next_provider: &'static str,
+    pub throttled: &'static str,
+    pub unknown: &'static str,
     // Providers.
     pub no_models: &'static str,
     pub no_providers: &'static str,
@@ -159,6 +166,19 @@ impl Words {
             ProviderState::CoolingDown => self.cooling_down,
             ProviderState::Failed => self.failed,
             ProviderState::InUse => self.in_use,
+        }
+    }
+
+    /// The words for how an attempt at a provider ended.
+    pub(crate) const fn attempt_outcome(&self, outcome: AttemptOutcome) -> &'static str {
+        match outcome {
+            AttemptOutcome::Awaiting => self.awaiting,
+            AttemptOutcome::Succeeded => self.succeeded,
+            AttemptOutcome::Failed => self.failed,
+            AttemptOutcome::NextProvider => self.next_provider,
+            AttemptOutcome::Throttled => self.throttled,
+            AttemptOutcome::Canceled => self.canceled,
+            AttemptOutcome::Unknown => self.unknown,
         }
     }
 
@@ -234,6 +254,12 @@ static ENGLISH: Words = Words {
     billed_twice: "may be billed twice",
     only_doubtful: "Only what may be billed twice",
     no_attempts: "There are none.",
+    no_attempts_yet: "None so far. There are older attempts that were not searched.",
+    awaiting: "awaiting",
+    succeeded: "succeeded",
+    next_provider: "left for the next provider",
+    throttled: "throttled",
+    unknown: "unknown",
     no_models: "No model is configured. Add [provider.NAME] and [model.NAME] to the configuration.",
     no_providers: "No provider is configured.",
     slots: "Jobs",
@@ -305,6 +331,12 @@ static RUSSIAN: Words = Words {
     billed_twice: "возможна двойная оплата",
     only_doubtful: "Только с возможной двойной оплатой",
     no_attempts: "Их нет.",
+    no_attempts_yet: "Пока ни одной. Более ранние попытки не просмотрены.",
+    awaiting: "ожидается ответ",
+    succeeded: "выполнена",
+    next_provider: "перешла к следующему провайдеру",
+    throttled: "отказ по лимиту",
+    unknown: "неизвестно",
     no_models: "Ни одна модель не настроена. Добавьте [provider.NAME] и [model.NAME] в конфигурацию.",
     no_providers: "Провайдеры не настроены.",
     slots: "Задания",

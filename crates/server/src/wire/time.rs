@@ -19,7 +19,7 @@ impl std::fmt::Display for Timestamp {
     }
 }
 
-/// Parses an RFC 3339 time, with `Z` or an offset; `None` if it is invalid or before 1970.
+/// Parses an RFC 3339 time, with `Z` or an offset; `None` if it is invalid.
 pub(crate) fn parse(text: &str) -> Option<Time> {
     Time::parse_rfc_3339(text)
 }

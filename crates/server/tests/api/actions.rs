@@ -56,8 +56,12 @@ impl Operator {
 
     /// Confirms an action and does it; returns where the form leads.
     async fn act(&self, action: &str, subject: &str, more: &[(&str, &str)]) -> String {
-        let token = self.confirm(action, subject).await;
+        let (status, html) = self.page(&format!("/actions/{action}?subject={}", encoded(subject))).await;
+        assert_eq!(status, 200, "{html}");
+        let token = value_of(&html, "token");
+        let seen = html.contains("name=\"seen\"").then(|| value_of(&html, "seen"));
         let mut fields = vec![("subject", subject), ("token", &token)];
+        fields.extend(seen.as_deref().map(|seen| ("seen", seen)));
         fields.extend_from_slice(more);
         let response = self.post(action, &fields).await;
         let status = response.status().as_u16();
@@ -72,7 +76,7 @@ impl Operator {
 }
 
 fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
@@ -158,7 +162,7 @@ async fn ops_23_a_double_click_is_one_action() {
         let operator = Operator::at(&world.server);
         let id = unknown_operation(&world, "a").await;
         let token = operator.confirm("did-not-happen", &id).await;
-        let form = [("subject", &*id), ("token", &*token), ("reason", "not in the shop")];
+        let form = [("subject", &*id), ("token", &*token), ("seen", "1"), ("reason", "not in the shop")];
         let clicks =
             tokio::join!(operator.post("did-not-happen", &form), operator.post("did-not-happen", &form));
         for done in [clicks.0, clicks.1] {
@@ -169,10 +173,66 @@ async fn ops_23_a_double_click_is_one_action() {
         let (status, html) = operator.page(&format!("/actions/send-again?subject={id}")).await;
         assert!(status == 200 && html.contains("not possible in its present state"), "{html}");
         assert!(html.contains("failed") && !html.contains("name=\"token\""), "{html}");
-        let other = [("subject", &*id), ("token", &*token), ("reason", "really not")];
+        let other = [("subject", &*id), ("token", &*token), ("seen", "1"), ("reason", "really not")];
         let refused = operator.post("did-not-happen", &other).await;
         let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
         assert!(status == 409 && html.contains("TG0013") && html.contains(&id), "another form: {html}");
+    })
+    .await;
+}
+
+/// OPS-23: a decision is about the attempt that was shown. A form that is confirmed after another
+/// attempt, as with the browser's way back, changes nothing and shows what is known now.
+#[tokio::test]
+async fn ops_23_a_decision_is_about_the_attempt_that_was_shown() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let operator = Operator::at(&world.server);
+        let id = unknown_operation(&world, "a").await;
+        let path = format!("/actions/did-not-happen?subject={id}");
+        let (_, html) = operator.page(&path).await;
+        let (token, seen) = (value_of(&html, "token"), value_of(&html, "seen"));
+        let form = [("subject", &*id), ("token", &*token), ("seen", &*seen), ("reason", "not there")];
+        operator.act("send-again", &id, &[]).await;
+        let operation = || async { world.get(&format!("/v1/operations/{id}")).await.json };
+        while operation().await["state"] != "unknown" || operation().await["attempt"] == 1 {
+            tokio::task::yield_now().await;
+        }
+        let refused = operator.post("did-not-happen", &form).await;
+        let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
+        assert!(status == 409 && html.contains("has changed"), "{status} {html}");
+        assert_eq!((operation().await["state"].as_str(), &*value_of(&html, "seen")), (Some("unknown"), "2"));
+        let body = json!({ "as": "failed", "attempt": 1 });
+        world.post(&format!("/v1/operations/{id}/resolve"), body).await.refused(409, "TG0013", None);
+    })
+    .await;
+}
+
+/// OPS-23: what becomes unknown after it was counted is left alone.
+#[tokio::test]
+async fn ops_23_a_decision_about_several_is_about_those_that_were_counted() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let operator = Operator::at(&world.server);
+        let first = unknown_operation(&world, "a").await;
+        world.post("/v1/groups/b/pause", r#"{"create":true}"#).await;
+        let late = world.submit(operation("b")).await;
+        let (_, html) =
+            operator.page("/actions/none-happened?subject=state%3Dunknown%26upstream%3Decho").await;
+        assert!(html.contains("1 unknown operation"), "{html}");
+        let fields =
+            ["subject", "token", "seen"].map(|name| (name, value_of(&html, name).replace("&amp;", "&")));
+        world.post("/v1/groups/b/resume", "{}").await;
+        while world.get(&format!("/v1/operations/{late}")).await.json["state"] != "unknown" {
+            tokio::task::yield_now().await;
+        }
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, &**value)).collect();
+        let done = operator.post("none-happened", &fields).await;
+        let target = done.headers()["location"].to_str().unwrap().to_owned();
+        assert!(target.ends_with("&count=1"), "{target}");
+        for (id, state) in [(&first, "failed"), (&late, "unknown")] {
+            assert_eq!(world.get(&format!("/v1/operations/{id}")).await.json["state"], state);
+        }
     })
     .await;
 }
@@ -354,7 +414,7 @@ async fn idm_22_limits_and_keys_have_forms() {
         let keyed = world.request(Method::POST, "/v1/operations").header("idempotency-key", "order1");
         assert_eq!(keyed.body(operation("g").to_string()).send().await.unwrap().status(), 202);
         let (_, html) = operator.page("/keys").await;
-        assert!(html.contains("/actions/expire-key?subject=order1&amp;scope=%2D&amp;method=POST"), "{html}");
+        assert!(html.contains("/actions/expire-key?subject=order1&amp;scope=-&amp;method=POST"), "{html}");
         let target = operator.act("expire-key", "order1", &[]).await;
         assert_eq!(target, "/keys?done=expire-key");
         let (status, html) = operator.page(&target).await;

@@ -17,6 +17,7 @@ use url::{Position, Url};
 
 use super::connect::Connector;
 use super::connections::{Connections, PooledResponse};
+use super::response::format_span;
 use super::send::innermost;
 use super::send_state::{SendState, WithdrawableBody};
 use super::target::origin;
@@ -94,7 +95,7 @@ impl Exchange {
         match timeout_at(until, connections.send(built)).await {
             Ok(Ok(response)) => Ok(read(response, until, most).await),
             Ok(Err(error)) => Err(failed(&departure, innermost(&*error))),
-            Err(_) => Err(failed(&departure, format!("no answer within {} ms", timeout.as_millis()))),
+            Err(_) => Err(failed(&departure, format!("no answer within {}", format_span(timeout)))),
         }
     }
 

@@ -20,6 +20,15 @@ use crate::request::Method;
 use crate::retry_after;
 use crate::secret::Secret;
 
+/// From this duration on, a message counts seconds.
+const SECONDS_FROM: Duration = Duration::from_secs(10);
+
+/// Formats a duration for a message: in milliseconds, or in whole seconds where it is long.
+pub(super) fn format_span(span: Duration) -> String {
+    let millis = span.as_millis();
+    if span < SECONDS_FROM { format!("{millis} ms") } else { format!("{} s", millis.div_ceil(1_000)) }
+}
+
 /// What the interpretation of a response needs to know about its request, and a message may say.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSummary<'a> {
@@ -136,7 +145,7 @@ impl UpstreamResponse {
         let why = if is_key_in_use { ": an earlier request with its key may be in progress" } else { "" };
         let sentence = format!("{asked} was answered {}{why}", self.status);
         let message = match (FaultClass::of_status(status), cut, after) {
-            (Some(_), _, Some(wait)) => format!("{sentence}; it asks to wait {} ms.", wait.as_millis()),
+            (Some(_), _, Some(wait)) => format!("{sentence}; it asks to wait {}.", format_span(wait)),
             (Some(_), _, None) => format!("{sentence}."),
             (None, Some(reason), _) if self.status.is_success() => format!("{sentence}, but {reason}."),
             (None, ..) => self.describe_redirect(&sentence, asked),
@@ -206,4 +215,15 @@ fn codings(headers: &HeaderMap) -> Option<Codings> {
     let lines = headers.get_all(CONTENT_ENCODING).iter();
     let named = lines.map(|line| line.to_str().ok()).collect::<Option<Vec<_>>>()?;
     Codings::parse(&named.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_durations_are_in_seconds() {
+        let shown = [0, 9_999, 10_000, 19_991].map(|millis| format_span(Duration::from_millis(millis)));
+        assert_eq!(shown, ["0 ms", "9999 ms", "10 s", "20 s"]);
+    }
 }

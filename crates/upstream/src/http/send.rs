@@ -21,7 +21,7 @@ use super::config::UpstreamConfig;
 use super::connect::Connector;
 use super::connections::{Connections, PooledResponse};
 use super::dialect::ResponseInterpreter;
-use super::response::{Content, RequestSummary, UpstreamResponse, is_readable};
+use super::response::{Content, RequestSummary, UpstreamResponse, format_span, is_readable};
 use super::send_state::{SendState, WithdrawableBody};
 use super::stream::StreamedBody;
 use super::target::BaseUrl;
@@ -194,7 +194,7 @@ impl Sender {
                 // A body that is still arriving takes its time.
                 Err(_) if is_streamed && departure.pieces() > pieces => {}
                 Err(_) => {
-                    let reason = format!("no answer within {} ms", allowed.as_millis());
+                    let reason = format!("no answer within {}", format_span(allowed));
                     return Err(failed(&asked, &departure, &reason));
                 }
             }
@@ -323,8 +323,8 @@ impl IncomingResponse {
                     return BufferedBody::Cut(format!("its body was cut: {}", innermost(&error)));
                 }
                 Err(_) => {
-                    let within = self.allowed.as_millis();
-                    return BufferedBody::Cut(format!("its body was not complete within {within} ms"));
+                    let within = format_span(self.allowed);
+                    return BufferedBody::Cut(format!("its body was not complete within {within}"));
                 }
             }
             if body.len() > most {

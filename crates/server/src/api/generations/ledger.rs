@@ -46,12 +46,28 @@ impl LedgerQuery {
     /// Reads the page. A page of doubtful attempts looks at as many generations as one of all, so
     /// it can be empty before the end.
     pub(crate) async fn page(self, app: &PartitionState) -> Result<(LedgerPage, Option<String>)> {
-        let mut page = app.generations()?.ledger(self.before, self.limit).await.map_err(Error::from)?;
-        if self.only_doubtful {
-            page.entries.retain(|entry| entry.may_be_billed_twice);
+        self.first_page(app, 1).await
+    }
+
+    /// Reads the first page that is not empty, among at most so many; the last of them if all are.
+    pub(crate) async fn first_page(
+        mut self,
+        app: &PartitionState,
+        pages_max: usize,
+    ) -> Result<(LedgerPage, Option<String>)> {
+        let mut pages = 1;
+        loop {
+            let mut page = app.generations()?.ledger(self.before, self.limit).await.map_err(Error::from)?;
+            if self.only_doubtful {
+                page.entries.retain(|entry| entry.may_be_billed_twice);
+            }
+            if page.entries.is_empty() && page.next.is_some() && pages < pages_max {
+                (self.before, pages) = (page.next, pages + 1);
+                continue;
+            }
+            let next = page.next.map(|id| cursor::write_text(&id.to_string(), self.list_name()));
+            return Ok((page, next));
         }
-        let next = page.next.map(|id| cursor::write_text(&id.to_string(), self.list_name()));
-        Ok((page, next))
     }
 }
 

@@ -30,9 +30,9 @@ const UNFINISHED: [State; 3] = [State::Queued, State::Waiting, State::Running];
 
 impl Generations {
     /// Lets every generation that has not ended follow the chain that its model has now. One that
-    /// is at a provider stays there, and one that waits for a model that is gone fails. To be called
-    /// after a restart, and whenever [`Dispatch::model_changes`](crate::Dispatch::model_changes)
-    /// notifies.
+    /// is at a provider stays there, and one that waits for a model that is gone fails. To be
+    /// called after a restart, and whenever
+    /// [`Dispatch::model_changes`](crate::Dispatch::model_changes) notifies.
     ///
     /// # Errors
     /// When the store cannot be read or written.

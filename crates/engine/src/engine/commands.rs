@@ -287,7 +287,7 @@ impl Owner {
     fn changed_since(&self, seq: Seq, seen: SeenOutcome) -> Option<String> {
         let active = self.model.active(seq)?;
         if seen.attempt.is_some_and(|attempt| attempt != active.attempt) {
-            return Some(format!("its attempts are {} now", active.attempt));
+            return Some(format!("it is at attempt {} now", active.attempt));
         }
         let since = self.model.group(&active.group)?.held?.since;
         let is_later = seen.before.is_some_and(|before| since >= before);

@@ -94,7 +94,7 @@ async fn ops_23_a_person_resolves() {
     assert_eq!((refused.kind, refused.operation), (ErrorKind::NotNow, Some(pay)));
     let since = engine.now();
     for (seen, difference) in [
-        (SeenOutcome::default().with_attempt(Some(2)), "its attempts are 1 now"),
+        (SeenOutcome::default().with_attempt(Some(2)), "it is at attempt 1 now"),
         (SeenOutcome::default().with_before(Some(Time::ZERO)), "its outcome is unknown only since"),
     ] {
         let decided = engine.resolve_as_seen(pay, Resolution::Repeat, seen, bytes::Bytes::new()).await;

@@ -79,10 +79,12 @@ fn way(operation: &Value, why: &Value) -> (Vec<Step>, Option<Step>) {
     (steps, current)
 }
 
-/// Whether an operation has ended without an attempt, since it was accepted or last re-run.
+/// Whether an operation has ended without an attempt, since it was accepted or last re-run. A fault
+/// may be what an attempt left of which nothing else is known any more.
 fn was_never_sent(operation: &Value) -> bool {
     let journey = &operation["journey"];
     matches!(text(operation, "state"), "canceled" | "failed")
+        && operation["fault"].is_null()
         && number(operation, "attempt") == 0
         && items(operation, "attempts").is_empty()
         && ["sent_ms", "answer_ms"].iter().all(|time| journey[*time].is_null())
@@ -224,6 +226,7 @@ mod tests {
             json!({ "state": "canceled", "attempt": 0, "attempts": job, "journey": {} }),
             json!({ "state": "canceled", "attempt": 0, "journey": { "sent_ms": 3 } }),
             json!({ "state": "succeeded", "attempt": 0, "journey": {} }),
+            json!({ "state": "canceled", "attempt": 0, "journey": {}, "fault": { "class": "transient" } }),
         ] {
             assert!(!shown(&sent).contains("not sent"), "{sent}");
         }

@@ -156,13 +156,14 @@ impl Fault {
 
     /// Appends the fault that an earlier attempt left: that attempt may have taken effect, and must
     /// not be forgotten because the call was throttled, canceled or came too late afterwards. Of
-    /// several consecutive throttles only the last is kept.
+    /// several consecutive throttles only the last is kept, and what is said again is said once.
     #[must_use]
     pub fn with_earlier(self, earlier: Option<&Self>) -> Self {
         let Some(earlier) = earlier else { return self };
-        if earlier.message == self.message
-            || earlier.message.starts_with(&format!("{}{BEFORE}", self.message))
-        {
+        let said = self.message.trim_end_matches('.');
+        let is_repeated = earlier.message == self.message
+            || earlier.message.strip_prefix(said).is_some_and(|rest| rest.starts_with(BEFORE));
+        if is_repeated {
             let may_have_happened = self.may_have_happened || earlier.may_have_happened;
             return Self { may_have_happened, ..Self::new(self.class, &earlier.message) };
         }
@@ -172,7 +173,7 @@ impl Fault {
             None if throttles => return self,
             _ => &earlier.message,
         };
-        let message = format!("{}{BEFORE}{left}", self.message.trim_end_matches('.'));
+        let message = format!("{said}{BEFORE}{left}");
         let may_have_happened = self.may_have_happened || earlier.may_have_happened;
         Self { may_have_happened, ..Self::new(self.class, message) }
     }
@@ -200,6 +201,18 @@ impl fmt::Display for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// OPS-23: what is said again at each attempt is said once, and what came before it stays.
+    #[test]
+    fn ops_23_a_repeated_fault_is_said_once() {
+        let lost = Fault { may_have_happened: true, ..Fault::new(FaultClass::Transient, "it was cut") };
+        let again = || Fault::new(FaultClass::NotFound, "There is no such model.");
+        let first = again().with_earlier(Some(&lost));
+        assert_eq!(first.message, format!("There is no such model{BEFORE}it was cut"));
+        let later = again().with_earlier(Some(&again().with_earlier(Some(&first))));
+        assert_eq!((&later.message, later.may_have_happened), (&first.message, true));
+        assert_eq!(again().with_earlier(Some(&again())).message, again().message);
+    }
 
     /// OPS-10: the class of each status in the table, and which may be retried.
     #[test]

@@ -104,14 +104,6 @@ impl Engine {
         self.resolve_as_seen(id, resolution, SeenOutcome::default(), bytes::Bytes::new()).await
     }
 
-    /// Resolves an operation whose outcome is unknown as succeeded, with the result that it had.
-    ///
-    /// # Errors
-    /// When its outcome is not unknown.
-    pub async fn resolve_with_result(&self, id: OperationId, result: bytes::Bytes) -> Result<OperationView> {
-        self.resolve_as_seen(id, Resolution::Succeeded, SeenOutcome::default(), result).await
-    }
-
     /// Resolves an operation whose outcome is unknown, if it still is the one that the operator has
     /// seen. `result` is what it is said to have returned.
     ///

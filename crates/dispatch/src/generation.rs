@@ -6,6 +6,7 @@ use tidegate::{OperationId, OperationView, State, Time};
 use tidegate_store::attempt::{AttemptState, StoredAttempt};
 
 use crate::executor::AttemptMemo;
+use crate::generations::may_be_billed;
 use crate::payload::GenerationPayload;
 use crate::results::{GeneratedFiles, ResultFile};
 
@@ -97,7 +98,8 @@ pub struct Generation {
     pub processing_since: Option<Time>,
     /// When it ended.
     pub finished_at: Option<Time>,
-    /// The provider that has it, made it, or had it when it ended without a result.
+    /// The provider that has it, made it, or had it, or may have had it, when it ended without a
+    /// result.
     pub provider: Option<String>,
     /// Its files, once it is completed. Omitted in pages.
     pub files: Vec<ResultFile>,
@@ -164,8 +166,9 @@ impl Generation {
             if attempt.state == AttemptState::Awaiting {
                 self.progress = memo.percent;
             }
-            // Of what ended without a result, the one that had a job.
-            let had_it = self.status.is_ended() && attempt.external_id.is_some();
+            // Of what ended without a result, the one that had a job, or else may have had one.
+            let may_have_had_it = self.provider.is_none() && may_be_billed(attempt, &memo);
+            let had_it = self.status.is_ended() && (attempt.external_id.is_some() || may_have_had_it);
             if had_it || matches!(attempt.state, AttemptState::Awaiting | AttemptState::Succeeded) {
                 self.provider = Some(memo.provider);
             }

@@ -21,6 +21,7 @@ use crate::provider_set::split_alternative;
 
 pub use chains::FollowedChains;
 pub use changes::{GenerationChange, GenerationChanges};
+pub(crate) use ledger::may_be_billed;
 pub use ledger::{AttemptOutcome, LedgerEntry, LedgerPage};
 pub(crate) use user_limits::UserTurns;
 

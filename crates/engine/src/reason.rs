@@ -138,7 +138,7 @@ fn awaiting_sentence(
         OverdueEffect::Fail => "it fails",
         OverdueEffect::Cancel => "it is canceled",
     };
-    format!("Awaiting its completion, accepted {ago}{poll}; if none comes, {then} {until}.{so_far}")
+    format!("Awaiting its completion, sent {ago}{poll}; if none comes, {then} {until}.{so_far}")
 }
 
 fn alternatives_sentence(alternatives: &[AlternativeStatus], now: Time) -> String {

@@ -15,8 +15,9 @@ Examples:
   tidegate ledger
   tidegate ledger --may-be-double
 
-An attempt may be billed twice when its submit got no answer and another provider was asked, or
-when no one knows what became of it.";
+\"maybe twice\" marks attempts that may have been billed although another attempt of the same
+generation may have been billed too: both had a job, or it is unknown whether their submits created
+one.";
 
 /// The options of `ledger`.
 #[derive(Args, Debug)]

@@ -93,7 +93,7 @@ impl Model {
         let fault = |message: &str| Fault::new(FaultClass::Transient, message);
         let fault = match status.cancel_requested {
             true => fault("a cancel was requested, and no one reported that its job has stopped"),
-            false => fault("it was accepted, and its completion did not come in time")
+            false => fault("its completion did not come in time")
                 .with_earlier(self.poll_fault(&self.groups[ix.at()])),
         };
         let settle = self.settle(now, ClaimReport::new(seq, fence, Verdict::Unknown(fault)), chance, facts);

@@ -176,7 +176,7 @@ fn outcome(attempt: &StoredAttempt, memo: &AttemptMemo) -> AttemptOutcome {
 }
 
 /// Whether a provider may have billed an attempt: it has a job, or may have one.
-fn may_be_billed(attempt: &StoredAttempt, memo: &AttemptMemo) -> bool {
+pub(crate) fn may_be_billed(attempt: &StoredAttempt, memo: &AttemptMemo) -> bool {
     match attempt.state {
         AttemptState::Awaiting | AttemptState::Succeeded | AttemptState::Unknown => true,
         AttemptState::Failed | AttemptState::Retried | AttemptState::Canceled => {

@@ -197,6 +197,7 @@ async fn dsp_18_policies_for_unknown_submits() {
     let world = World::start(sims(), |config| config.models[0].on_unknown = UnknownPolicy::Fail).await;
     let failed = world.end(world.create("a cat").await).await;
     assert_eq!((failed.status, world.billed()), (GenerationStatus::Failed, 1));
+    assert_eq!(failed.provider.as_deref(), Some("replicate"), "it may have made and billed it");
     assert_eq!(world.sims[1].stats().all.calls, 0);
 }
 

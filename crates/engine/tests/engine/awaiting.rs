@@ -161,7 +161,7 @@ async fn a_completion_ends_what_is_awaited() {
     assert_eq!(service.tokens().len(), 2, "two slots, however many workers");
     let why = engine.why(ids[0]).await.unwrap();
     assert_eq!((state(&engine, ids[0]).await, why.waiting_for), (State::Running, "completion"));
-    assert!(why.because.starts_with("Awaiting its completion, accepted 1.0 s ago"), "{}", why.because);
+    assert!(why.because.starts_with("Awaiting its completion, sent 1.0 s ago"), "{}", why.because);
     assert!(complete(&engine, ids[0], &service.tokens()[0]).await.unwrap());
     let view = engine.get(ids[0]).await.unwrap();
     assert_eq!((view.state, view.result.as_deref()), (State::Succeeded, Some(&b"result"[..])));

@@ -200,7 +200,7 @@ fn dsp_24_the_position_in_the_queue() {
 /// a later poll has overtaken is not.
 #[test]
 fn dsp_24_the_last_poll_is_told_when_the_time_is_up() {
-    let late = "it was accepted, and its completion did not come in time";
+    let late = "its completion did not come in time";
     for (recovers, told) in
         [(false, format!("{late}; before that: 502 from the upstream")), (true, late.into())]
     {

@@ -42,12 +42,24 @@ impl Fingerprint {
 /// Formats bytes as lower-case hexadecimal.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = Vec::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
+    let mut text = vec![0; 2 * bytes.len()];
+    write_hex(bytes, &mut text);
     String::from_utf8(text).unwrap_or_default()
+}
+
+/// Returns 128 bits as lower-case hexadecimal, without an allocation.
+#[must_use]
+pub fn hex_digits(bytes: [u8; 16]) -> [u8; 32] {
+    let mut text = [0; 32];
+    write_hex(&bytes, &mut text);
+    text
+}
+
+fn write_hex(bytes: &[u8], text: &mut [u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
 }
 
 #[cfg(test)]

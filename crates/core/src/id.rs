@@ -67,13 +67,16 @@ impl OperationId {
 
 impl fmt::Display for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = self.bits();
-        f.write_str(PREFIX)?;
-        for place in (0..LEN).rev() {
-            let digit = (bits >> (5 * place)) as usize & 31;
-            f.write_str(char::from(DIGITS[digit]).encode_utf8(&mut [0; 4]))?;
+        // Written at once: every call has its id as text.
+        let mut text = [0; PREFIX.len() + LEN];
+        let (prefix, digits) = text.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
+        let mut bits = self.bits();
+        for digit in digits.iter_mut().rev() {
+            *digit = DIGITS[bits as usize & 31];
+            bits >>= 5;
         }
-        Ok(())
+        f.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

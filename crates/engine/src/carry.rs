@@ -92,14 +92,15 @@ pub(crate) struct ReadyCall {
     pub claim: Claim,
     pub operation: StoredOperation,
     /// The attempt to poll.
-    pub attempt: Option<StoredAttempt>,
+    pub attempt: Option<Box<StoredAttempt>>,
 }
 
 impl Carrier {
     /// Makes one attempt, or polls an earlier one.
     pub(crate) async fn carry(self, ready: ReadyCall, stop: CancellationToken) -> Report {
         let started = Instant::now();
-        let outcome = checked(self.send(&ready, &stop).await);
+        let mut outcome = self.send(&ready, &stop).await;
+        bound_job(&mut outcome);
         let ReadyCall { claim, operation, .. } = ready;
         log_attempt(self.id_of(&operation), &claim, &operation, &outcome, started);
         let Outcome { verdict, hints, body, spending, job, blame, status, .. } = outcome;
@@ -149,7 +150,7 @@ impl Carrier {
             .with_completion_token(token.as_deref())
             .with_alternative(claim.alternative.as_deref());
         if claim.poll {
-            let attempt = attempt.as_ref();
+            let attempt = attempt.as_deref();
             let job = AcceptedJob {
                 since: attempt.map_or(call.now, |attempt| attempt.at),
                 external_id: attempt.and_then(|attempt| attempt.external_id.as_deref()),
@@ -178,7 +179,7 @@ impl Carrier {
 
 /// Bounds what is kept of an accepted job. A memo that is too long cannot be kept, and without it
 /// no one knows how the job ends.
-fn checked(mut outcome: Outcome) -> Outcome {
+fn bound_job(outcome: &mut Outcome) {
     if let Some(job) = &mut outcome.job {
         if let Some(id) = job.external_id.as_ref().filter(|id| id.len() > bounds::EXTERNAL_ID_LEN_MAX) {
             job.external_id = Some(id[..id.floor_char_boundary(bounds::EXTERNAL_ID_LEN_MAX)].into());
@@ -189,7 +190,6 @@ fn checked(mut outcome: Outcome) -> Outcome {
             outcome.verdict = Verdict::Unknown(fault);
         }
     }
-    outcome
 }
 
 /// Logs one line for each attempt, with its trace ids; never a body, never a secret (OPS-22).

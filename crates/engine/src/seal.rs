@@ -5,7 +5,7 @@
 //! processor has no instructions for it.
 
 use bytes::Bytes;
-use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::fingerprint::{Fingerprint, hex, hex_digits};
 use tidegate_store::log::StoredOperation;
 use tidegate_store::{Error, StoreErrorKind};
 use xxhash_rust::xxh3::xxh3_128;
@@ -53,7 +53,7 @@ pub(crate) fn seal(envelope: &[u8], content: SealedContent<'_>) -> Bytes {
     }
     let sum = xxh3(&sealed, content);
     sealed.extend_from_slice(OPEN);
-    sealed.extend_from_slice(sum.as_bytes());
+    sealed.extend_from_slice(&sum);
     sealed.extend_from_slice(CLOSE);
     sealed.into()
 }
@@ -66,7 +66,7 @@ pub(crate) fn check(operation: &StoredOperation) -> Result<(), Error> {
     let StoredOperation { seq, group, kind, key, envelope, payload, .. } = operation;
     let content = SealedContent { group, kind, key: key.as_deref(), payload };
     let is_intact = if let Some((fields, found)) = split(envelope, OPEN) {
-        xxh3(fields, content).as_bytes() == found
+        xxh3(fields, content) == found
     } else if let Some((fields, found)) = split(envelope, OPEN_SHA256) {
         sha256(fields, content).as_bytes() == found
     } else {
@@ -96,17 +96,17 @@ fn was_never_sealed(envelope: &[u8]) -> bool {
 
 /// Hashes the payload, which may be long, where it is; and the hash with the other parts, each
 /// prefixed with its length, so that no byte can change sides.
-fn xxh3(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> String {
+fn xxh3(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> [u8; SUM_LEN] {
     let key = key.map(str::as_bytes);
     let parts = [Some(fields), Some(group.as_bytes()), Some(kind.as_bytes()), key];
-    let len: usize = parts.iter().flatten().map(|part| part.len() + LEN_LEN).sum();
-    let mut whole = Vec::with_capacity(len + 2 * LEN_LEN + 16);
+    let len: usize = parts.iter().map(|part| part.map_or(0, <[u8]>::len) + LEN_LEN).sum();
+    let mut whole = Vec::with_capacity(len + size_of::<u128>());
     for part in parts {
         whole.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
         whole.extend_from_slice(part.unwrap_or_default());
     }
     whole.extend_from_slice(&xxh3_128(payload).to_be_bytes());
-    hex(&xxh3_128(&whole).to_be_bytes())
+    hex_digits(xxh3_128(&whole).to_be_bytes())
 }
 
 fn sha256(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> String {

@@ -88,9 +88,10 @@ impl Owner {
     /// Whether the response to a submit denies a job that its provider has reported meanwhile. The
     /// job is awaited all the same: to submit it elsewhere would be to pay for it twice.
     fn is_overtaken(&self, report: &Report) -> bool {
-        let is_answer =
-            matches!(report.verdict, Verdict::Accepted { .. } | Verdict::Done | Verdict::Canceled { .. });
-        let status = self.model.claim_status(report.seq, report.fence).filter(|_| !is_answer);
+        if matches!(report.verdict, Verdict::Accepted { .. } | Verdict::Done | Verdict::Canceled { .. }) {
+            return false;
+        }
+        let status = self.model.claim_status(report.seq, report.fence);
         status.is_some_and(|status| {
             let is_submit = status.fence == report.fence && status.worker != Some(report.fence);
             is_submit && status.awaiting_since.is_some()

@@ -62,6 +62,8 @@ pub(crate) struct OpenBatch {
 /// The size in bytes above which a batch takes no further response: large responses must not hold
 /// up everyone waiting behind them.
 const ANSWERS_LEN_MAX: usize = 4 * 1024 * 1024;
+/// The most entries of a list that the next batch has room for from the beginning.
+const ROOM_MAX: usize = 128;
 /// The size in bytes above which a batch takes nothing more.
 const LEN_MAX: usize = 16 * 1024 * 1024;
 
@@ -123,6 +125,24 @@ impl OpenBatch {
         self.commands < commands_max
             && self.bytes < ANSWERS_LEN_MAX
             && self.costs.len() + CHARGES_MAX <= COSTS_MAX
+    }
+
+    /// Creates the next batch, with room for about as much as this one holds: a list that grows is
+    /// copied each time.
+    pub(crate) fn next(&self) -> Self {
+        fn room<T>(list: &[T]) -> Vec<T> {
+            Vec::with_capacity(list.len().min(ROOM_MAX))
+        }
+        Self {
+            facts: room(&self.facts),
+            operations: room(&self.operations),
+            results: room(&self.results),
+            replies: room(&self.replies),
+            claims: room(&self.claims),
+            ended: room(&self.ended),
+            reports: room(&self.reports),
+            ..Self::default()
+        }
     }
 
     /// Splits it into the part to write and the part that waits for the write.

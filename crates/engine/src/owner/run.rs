@@ -224,7 +224,8 @@ impl Owner {
             return;
         }
         let changes = self.changes();
-        let (batch, mut sealed) = std::mem::take(&mut self.building).seal(self.last_sent, now);
+        let next = self.building.next();
+        let (batch, mut sealed) = std::mem::replace(&mut self.building, next).seal(self.last_sent, now);
         sealed.changes = changes;
         self.last_sent = Lsn(self.last_sent.0 + 1);
         self.facts_since_snapshot += batch.facts.len() as u64;

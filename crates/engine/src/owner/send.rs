@@ -199,7 +199,7 @@ fn checked(claim: Claim, found: Option<StoredOperation>, attempts: Vec<StoredAtt
     let attempt = attempts.into_iter().find(|attempt| attempt.fence == claim.attempt_fence);
     let ready = match found {
         Some(operation) if matches_claim(&claim, &operation) => match seal::check(&operation) {
-            Ok(()) => Ok(ReadyCall { claim: claim.clone(), operation, attempt }),
+            Ok(()) => Ok(ReadyCall { claim: claim.clone(), operation, attempt: attempt.map(Box::new) }),
             Err(error) => Err(damaged(&claim, &error)),
         },
         Some(_) => Err(missing(&claim, "the store has a different request in its place")),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rusqlite::types::Type;
-use rusqlite::{CachedStatement, Connection, Row};
+use rusqlite::{CachedStatement, Connection, ErrorCode, Row};
 use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
 use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
 
@@ -62,17 +62,37 @@ impl<'a> OperationInserter<'a> {
     }
 }
 
-/// Inserts results, each replacing an earlier one.
-pub(super) struct ResultInserter<'a>(CachedStatement<'a>);
+/// Inserts results, each replacing an earlier one. A statement that may replace a row keeps a copy
+/// of every page it changes, in case it fails half-way; hardly any result has an earlier one, so
+/// that is asked for only when there is one.
+pub(super) struct ResultInserter<'a> {
+    insert: CachedStatement<'a>,
+    sql: &'a Connection,
+}
 
 impl<'a> ResultInserter<'a> {
     pub(super) fn new(sql: &'a Connection) -> rusqlite::Result<Self> {
-        let insert = "INSERT OR REPLACE INTO results (seq, at, state, attempt, fault_class, fault, body, sum)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        sql.prepare_cached(insert).map(Self)
+        let insert = sql.prepare_cached(
+            "INSERT INTO results (seq, at, state, attempt, fault_class, fault, body, sum)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?;
+        Ok(Self { insert, sql })
     }
 
     pub(super) fn insert(&mut self, result: &StoredResult) -> rusqlite::Result<()> {
+        match self.insert_new(result) {
+            Err(refused) if refused.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                let mut delete = self.sql.prepare_cached("DELETE FROM results WHERE seq = ?1")?;
+                if delete.execute([result.seq.0.cast_signed()])? == 0 {
+                    return Err(refused);
+                }
+                self.insert_new(result)
+            }
+            inserted => inserted,
+        }
+    }
+
+    fn insert_new(&mut self, result: &StoredResult) -> rusqlite::Result<()> {
         let row = (
             result.seq.0.cast_signed(),
             micros(result.at),
@@ -83,7 +103,7 @@ impl<'a> ResultInserter<'a> {
             &*result.body,
             sum_of_result(result).finish(&result.body),
         );
-        self.0.execute(row).map(drop)
+        self.insert.execute(row).map(drop)
     }
 }
 

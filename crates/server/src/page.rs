@@ -51,6 +51,7 @@ use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
 use crate::wire::error::{PAGES, status};
 use operator_words::OperatorWords;
+pub(crate) use view::escape;
 use words::Language;
 
 const POLICY: HeaderValue = HeaderValue::from_static(

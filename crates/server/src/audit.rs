@@ -197,13 +197,27 @@ async fn run_and_record(
 fn issued_command(point: &AuditPoint, head: &Parts, fields: &Value) -> IssuedCommand {
     let reason = head.extensions.get::<CommandReason>().map(|reason| reason.0.to_string());
     let (kind, subject) = subject(point.spec.path, head.uri.path());
+    let (by, on_behalf_of) = who(head.extensions.get::<Caller>(), fields["by"].as_str());
+    let details = on_behalf_of.map(|name| format!("by {name}")).into_iter().chain(detail(fields));
+    let detail: Vec<String> = details.collect();
     IssuedCommand {
-        by: head.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0)),
+        by,
         action: point.action,
         kind,
         subject,
-        detail: detail(fields),
+        detail: (!detail.is_empty()).then(|| detail.join(", ")),
         reason: reason.or_else(|| fields["reason"].as_str().map(shorten)).filter(|text| !text.is_empty()),
+    }
+}
+
+/// Who commands, and who the command says it is by, where that is someone else. Without tokens it
+/// is whoever the command names; with tokens a name proves nothing, and that of the token stays
+/// first.
+fn who(caller: Option<&Caller>, named: Option<&str>) -> (Arc<str>, Option<String>) {
+    let caller = caller.map_or_else(|| Caller::LOCAL.into(), |caller| Arc::clone(&caller.0));
+    match named.map(shorten).filter(|name| !name.is_empty() && **name != *caller) {
+        Some(name) if &*caller == Caller::LOCAL => (name.into(), None),
+        named => (caller, named),
     }
 }
 
@@ -263,6 +277,23 @@ mod tests {
         assert_eq!(detail(&json!({ "as": "failed", "body": "secret" })).as_deref(), Some("as failed"));
         assert_eq!(detail(&json!({ "at_once": 3, "open": true })).as_deref(), Some("at_once 3, open true"));
         assert_eq!(detail(&Value::Null), None);
+    }
+
+    /// OPS-8: the audit names the same person as the group that was paused; a token is not anyone
+    /// else because its caller says so.
+    #[test]
+    fn ops_8_a_command_is_by_whoever_it_names() {
+        let [local, anna] = [Caller::LOCAL, "anna"].map(Caller::named);
+        let table = [
+            (&local, Some("bert"), "bert", None),
+            (&local, None, "local", None),
+            (&local, Some(""), "local", None),
+            (&anna, Some("anna"), "anna", None),
+            (&anna, Some("bert"), "anna", Some("bert")),
+        ];
+        for (caller, named, by, on_behalf_of) in table {
+            assert_eq!(who(Some(caller), named), (by.into(), on_behalf_of.map(str::to_owned)), "{named:?}");
+        }
     }
 
     /// Ids grow in one process whatever its clock does, and two processes have different ones.

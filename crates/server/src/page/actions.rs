@@ -27,8 +27,6 @@ use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
 use crate::wire::error::{PAGES, status};
 
-/// The caller where no tokens tell callers apart.
-const LOCAL: &str = "local";
 /// The name of an operator on this machine.
 const OPERATOR: &str = "operator";
 
@@ -111,7 +109,7 @@ async fn send_once(
 
 /// Who acts: by the name of the token, if there are tokens.
 fn operator(caller: &Caller) -> Caller {
-    if &*caller.0 == LOCAL { Caller::named(OPERATOR) } else { caller.clone() }
+    if &*caller.0 == Caller::LOCAL { Caller::named(OPERATOR) } else { caller.clone() }
 }
 
 async fn read_form(name: &str, body: RequestBody) -> Result<(ActionRequest, FormFingerprint)> {

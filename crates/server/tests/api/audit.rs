@@ -58,7 +58,7 @@ async fn ops_8_the_audit_log_survives_a_restart() {
         assert_eq!(json!([first["kind"], first["status"]]), json!(["keys", 404]));
         let paused = &before["entries"][2];
         let told = ["by", "action", "kind", "subject", "reason", "status"].map(|field| paused[field].clone());
-        assert_eq!(json!(told), json!(["local", "pause", "groups", "shop:50", "template fix", 200]));
+        assert_eq!(json!(told), json!(["ben", "pause", "groups", "shop:50", "template fix", 200]));
         assert!(paused["node"].as_str().is_some_and(|node| !node.is_empty()), "{paused}");
         assert!(!before.to_string().contains("-key"), "a key is named by its hash: {before}");
         assert_eq!(world.post("/v1/groups/shop%3A7/resume", "").await.status, 200);

@@ -10,7 +10,8 @@ use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::Action;
 use super::actions::{button, notice};
-use super::error_page;
+use super::needs::not_known;
+use super::{audit, error_page};
 use super::journey::journey;
 use super::parts::{group as group_link, operation_link};
 use super::request::{attempts, request};
@@ -33,7 +34,15 @@ pub(crate) async fn show(
     match read(&api, &id).await {
         Ok((operation, why)) => {
             let flag = server_flag(host(&headers, &uri).as_deref(), api.server.scheme);
-            let content = html! { (notice(&view, &mut query)) (content(&view, &operation, &why, &flag)) };
+            let decided = audit::read_about(&api, text(&operation, "id")).await;
+            let content = html! {
+                (notice(&view, &mut query))
+                (content(&view, &operation, &why, &flag))
+                @match &decided {
+                    Ok(page) => (audit::decisions(&view, text(&operation, "id"), page)),
+                    Err(problem) => (not_known(&view, problem)),
+                }
+            };
             view.live_page(text(&operation, "id"), &content)
         }
         Err(error) => error_page(&error),

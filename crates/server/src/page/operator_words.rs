@@ -83,6 +83,7 @@ pub(crate) struct OperatorWords {
     pub no_limits: &'static str,
     pub no_commands: &'static str,
     pub audit_about: &'static str,
+    pub decided: &'static str,
     pub request: &'static str,
     pub request_id: &'static str,
     pub upstream: &'static str,

@@ -66,6 +66,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     no_limits: "There are no limits: no upstream is configured.",
     no_commands: "No command was given yet.",
     audit_about: "The commands of operators on all nodes, from the page, the command line and other clients, newest first: the last 10,000, for a year.",
+    decided: "Who decided about it",
     request: "Request",
     request_id: "Request id",
     upstream: "Upstream",

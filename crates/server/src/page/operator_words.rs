@@ -212,4 +212,15 @@ mod tests {
         assert_eq!(words.action(Action::SendAgain).label, "Send again");
         assert_eq!(words.action(Action::CompleteKey).label, "Record response");
     }
+
+    /// OPS-23: a decision has the same words on its button and in the question of its confirm step.
+    #[test]
+    fn ops_23_a_decision_is_asked_for_in_its_own_words() {
+        for language in [Language::English, Language::Russian] {
+            for action in [Action::Happened, Action::DidNotHappen] {
+                let ActionWords { label, question, .. } = language.operator_words().action(action);
+                assert_eq!(question, format!("{label}: {{}}?"));
+            }
+        }
+    }
 }

@@ -126,6 +126,7 @@ async fn ops_23_an_unknown_outcome_is_decided_on_the_page() {
         }
         let (_, html) = operator.page(&format!("/actions/happened?subject={}", ids[0])).await;
         assert!(html.contains("POST /x") && html.contains("echo"), "the call is shown: {html}");
+        assert!(html.contains("<h1>It happened: ") && html.contains(">It happened</button>"), "{html}");
         let target = operator.act("happened", &ids[0], &[("reason", "seen in the shop")]).await;
         assert_eq!(target, format!("/operations/{}?done=happened", encoded(&ids[0])));
         assert_eq!(world.get(&format!("/v1/operations/{}", ids[0])).await.json["state"], "succeeded");
@@ -149,6 +150,7 @@ async fn ops_23_an_unknown_outcome_is_decided_on_the_page() {
         );
         let (_, html) = operator.page("/audit").await;
         assert!(html.contains("seen in the shop") && html.contains("as succeeded"), "{html}");
+        assert!(html.contains(">It happened <") && html.contains(">It did not happen <"), "{html}");
     })
     .await;
 }

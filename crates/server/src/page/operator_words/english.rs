@@ -168,12 +168,12 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "It happened",
-            question: "Record that {} happened?",
+            question: "It happened: {}?",
             effect: "It counts as succeeded, and its group continues. Check in the service first.",
         },
         ActionWords {
-            label: "It did not",
-            question: "Record that {} did not happen?",
+            label: "It did not happen",
+            question: "It did not happen: {}?",
             effect: "It counts as failed and is not sent again; its group continues.",
         },
         ActionWords {
@@ -188,7 +188,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "As configured",
-            question: "Give limit {} its configured figures?",
+            question: "Limit {} as configured?",
             effect: "It has the figures of the configuration again.",
         },
         ActionWords {

@@ -168,12 +168,12 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "Выполнилось",
-            question: "Записать, что {} выполнилась?",
+            question: "Выполнилось: {}?",
             effect: "Операция будет считаться выполненной, и группа продолжит работу. Сначала проверьте в сервисе.",
         },
         ActionWords {
             label: "Не выполнилось",
-            question: "Записать, что {} не выполнилась?",
+            question: "Не выполнилось: {}?",
             effect: "Операция будет считаться неудачной и не будет отправлена снова; группа продолжит работу.",
         },
         ActionWords {
@@ -188,7 +188,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "Как в настройке",
-            question: "Вернуть лимиту {} значения из настройки?",
+            question: "Лимит {} как в настройке?",
             effect: "Снова действуют значения из настройки.",
         },
         ActionWords {

@@ -15,7 +15,7 @@ use tidegate_core::LimitName;
 use super::action::Action;
 use super::actions::{button, notice};
 use super::error_page;
-use super::parts::{count, level_bar};
+use super::parts::{count, filled, level_bar};
 use super::spark;
 use super::view::{View, items, number, text, time_in};
 use crate::api::local::LocalApi;
@@ -176,12 +176,12 @@ fn level(view: &View, limit: &Value) -> Markup {
     }
 }
 
-/// What is left of a limit, such as "4 of 10"; whether it is open, for a gate or a breaker.
+/// What is left of a limit, such as "4 of 10 left"; whether it is open, for a gate or a breaker.
 fn level_words(view: &View, limit: &Value) -> String {
     let words = view.words;
     let most = limit["capacity"].as_f64().or_else(|| limit["at_once"].as_f64());
     match (limit["level"].as_f64(), most) {
-        (Some(level), Some(most)) => format!("{} {} {}", figure(level.floor()), words.of, figure(most)),
+        (Some(level), Some(most)) => filled(words.left_of, [&figure(level.floor()), &figure(most)]),
         _ if limit["closed_until"].is_string() => words.closed.to_owned(),
         _ => words.open.to_owned(),
     }
@@ -225,7 +225,7 @@ mod tests {
         let html = nearest_end(&view, &limits, 2).into_string();
         assert_eq!(html.matches("<th scope=\"row\"").count(), 2, "{html}");
         assert!(html.contains("title=\"acme/rest\"") && html.contains("<summary>+1</summary>"), "{html}");
-        assert!(html.contains("acme/points <span class=\"quiet\">9 of 10</span>"), "{html}");
+        assert!(html.contains("acme/points <span class=\"quiet\">9 of 10 left</span>"), "{html}");
         assert!(html.contains("echo/requests") && html.contains("Show all (4)"), "{html}");
     }
 }

@@ -111,6 +111,8 @@ pub(crate) struct OperatorWords {
     pub now: &'static str,
     pub total: &'static str,
     pub of: &'static str,
+    /// A template: how much is left of how much.
+    pub left_of: &'static str,
     pub last_fault: &'static str,
     pub may_have_happened: &'static str,
     pub failed_lately: &'static str,

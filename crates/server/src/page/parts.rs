@@ -74,6 +74,11 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
+/// A sentence of a template, with its two figures.
+pub(super) fn filled(template: &str, figures: [&str; 2]) -> String {
+    figures.into_iter().fold(template.to_owned(), |text, figure| text.replacen("{}", figure, 1))
+}
+
 /// What is left of a limit, as a bar and in words. A low level is normal and never red.
 pub(super) fn level_bar(share: f64, label: &str) -> Markup {
     const WIDTH: f64 = 120.0;

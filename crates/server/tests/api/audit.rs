@@ -99,7 +99,8 @@ async fn ops_8_a_decision_about_several_is_found_from_one() {
         }
         world.post("/v1/groups/a/rerun", json!({ "reason": "the shop is back" })).await;
         world.post("/v1/operations/rerun", json!({ "group": "b", "reason": "as with a" })).await;
-        let both = world.post("/v1/operations/cancel", json!({ "kind": "http", "reason": "wrong price" })).await;
+        let both =
+            world.post("/v1/operations/cancel", json!({ "kind": "http", "reason": "wrong price" })).await;
         assert_eq!(both.json["changed"], 2, "{both:?}");
         for (id, first) in ids.iter().zip(["the shop is back", "as with a"]) {
             let log = world.get(&about(id)).await.json;

@@ -92,6 +92,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     now: "now",
     total: "in total",
     of: "of",
+    left_of: "{} of {} left",
     last_fault: "Last fault",
     may_have_happened: "it may have happened",
     failed_lately: "failed within a day",

@@ -92,6 +92,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     now: "сейчас",
     total: "всего",
     of: "из",
+    left_of: "осталось {} из {}",
     last_fault: "Последняя ошибка",
     may_have_happened: "возможно, вызов выполнился",
     failed_lately: "ошибок за сутки",

@@ -12,8 +12,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::LimitName;
 
-use super::action::Action;
-use super::actions::{button, notice};
+use super::action::{Action, FIGURES};
+use super::actions::{button, notice_with};
 use super::error_page;
 use super::parts::{count, filled, level_bar};
 use super::spark;
@@ -32,8 +32,12 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut qu
     let view = View::new(&headers, &api);
     match api.get(WITH_HISTORY).await {
         Ok(page) => {
+            let changed = query.take("limit").and_then(|name| {
+                let found = items(&page, "limits").iter().find(|limit| text(limit, "name") == name);
+                found.map(|limit| now_sentence(&view, limit))
+            });
             let content = html! {
-                (notice(&view, &mut query))
+                (notice_with(&view, &mut query, changed.as_deref()))
                 h1 { (view.words.limits) }
                 section #limits data-live="steady" { (all(&view, items(&page, "limits"))) }
             };
@@ -41,6 +45,16 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut qu
         }
         Err(error) => error_page(&error),
     }
+}
+
+/// What the figures of a limit are now, by the names that they have in its form.
+fn now_sentence(view: &View, limit: &Value) -> String {
+    let figures = FIGURES.iter().filter(|(name, _)| limit[*name].is_number());
+    let figures: Vec<String> = figures.map(|(name, _)| format!("{name} {}", limit[*name])).collect();
+    let is_closed = limit["closed_until"].is_string();
+    let state = if is_closed { view.words.closed } else { view.words.open };
+    let shown = figures.into_iter().chain([state.to_owned()]).collect::<Vec<_>>().join(", ");
+    filled(view.words.limit_is_now, [text(limit, "name"), &shown])
 }
 
 /// What is left of a limit, as a share of what it can hold; `None` for a gate or a breaker.
@@ -212,6 +226,28 @@ mod tests {
         let names: Vec<_> = limits.iter().map(|limit| text(limit, "name")).collect();
         assert_eq!(names, ["closed", "awaited", "low", "full", "gate"]);
         assert_eq!([figure(4.0), figure(0.25)], ["4", "0.2"]);
+    }
+
+    /// What is said of a limit after a change is what it is now.
+    #[test]
+    fn what_a_limit_is_now_is_said_in_the_words_of_its_form() {
+        let budget = json!({ "name": "acme/{}", "capacity": 4, "refill_per_s": 0.5, "at_once": null });
+        let gate = json!({ "name": "acme", "closed_until": "2030-01-01T00:00:00Z" });
+        for (language, of_budget, of_gate) in [
+            (
+                Language::English,
+                "Limit acme/{} is now: capacity 4, refill_per_s 0.5, open.",
+                "Limit acme is now: closed.",
+            ),
+            (
+                Language::Russian,
+                "Лимит acme/{} теперь: capacity 4, refill_per_s 0.5, открыт.",
+                "Лимит acme теперь: закрыт.",
+            ),
+        ] {
+            let view = View::at(language, tidegate_core::Time::ZERO);
+            assert_eq!([now_sentence(&view, &budget), now_sentence(&view, &gate)], [of_budget, of_gate]);
+        }
     }
 
     /// OPS-24: the overview has one row for each upstream, and the rest behind it.

@@ -80,6 +80,8 @@ pub(crate) struct OperatorWords {
     pub names_begin_with: &'static str,
     pub no_such_group: &'static str,
     pub idle_group: &'static str,
+    /// A template: a limit, and its figures.
+    pub limit_is_now: &'static str,
     pub no_limits: &'static str,
     pub no_commands: &'static str,
     pub audit_about: &'static str,

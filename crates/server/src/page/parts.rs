@@ -74,9 +74,11 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// A sentence of a template, with its two figures.
-pub(super) fn filled(template: &str, figures: [&str; 2]) -> String {
-    figures.into_iter().fold(template.to_owned(), |text, figure| text.replacen("{}", figure, 1))
+/// A sentence of a template, with the two texts that it has places for.
+pub(super) fn filled(template: &str, texts: [&str; 2]) -> String {
+    let mut parts = template.split("{}");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.zip(texts).fold(first, |sentence, (part, text)| sentence + text + part)
 }
 
 /// What is left of a limit, as a bar and in words. A low level is normal and never red.

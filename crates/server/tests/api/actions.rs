@@ -408,7 +408,11 @@ async fn idm_22_limits_and_keys_have_forms() {
         for (name, value) in wrong {
             assert_eq!(value_of_input(&html, name), value, "what was filled in is kept: {html}");
         }
-        operator.act("set-limit", "echo/points", &[("capacity", "4"), ("refill_per_s", "0.5")]).await;
+        let target =
+            operator.act("set-limit", "echo/points", &[("capacity", "4"), ("refill_per_s", "0.5")]).await;
+        let (status, html) = operator.page(&target).await;
+        let said = "Done: Change. Limit echo/points is now: capacity 4, refill_per_s 0.5, open.";
+        assert!(status == 200 && html.contains(said), "{html}");
         let set = world.get("/v1/limits/echo/points").await.json;
         assert_eq!(json!([set["capacity"], set["refill_per_s"], set["source"]]), json!([4, 0.5, "operator"]));
         operator.act("reset-limit", "echo/points", &[]).await;

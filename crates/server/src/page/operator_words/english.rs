@@ -63,6 +63,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     names_begin_with: "Names that begin with",
     no_such_group: "No operation of this group is known; check the spelling.",
     idle_group: "Nothing is queued here; its last operations are below.",
+    limit_is_now: "Limit {} is now: {}.",
     no_limits: "There are no limits: no upstream is configured.",
     no_commands: "No command was given yet.",
     audit_about: "The commands of operators on all nodes, from the page, the command line and other clients, newest first: the last 10,000, for a year.",

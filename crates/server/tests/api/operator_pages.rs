@@ -116,6 +116,35 @@ async fn what_is_idle_or_not_there_has_a_page() {
     .await;
 }
 
+/// An address that is shortened, or guessed from what a page says, is that of a view.
+#[tokio::test]
+async fn shortened_addresses_have_a_view() {
+    within(async {
+        let world = World::new().await;
+        let client = Client::builder().redirect(Policy::none()).build().unwrap();
+        for (path, target) in [("/awaiting", "/workers"), ("/actions", "/audit")] {
+            let response = client.get(world.url(path)).send().await.unwrap();
+            assert_eq!(
+                (response.status().as_u16(), response.headers()["location"].to_str().unwrap()),
+                (303, target)
+            );
+        }
+        for (path, shown) in [
+            ("/deployments", "There are none."),
+            ("/nodes", "<th scope=\"row\">"),
+            ("/docs/errors", "href=\"/docs/errors/TG0001\""),
+            ("/awaiting", "<h1>Workers</h1>"),
+            ("/actions", "The commands of operators"),
+        ] {
+            let (status, html) = page(&world, path).await;
+            assert!(status == 200 && html.contains(shown), "{path}: {status} {html}");
+        }
+        let (status, html) = page(&world, "/deployments?cursor=x").await;
+        assert!(status == 400 && html.contains("</html>"), "{status} {html}");
+    })
+    .await;
+}
+
 /// OPS-24: the overview ranks the groups by how much waits for how long, draws the last hour, and
 /// is in the language of the reader.
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! buttons. Unknown outcomes come first, then groups that are stopped, then recent failures.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -51,6 +51,11 @@ struct GroupFailures<'a> {
     last: &'a Value,
 }
 
+type SourceFailures<'a> = (FailureSource<'a>, GroupFailures<'a>);
+
+/// The recent failures of groups that are held after one, by the names of the groups.
+type HeldFailures<'a> = BTreeMap<&'a str, GroupFailures<'a>>;
+
 pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let words = view.words;
     let unknown = listed(&data.unknown, "operations");
@@ -58,7 +63,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     // An unknown outcome has a card of its own.
     let stopped: Vec<&Value> = all_stopped.iter().filter(|group| has_own_card(group)).collect();
     let hidden_stopped = stopped.len() > STOPPED_CARDS || has_more(&data.stopped);
-    let failures = by_group(listed(&data.failed, "operations"));
+    let (failures, of_held) = split_held(by_group(listed(&data.failed, "operations")), &stopped);
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
     let parts = [&data.unknown, &data.stopped, &data.failed].into_iter();
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
@@ -71,7 +76,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
         } @else {
             ul.needs {
                 @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
-                @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group)) }
+                @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group, of_held.get(text(group, "group")))) }
                 @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
             }
         }
@@ -144,7 +149,7 @@ fn has_more(part: &Result<Value>) -> bool {
 }
 
 /// Failures by what they are counted under, each with the latest; the most of them first.
-fn by_group(failed: &[Value]) -> Vec<(FailureSource<'_>, GroupFailures<'_>)> {
+fn by_group(failed: &[Value]) -> Vec<SourceFailures<'_>> {
     let mut groups: BTreeMap<FailureSource<'_>, GroupFailures<'_>> = BTreeMap::new();
     for one in failed {
         // Each generation has a group of its own.
@@ -158,6 +163,25 @@ fn by_group(failed: &[Value]) -> Vec<(FailureSource<'_>, GroupFailures<'_>)> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, failures)| Reverse(failures.count));
     groups
+}
+
+/// Takes out the failures of groups that are held after one: whether such a group continues without
+/// it, or with it again, is one decision, and the card of the group has both.
+fn split_held<'a>(
+    failures: Vec<SourceFailures<'a>>,
+    stopped: &[&'a Value],
+) -> (Vec<SourceFailures<'a>>, HeldFailures<'a>) {
+    let held = stopped.iter().filter(|group| group["held"].is_object());
+    let held: BTreeSet<&str> = held.map(|group| text(group, "group")).collect();
+    let mut of_held = HeldFailures::new();
+    let mut others = Vec::new();
+    for (source, failures) in failures {
+        match source {
+            FailureSource::Group(group) if held.contains(group) => drop(of_held.insert(group, failures)),
+            _ => others.push((source, failures)),
+        }
+    }
+    (others, of_held)
 }
 
 /// A call of which no one knows whether it took effect, and how many wait behind it.
@@ -184,10 +208,11 @@ fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
     }
 }
 
-/// A group that is paused, or held after a failure.
-fn stopped_card(view: &View, group: &Value) -> Markup {
+/// A group that is paused, or held after a failure, with what failed in it lately.
+fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFailures<'_>>) -> Markup {
     let (words, name) = (view.words, text(group, "group"));
     let since = time_in(&group["paused"], "since").or_else(|| time_in(&group["held"], "since"));
+    let held = group["held"]["operation"].as_str();
     html! {
         li id={ "need-group-" (name) } {
             p.what { (view.state(text(group, "state"))) " " (group_link(name)) }
@@ -195,9 +220,22 @@ fn stopped_card(view: &View, group: &Value) -> Markup {
                 (words.depth) ": " b { (count(number(group, "depth"))) }
                 @if let Some(at) = since { " · " (words.since) " " (view.when(at)) }
             }
-            @if let Some(id) = group["held"]["operation"].as_str() { p { (operation_link(id)) } }
+            @if let Some(id) = held {
+                p {
+                    (operation_link(id)) " "
+                    @if let Some(last) = failures.map(|all| all.last).filter(|last| text(last, "id") == id) { (call_line(last)) }
+                    @if let Some(failures) = failures { " · " (words.failed_lately) ": " b { (count(failures.count)) } }
+                }
+            }
             p.why { (text(&group["why"], "because")) }
-            p.buttons { (main_button(view, group)) }
+            p.buttons {
+                (main_button(view, group))
+                @match (failures, held) {
+                    (Some(_), _) => (button(view, Action::RerunFailed, name)),
+                    (None, Some(id)) => (button(view, Action::Rerun, id)),
+                    (None, None) => "",
+                }
+            }
         }
     }
 }
@@ -279,6 +317,38 @@ mod tests {
         data.stopped = Ok(json!({ "groups": groups, "next_cursor": "more" }));
         data.stopped_count = 40;
         assert!(section(&view, &data).into_string().contains("Needs you (41)"));
+    }
+
+    /// OPS-24: a group that is held after a failure is one decision with one card, whatever failed
+    /// in it; what failed in other groups keeps its own.
+    #[test]
+    fn ops_24_a_held_group_and_its_failure_are_one_card() {
+        let view = View::at(Language::English, Time::from_millis(1));
+        let held = |operation: &str| json!({ "operation": operation, "unknown": false });
+        let groups = json!([
+            { "group": "h", "state": "held", "depth": 2, "held": held("op_1") },
+            { "group": "old", "state": "held", "depth": 1, "held": held("op_9") },
+            { "group": "p", "state": "paused", "depth": 1, "paused": { "by": "anna" } },
+        ]);
+        let request = json!({ "method": "POST", "path": "/pay/7" });
+        let failed = json!([
+            { "id": "op_1", "group": "h", "request": request }, { "id": "op_2", "group": "p" },
+        ]);
+        let data = NeedsData {
+            unknown: Ok(json!({})),
+            stopped: Ok(json!({ "groups": groups })),
+            failed: Ok(json!({ "operations": failed })),
+            stopped_count: 3,
+        };
+        let html = section(&view, &data).into_string();
+        assert!(html.contains("Needs you (4)") && html.matches("<li ").count() == 4, "{html}");
+        let card = html.split("<li ").find(|card| card.starts_with("id=\"need-group-h\"")).unwrap();
+        for part in ["POST /pay/7", "/actions/resume?subject=h", "/actions/rerun-failed?subject=h"] {
+            assert!(card.contains(part), "{part}: {card}");
+        }
+        let card = html.split("<li ").find(|card| card.starts_with("id=\"need-group-old\"")).unwrap();
+        assert!(card.contains("/actions/rerun?subject=op_9"), "it failed long ago: {card}");
+        assert!(!html.contains("need-failed-h") && html.contains("need-failed-p"), "{html}");
     }
 
     /// OPS-24: a part that cannot be read is not one in which nothing waits.

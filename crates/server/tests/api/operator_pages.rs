@@ -145,6 +145,34 @@ async fn shortened_addresses_have_a_view() {
     .await;
 }
 
+/// OPS-24: one decision is one card: that of the call whose outcome is unknown, and not of its
+/// group too; that of the group which is held after a failure, and not of the failure too.
+#[tokio::test]
+async fn ops_24_one_decision_is_one_card() {
+    within(async {
+        let cut = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let id = cut.submit(operation("g")).await;
+        cut.submit(operation("g")).await;
+        while cut.get(&format!("/v1/operations/{id}")).await.json["state"] != "unknown" {
+            tokio::task::yield_now().await;
+        }
+        let (_, html) = page(&cut, "/").await;
+        assert!(html.contains("Needs you (1)") && html.matches("<li id=\"need-").count() == 1, "{html}");
+        let down = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut holding = with("on_failure", "hold");
+        holding["max_attempts"] = 1.into();
+        let id = down.submit(holding).await;
+        assert_eq!(down.wait_until_ended(&id).await["state"], "failed");
+        down.submit(operation("g")).await;
+        let (_, html) = page(&down, "/").await;
+        assert!(html.contains("Needs you (1)") && html.matches("<li id=\"need-").count() == 1, "{html}");
+        assert!(
+            html.contains("/actions/resume?subject=g") && html.contains("/actions/rerun-failed?subject=g")
+        );
+    })
+    .await;
+}
+
 /// OPS-24: the overview ranks the groups by how much waits for how long, draws the last hour, and
 /// is in the language of the reader.
 #[tokio::test]

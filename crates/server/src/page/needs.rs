@@ -191,7 +191,8 @@ fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
     let since = group.and_then(|group| time_in(&group["held"], "since"));
     html! {
         li id={ "need-" (id) } {
-            p.what { (view.state("unknown")) " " (operation_link(id)) " " (call_line(operation)) }
+            p.why { (view.state("unknown")) " " (text(&operation["fault"], "message")) }
+            p { (operation_link(id)) " " (call_line(operation)) }
             p {
                 @if let Some(upstream) = operation["upstream"].as_str() { (words.upstream) " " b { (upstream) } " · " }
                 (words.group) " " (group_link(name))
@@ -202,7 +203,6 @@ fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
                 @if let Some(at) = since { (words.since) " " (view.when(at)) }
                 @else if let Some(at) = time_in(operation, "created_at") { (words.accepted) " " (view.when(at)) }
             }
-            p.why { (text(&operation["fault"], "message")) }
             p.buttons { @for action in actions_for("unknown") { (button(view, *action, id)) } }
         }
     }
@@ -215,9 +215,9 @@ fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFailures<'_>>
     let held = group["held"]["operation"].as_str();
     html! {
         li id={ "need-group-" (name) } {
-            p.what { (view.state(text(group, "state"))) " " (group_link(name)) }
+            p.why { (view.state(text(group, "state"))) " " (text(&group["why"], "because")) }
             p {
-                (words.depth) ": " b { (count(number(group, "depth"))) }
+                (words.group) " " (group_link(name)) " · " (words.depth) ": " b { (count(number(group, "depth"))) }
                 @if let Some(at) = since { " · " (words.since) " " (view.when(at)) }
             }
             @if let Some(id) = held {
@@ -227,7 +227,6 @@ fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFailures<'_>>
                     @if let Some(failures) = failures { " · " (words.failed_lately) ": " b { (count(failures.count)) } }
                 }
             }
-            p.why { (text(&group["why"], "because")) }
             p.buttons {
                 (main_button(view, group))
                 @match (failures, held) {
@@ -248,8 +247,8 @@ fn failure_card(view: &View, source: FailureSource<'_>, failures: &GroupFailures
     };
     html! {
         li id=(id) {
-            p.what {
-                (view.state("failed")) " "
+            p.why { (view.state("failed")) " " (text(&failures.last["fault"], "message")) }
+            p {
                 @match source {
                     FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
                     FailureSource::Group(group) => (group_link(group)),
@@ -257,7 +256,6 @@ fn failure_card(view: &View, source: FailureSource<'_>, failures: &GroupFailures
                 " · " (words.failed_lately) ": " b { (count(failures.count)) }
             }
             p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.when(at)) } }
-            p.why { (text(&failures.last["fault"], "message")) }
             p.buttons {
                 @match source {
                     FailureSource::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),

@@ -242,10 +242,10 @@ mod tests {
         }
     }
 
-    /// OPS-8: the audit names the same person as the group that was paused; a token is not anyone
+    /// OPS-9: the audit names the same person as the group that was paused; a token is not anyone
     /// else because its caller says so.
     #[test]
-    fn ops_8_a_command_is_by_whoever_it_names() {
+    fn ops_9_a_command_is_by_whoever_it_names() {
         let [local, anna] = [Caller::LOCAL, "anna"].map(Caller::named);
         let table = [
             (&local, Some("bert"), "bert", None),

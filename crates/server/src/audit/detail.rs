@@ -87,9 +87,9 @@ mod tests {
         assert_eq!(told(Value::Null), None);
     }
 
-    /// OPS-8: an entry names what a command about several changed, up to a bound.
+    /// OPS-9: an entry names what a command about several changed, up to a bound.
     #[test]
-    fn ops_8_what_was_changed_is_named() {
+    fn ops_9_what_was_changed_is_named() {
         let id = |nth| OperationId::new(Time::from_millis(7), 0, Seq(nth)).to_string();
         let ids: Vec<String> = (0..IDS_MAX as u64 + 7).map(id).collect();
         let two = with_changed(Some("group g"), 2, &ids[..2]);

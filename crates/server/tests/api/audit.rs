@@ -85,9 +85,9 @@ async fn failed(world: &World, group: &str) -> String {
     id
 }
 
-/// OPS-8: who decided about several operations at once, when and why, is found from any of them.
+/// OPS-9: who decided about several operations at once, when and why, is found from any of them.
 #[tokio::test]
-async fn ops_8_a_decision_about_several_is_found_from_one() {
+async fn ops_9_a_decision_about_several_is_found_from_one() {
     within(async {
         let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
         let ids = [failed(&world, "a").await, failed(&world, "b").await];

@@ -200,7 +200,9 @@ fn held_sentence(held: &GroupHold, now: Time) -> String {
     let ago = describe_ago(held.since, now);
     let what = held.fault.as_ref().map_or_else(String::new, |fault| format!(" ({})", short_message(fault)));
     if held.unknown {
-        format!("Held {ago}: the outcome is unknown{what} — resolve it as succeeded, failed or repeat.")
+        format!(
+            "Held {ago}: the outcome is unknown{what} — say that it happened (succeeded) or did not happen (failed), or send it again (repeat)."
+        )
     } else {
         format!("Held {ago} because an operation of the group failed{what} — resume the group to continue.")
     }
@@ -278,6 +280,8 @@ fn format_span(millis: u128) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::Seq;
+
     use super::*;
 
     #[test]
@@ -286,6 +290,16 @@ mod tests {
             [(0, "0 ms"), (999, "999 ms"), (8_240, "8.2 s"), (61_000, "1 min 1 s"), (7_500_000, "2 h 5 min")]
         {
             assert_eq!(format_span(millis), text);
+        }
+    }
+
+    /// OPS-23: what an operator can say has the words of the page's buttons, and those of the API.
+    #[test]
+    fn ops_23_a_decision_is_named_as_on_the_page_and_in_the_api() {
+        let held = GroupHold { seq: Seq(1), since: Time::ZERO, unknown: true, fault: None };
+        let said = held_sentence(&held, Time::ZERO);
+        for words in ["it happened (succeeded)", "did not happen (failed)", "send it again (repeat)"] {
+            assert!(said.contains(words), "{words}: {said}");
         }
     }
 

@@ -2,6 +2,8 @@
 //! an operator, from the page, the command line or any other client, at the node that received it:
 //! in the store, once the command was carried out, and in the log of the process.
 
+pub(crate) mod detail;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +17,7 @@ use axum::routing::MethodRouter;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use tidegate_core::Time;
-use tidegate_core::bounds::{AUDIT_ENTRIES_KEPT, AUDIT_RETENTION, NOTE_LEN_MAX};
+use tidegate_core::bounds::{AUDIT_ENTRIES_KEPT, AUDIT_RETENTION};
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::time::micros;
 use tidegate_idempotency::IdempotencyKey;
@@ -28,30 +30,10 @@ use crate::edge::content;
 use crate::error::{Error, ErrorCode};
 use crate::state::ServerState;
 use crate::wire::error::ApiError;
+use detail::{of_fields, shorten, with_changed};
 
 /// How long a response waits for its entry.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most characters that say what exactly was commanded.
-const DETAIL_CHARS_MAX: usize = 1_000;
-
-/// The fields of a command that say what it does. Others may hold what a page must not show.
-const TOLD_FIELDS: [&str; 15] = [
-    "as",
-    "group",
-    "state",
-    "upstream",
-    "kind",
-    "created_after",
-    "created_before",
-    "error",
-    "capacity",
-    "refill_per_s",
-    "period_ms",
-    "at_once",
-    "open",
-    "reset",
-    "status",
-];
 
 /// What commands about idempotency keys are about.
 const KEYS: &str = "keys";
@@ -61,12 +43,12 @@ const KEYS: &str = "keys";
 pub(crate) struct CommandReason(pub Arc<str>);
 
 /// What a handler adds to the entry of a command, in the extensions of its response.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum AuditHint {
     /// It changed nothing, and needs no entry.
     Preview,
-    /// It changed this many.
-    Changed(u64),
+    /// It changed this many operations, of which these are the first.
+    Changed { count: u64, ids: Arc<[String]> },
 }
 
 /// A command, before its outcome is known.
@@ -181,9 +163,8 @@ async fn run_and_record(
     let response = next.run(request).await;
     match response.extensions().get::<AuditHint>() {
         Some(AuditHint::Preview) => return response,
-        Some(AuditHint::Changed(count)) => {
-            let told = command.detail.take().unwrap_or_default();
-            command.detail = Some(format!("{told}: {count} changed"));
+        Some(AuditHint::Changed { count, ids }) => {
+            command.detail = Some(with_changed(command.detail.as_deref(), *count, ids));
         }
         // Nothing was commanded, and nothing is refused.
         None if is_preview && response.status().is_client_error() => return response,
@@ -197,13 +178,27 @@ async fn run_and_record(
 fn issued_command(point: &AuditPoint, head: &Parts, fields: &Value) -> IssuedCommand {
     let reason = head.extensions.get::<CommandReason>().map(|reason| reason.0.to_string());
     let (kind, subject) = subject(point.spec.path, head.uri.path());
+    let (by, on_behalf_of) = who(head.extensions.get::<Caller>(), fields["by"].as_str());
+    let details = on_behalf_of.map(|name| format!("by {name}")).into_iter().chain(of_fields(fields));
+    let detail: Vec<String> = details.collect();
     IssuedCommand {
-        by: head.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0)),
+        by,
         action: point.action,
         kind,
         subject,
-        detail: detail(fields),
+        detail: (!detail.is_empty()).then(|| detail.join(", ")),
         reason: reason.or_else(|| fields["reason"].as_str().map(shorten)).filter(|text| !text.is_empty()),
+    }
+}
+
+/// Who commands, and who the command says it is by, where that is someone else. Without tokens it
+/// is whoever the command names; with tokens a name proves nothing, and that of the token stays
+/// first.
+fn who(caller: Option<&Caller>, named: Option<&str>) -> (Arc<str>, Option<String>) {
+    let caller = caller.map_or_else(|| Caller::LOCAL.into(), |caller| Arc::clone(&caller.0));
+    match named.map(shorten).filter(|name| !name.is_empty() && **name != *caller) {
+        Some(name) if &*caller == Caller::LOCAL => (name.into(), None),
+        named => (caller, named),
     }
 }
 
@@ -226,23 +221,8 @@ fn subject(pattern: &str, path: &str) -> (String, String) {
     (kind.to_owned(), subject)
 }
 
-fn detail(fields: &Value) -> Option<String> {
-    let told = |name: &&str| match &fields[*name] {
-        Value::Null => None,
-        Value::String(text) => Some(format!("{name} {}", shorten(text))),
-        value => Some(format!("{name} {value}")),
-    };
-    let told: Vec<String> = TOLD_FIELDS.iter().filter_map(told).collect();
-    (!told.is_empty()).then(|| told.join(", ").chars().take(DETAIL_CHARS_MAX).collect())
-}
-
-fn shorten(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(NOTE_LEN_MAX).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
     use tidegate_store::{AuditLog, WallClock};
     use tidegate_store_embedded::MemoryStore;
@@ -250,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_told_by_its_path_and_its_fields() {
+    fn a_command_is_told_by_its_path() {
         let table = [
             ("/v1/groups/{group}/pause", "/v1/groups/shop%3A1/pause", ("groups", "shop:1")),
             ("/v1/limits/{*name}", "/v1/limits/echo/points", ("limits", "echo/points")),
@@ -260,9 +240,23 @@ mod tests {
         for (pattern, path, (kind, name)) in table {
             assert_eq!(subject(pattern, path), (kind.to_owned(), name.to_owned()));
         }
-        assert_eq!(detail(&json!({ "as": "failed", "body": "secret" })).as_deref(), Some("as failed"));
-        assert_eq!(detail(&json!({ "at_once": 3, "open": true })).as_deref(), Some("at_once 3, open true"));
-        assert_eq!(detail(&Value::Null), None);
+    }
+
+    /// OPS-9: the audit names the same person as the group that was paused; a token is not anyone
+    /// else because its caller says so.
+    #[test]
+    fn ops_9_a_command_is_by_whoever_it_names() {
+        let [local, anna] = [Caller::LOCAL, "anna"].map(Caller::named);
+        let table = [
+            (&local, Some("bert"), "bert", None),
+            (&local, None, "local", None),
+            (&local, Some(""), "local", None),
+            (&anna, Some("anna"), "anna", None),
+            (&anna, Some("bert"), "anna", Some("bert")),
+        ];
+        for (caller, named, by, on_behalf_of) in table {
+            assert_eq!(who(Some(caller), named), (by.into(), on_behalf_of.map(str::to_owned)), "{named:?}");
+        }
     }
 
     /// Ids grow in one process whatever its clock does, and two processes have different ones.

@@ -18,6 +18,7 @@ pub(crate) mod ledger;
 pub(crate) mod limits;
 pub(crate) mod live;
 mod needs;
+pub(crate) mod nodes;
 pub(crate) mod operation;
 pub(crate) mod operations;
 mod operator_words;
@@ -30,6 +31,7 @@ mod request;
 pub(crate) mod search;
 pub(crate) mod shared_regions;
 mod shell;
+pub(crate) mod shortened;
 mod spark;
 mod view;
 mod words;
@@ -51,6 +53,7 @@ use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
 use crate::wire::error::{PAGES, status};
 use operator_words::OperatorWords;
+pub(crate) use view::escape;
 use words::Language;
 
 const POLICY: HeaderValue = HeaderValue::from_static(

@@ -226,7 +226,7 @@ async fn read_call(
         _ => parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
     };
     let caller =
-        parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
+        parts.extensions.get::<Caller>().map_or_else(|| Caller::LOCAL.into(), |caller| Arc::clone(&caller.0));
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
     let key = parts.extensions.get::<HeldKey>().cloned();

@@ -3,6 +3,7 @@
 pub(crate) mod axe;
 pub(crate) mod exhibit;
 mod generations;
+mod needs;
 pub(crate) mod operator;
 mod pictures;
 pub(crate) mod session;

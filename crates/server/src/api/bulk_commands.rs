@@ -21,7 +21,7 @@ use crate::state::{PartitionState, SharedPartition};
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
 
-/// The most operations that a response names.
+/// The most operations that a response names; the audit log names as many.
 const IDS_MAX: usize = 100;
 
 /// The fields of a command that says what happened.
@@ -47,7 +47,7 @@ pub(crate) struct BulkOut {
     /// Whether it only counted.
     dry_run: bool,
     /// The first of those that it changed, or would change, in that order.
-    ids: Vec<String>,
+    pub(super) ids: Vec<String>,
 }
 
 impl BulkOut {
@@ -63,14 +63,22 @@ impl BulkOut {
             all.dry_run |= part.dry_run;
             all.ids.extend(part.ids);
         }
-        all.ids.truncate(IDS_MAX);
+        truncate_ids(&mut all.ids);
         all
     }
 }
 
+/// Keeps as many ids as a response names.
+pub(super) fn truncate_ids(ids: &mut Vec<String>) {
+    ids.truncate(IDS_MAX);
+}
+
 impl IntoResponse for BulkOut {
     fn into_response(self) -> Response {
-        let hint = if self.dry_run { AuditHint::Preview } else { AuditHint::Changed(self.changed) };
+        let hint = match self.dry_run {
+            true => AuditHint::Preview,
+            false => AuditHint::Changed { count: self.changed, ids: self.ids.as_slice().into() },
+        };
         (Extension(hint), Json(self)).into_response()
     }
 }

@@ -106,13 +106,25 @@ pub(super) async fn list(State(server): State<Arc<ServerState>>, mut query: Quer
     let guild = query.read("guild", |text| deployment_request::parse_discord_id("guild", text));
     let limit = query.limit();
     let scope = guild.map(group);
-    let list = format!("deployments {}", scope.as_deref().unwrap_or_default());
-    let after = query.read("cursor", |text| cursor::read_text(text, &list));
+    let cursor = query.take("cursor");
     query.finish()?;
-    let (found, is_last) = list_newest(&server, scope.as_deref(), after.as_deref(), limit).await?;
-    let next_cursor = found.last().filter(|_| !is_last).map(|last| cursor::write_text(&last.id, &list));
+    let (found, next_cursor) = list_page(&server, scope.as_deref(), cursor.as_deref(), limit).await?;
     let deployments: Vec<Value> = found.iter().map(|one| deployment_json(one, None)).collect();
     Ok(Json(json!({ "deployments": deployments, "next_cursor": next_cursor })).into_response())
+}
+
+/// Lists a page of deployments, newest first, after a cursor; returns the cursor of the next page.
+pub(crate) async fn list_page(
+    server: &ServerState,
+    scope: Option<&str>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<Deployment>, Option<String>), Error> {
+    let list = format!("deployments {}", scope.unwrap_or_default());
+    let after = after.map(|text| cursor::read_text(text, &list)).transpose()?;
+    let (found, is_last) = list_newest(server, scope, after.as_deref(), limit).await?;
+    let next = found.last().filter(|_| !is_last).map(|last| cursor::write_text(&last.id, &list));
+    Ok((found, next))
 }
 
 /// Lists deployments older than one of them, newest first, and returns whether there are no more.

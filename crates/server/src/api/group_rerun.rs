@@ -1,16 +1,17 @@
 //! Reruns the failed operations of a group, oldest first, so that they keep their order at the end
 //! of it.
 
-use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 
 use super::HandlerResult;
-use super::bulk_commands::{BulkVerb, apply};
+use super::bulk_commands::{BulkOut, BulkVerb, apply, truncate_ids};
 use super::bulk_selection::Selection;
 use super::command_reason::read_reason_only;
 use super::groups::{is_known_group, unknown_group_error};
+use crate::audit::AuditHint;
 use crate::edge::content::RequestBody;
 use crate::state::SharedPartition;
 
@@ -26,6 +27,9 @@ pub(crate) struct GroupRerunOut {
     problem: Option<String>,
     /// Whether there may be more.
     more: bool,
+    /// The first of those that run again, in their order.
+    #[serde(default)]
+    ids: Vec<String>,
 }
 
 impl GroupRerunOut {
@@ -38,8 +42,17 @@ impl GroupRerunOut {
             all.refused += part.refused;
             all.problem = all.problem.or(part.problem);
             all.more |= part.more;
+            all.ids.extend(part.ids);
         }
+        truncate_ids(&mut all.ids);
         all
+    }
+}
+
+impl IntoResponse for GroupRerunOut {
+    fn into_response(self) -> Response {
+        let hint = AuditHint::Changed { count: self.rerun, ids: self.ids.as_slice().into() };
+        (Extension(hint), Json(self)).into_response()
     }
 }
 
@@ -53,6 +66,6 @@ pub(super) async fn rerun_failed(
     if done.matched == 0 && !is_known_group(&app, &group).await? {
         return Err(unknown_group_error(&group, "").into());
     }
-    let (rerun, refused, problem, more) = (done.changed, done.refused, done.problem, done.more);
-    Ok(Json(GroupRerunOut { group, rerun, refused, problem, more }).into_response())
+    let BulkOut { changed: rerun, refused, problem, more, ids, .. } = done;
+    Ok(GroupRerunOut { group, rerun, refused, problem, more, ids }.into_response())
 }

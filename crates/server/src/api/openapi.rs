@@ -142,7 +142,7 @@ mod tests {
     use axum::routing::MethodFilter;
 
     use super::*;
-    use crate::api::route::{Access, PROXIED_METHODS, RouteSpec};
+    use crate::api::route::{Access, AllowedOrigin, PROXIED_METHODS, RouteSpec};
     use crate::api::routes::{PROXY, routes};
 
     /// Every described call with its scope: `GET /v1/limits read`.
@@ -199,6 +199,20 @@ mod tests {
     fn what_is_served_is_described_and_nothing_else() {
         assert_eq!(DOCUMENT["info"]["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(described(), served());
+    }
+
+    /// A person who shortens the address of a page gets another page.
+    #[test]
+    fn the_address_above_every_page_is_one() {
+        let is_page = |path: &str| described().iter().any(|call| call.starts_with(&format!("GET {path} ")));
+        let routes = routes().into_iter().map(|route| route.spec);
+        let pages = routes.filter(|route| route.allowed_origin == AllowedOrigin::Linked);
+        for page in pages {
+            let (above, name) = page.path.rsplit_once('/').unwrap();
+            if name.starts_with('{') {
+                assert!(is_page(above), "{above} is no page, and {} is", page.path);
+            }
+        }
     }
 
     /// An example that names an upstream can be sent to this server.

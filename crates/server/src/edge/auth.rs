@@ -36,6 +36,9 @@ impl PeerAddr {
 pub(crate) struct Caller(pub Arc<str>);
 
 impl Caller {
+    /// The name of a caller on this machine, where no tokens tell callers apart.
+    pub(crate) const LOCAL: &str = "local";
+
     pub(crate) fn named(name: &str) -> Self {
         Self(Arc::from(name))
     }
@@ -71,7 +74,7 @@ pub(crate) fn tenant_of(
 pub(crate) fn admit_local(peer: Option<PeerAddr>) -> Result<Caller> {
     let refuse =
         || Error::new(ErrorCode::Forbidden, "Without a token only calls from this machine are served.");
-    peer.is_some_and(PeerAddr::is_local).then(|| Caller::named("local")).ok_or_else(refuse)
+    peer.is_some_and(PeerAddr::is_local).then(|| Caller::named(Caller::LOCAL)).ok_or_else(refuse)
 }
 
 /// Admits a caller whose token has the scope.

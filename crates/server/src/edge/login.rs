@@ -75,7 +75,7 @@ pub(super) fn redirect_to_form(head: &Parts, error: &Error) -> Option<Response> 
         return None;
     }
     let asked = head.uri.path_and_query().map_or("/", |asked| asked.as_str());
-    Some(redirect(&format!("{PATH}?next={}", utf8_percent_encode(asked, NON_ALPHANUMERIC))))
+    Some(redirect(&format!("{PATH}?next={}", page::escape(asked))))
 }
 
 /// The token in the cookie.

@@ -224,6 +224,9 @@ impl ActionRequest {
             let parts = self.subject.split('&').filter(|part| !part.starts_with("created_before="));
             page = format!("/operations?{}", parts.collect::<Vec<_>>().join("&"));
         }
+        if self.action.subject_kind() == SubjectKind::Limit {
+            page = format!("{page}?limit={}", escape(&self.subject));
+        }
         let count = done["rerun"].as_u64().or_else(|| done["changed"].as_u64());
         let count = count.map_or_else(String::new, |count| format!("&count={count}"));
         let separator = if page.contains('?') { '&' } else { '?' };

@@ -27,8 +27,6 @@ use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
 use crate::wire::error::{PAGES, status};
 
-/// The caller where no tokens tell callers apart.
-const LOCAL: &str = "local";
 /// The name of an operator on this machine.
 const OPERATOR: &str = "operator";
 
@@ -111,7 +109,7 @@ async fn send_once(
 
 /// Who acts: by the name of the token, if there are tokens.
 fn operator(caller: &Caller) -> Caller {
-    if &*caller.0 == LOCAL { Caller::named(OPERATOR) } else { caller.clone() }
+    if &*caller.0 == Caller::LOCAL { Caller::named(OPERATOR) } else { caller.clone() }
 }
 
 async fn read_form(name: &str, body: RequestBody) -> Result<(ActionRequest, FormFingerprint)> {
@@ -146,12 +144,18 @@ pub(super) fn button(view: &View, action: Action, subject: &str) -> Markup {
 
 /// What was just done, on the page that the form leads to.
 pub(super) fn notice(view: &View, query: &mut Query) -> Markup {
+    notice_with(view, query, None)
+}
+
+/// The same, with a sentence that says what it is like now.
+pub(super) fn notice_with(view: &View, query: &mut Query, now: Option<&str>) -> Markup {
     let (done, counted) = (query.take("done"), query.integer("count", 0..=u64::MAX));
     let Some(action) = done.and_then(|name| Action::parse(&name).ok()) else { return html! {} };
     html! {
         p.notice role="status" {
             (view.words.done) ": " (view.words.action(action).label)
             @if let Some(counted) = counted { " (" (count(counted)) ")" } ". "
+            @if let Some(now) = now { (now) " " }
             a href="/audit" { (view.words.audit) }
         }
     }

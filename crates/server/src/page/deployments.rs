@@ -17,12 +17,15 @@ use super::error_page;
 use super::parts::{count, group};
 use super::view::{View, escape};
 use super::words::Language;
-use crate::api::deployments::find_with_steps;
-use crate::error::Result;
+use crate::api::deployments::{find_with_steps, list_page};
+use crate::edge::query::Query;
+use crate::error::{Error, Result};
 use crate::state::ServerState;
 use crate::wire::time::Timestamp;
 
+/// The latest deployments on the overview, and those of a page of the list.
 const ROWS: usize = 10;
+const LISTED: usize = 50;
 /// The events shown of a deployment.
 const EVENT_ROWS: usize = 100;
 
@@ -39,8 +42,12 @@ pub(crate) async fn list_recent(server: &ServerState) -> Result<Vec<DeploymentRo
     if server.discord_upstreams.is_empty() {
         return Ok(Vec::new());
     }
+    count_steps(server, server.store.deployments(None, ROWS).await?).await
+}
+
+async fn count_steps(server: &ServerState, deployments: Vec<Deployment>) -> Result<Vec<DeploymentRow>> {
     let mut rows = Vec::new();
-    for one in server.store.deployments(None, ROWS).await? {
+    for one in deployments {
         let steps = server.store.deployment_steps(&one.id).await?;
         let of = |state| steps.iter().filter(|step| step.state == state).count();
         let (planned, applied, failed) =
@@ -56,32 +63,69 @@ pub(super) fn panel(view: &View, rows: &[DeploymentRow]) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { (words.newest_first) }
-            table.cards {
-                caption.hidden { (words.deployments) }
-                thead {
-                    tr {
-                        th.c-state scope="col" { (words.stage) }
-                        th.c-id scope="col" { (view.words.deployment) }
-                        th.c-name scope="col" { (words.guild) }
-                        th.number scope="col" { (words.applied) }
-                        th.number scope="col" { (words.planned) }
-                        th.number scope="col" { (words.failed) }
-                        th.number scope="col" { (words.begun) }
-                        th scope="col" { (words.note) }
-                    }
+            (deployments_table(view, rows))
+            @if rows.len() == ROWS { p { a href="/deployments" { (view.words.show_all) } } }
+        }
+    }
+}
+
+pub(crate) async fn list(
+    State(server): State<Arc<ServerState>>,
+    headers: HeaderMap,
+    mut query: Query,
+) -> Response {
+    let view = View::at(Language::preferred(&headers), server.clock.now());
+    let cursor = query.take("cursor");
+    let read = async {
+        query.finish()?;
+        let (found, next) = list_page(&server, None, cursor.as_deref(), LISTED).await?;
+        Ok::<_, Error>((count_steps(&server, found).await?, next))
+    };
+    let words = view.language.deployment_words();
+    match read.await {
+        Ok((rows, next)) => {
+            let content = html! {
+                h1 { (words.newest_first) }
+                @if rows.is_empty() { p.quiet { (words.none) } }
+                @else { section #deployments data-live { (deployments_table(&view, &rows)) } }
+                @if let Some(next) = next {
+                    p { a href={ "/deployments?cursor=" (escape(&next)) } { (view.words.older) } }
                 }
-                tbody {
-                    @for DeploymentRow { one, planned, applied, failed } in rows {
-                        tr {
-                            td { (view.state(one.stage.as_str())) }
-                            th scope="row" { (link(&one.id)) }
-                            td { (group(&one.scope)) }
-                            td.number data-label=(words.applied) { (number(*applied)) }
-                            td.number data-label=(words.planned) { (number(*planned)) }
-                            td.number data-label=(words.failed) { (number(*failed)) }
-                            td.number data-label=(words.begun) { (view.ago(one.started_at)) }
-                            td.why { @if let Some(note) = &one.note { (note) } }
-                        }
+            };
+            view.live_page(words.deployments, &content)
+        }
+        Err(error) => error_page(&error),
+    }
+}
+
+fn deployments_table(view: &View, rows: &[DeploymentRow]) -> Markup {
+    let words = view.language.deployment_words();
+    html! {
+        table.cards {
+            caption.hidden { (words.deployments) }
+            thead {
+                tr {
+                    th.c-state scope="col" { (words.stage) }
+                    th.c-id scope="col" { (view.words.deployment) }
+                    th.c-name scope="col" { (words.guild) }
+                    th.number scope="col" { (words.applied) }
+                    th.number scope="col" { (words.planned) }
+                    th.number scope="col" { (words.failed) }
+                    th.number scope="col" { (words.begun) }
+                    th scope="col" { (words.note) }
+                }
+            }
+            tbody {
+                @for DeploymentRow { one, planned, applied, failed } in rows {
+                    tr {
+                        td { (view.state(one.stage.as_str())) }
+                        th scope="row" { (link(&one.id)) }
+                        td { (group(&one.scope)) }
+                        td.number data-label=(words.applied) { (number(*applied)) }
+                        td.number data-label=(words.planned) { (number(*planned)) }
+                        td.number data-label=(words.failed) { (number(*failed)) }
+                        td.number data-label=(words.begun) { (view.ago(one.started_at)) }
+                        td.why { @if let Some(note) = &one.note { (note) } }
                     }
                 }
             }

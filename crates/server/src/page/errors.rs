@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::{PageSite, document_at, error_page_at};
 use crate::error::{Error, ErrorCode};
+use crate::wire::error::PAGES as ADDRESS;
 use crate::wire::object::truncate_name;
 
 /// Each code with its page.
@@ -20,6 +21,18 @@ const PAGES: &[(&str, &str)] = &pages! {
     TG0013 TG0014 TG0015 TG0016 TG0017 TG0018 TG0019 TG0020 TG0021 TG0022 TG0023 TG0024
     TG0025 TG0026 TG0027 TG0028 TG0029 TG0030 TG0031 TG0032 TG0033 TG0034
 };
+
+/// Lists every code with its title.
+pub(crate) async fn list() -> Response {
+    let title = |text: &'static str| text.lines().next().unwrap_or_default().trim_start_matches("# ");
+    let content = html! {
+        h1 { "Error codes" }
+        ul.plain {
+            @for (code, text) in PAGES { li { a href={ (ADDRESS) "/" (code) } { (title(text)) } } }
+        }
+    };
+    document_at(PageSite::Server, "Error codes", &content).into_response()
+}
 
 pub(crate) async fn show(Path(code): Path<String>) -> Response {
     show_at(PageSite::Server, &code)

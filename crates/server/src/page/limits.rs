@@ -12,10 +12,10 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::LimitName;
 
-use super::action::Action;
-use super::actions::{button, notice};
+use super::action::{Action, FIGURES};
+use super::actions::{button, notice_with};
 use super::error_page;
-use super::parts::{count, level_bar};
+use super::parts::{count, filled, level_bar};
 use super::spark;
 use super::view::{View, items, number, text, time_in};
 use crate::api::local::LocalApi;
@@ -32,8 +32,12 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut qu
     let view = View::new(&headers, &api);
     match api.get(WITH_HISTORY).await {
         Ok(page) => {
+            let changed = query.take("limit").and_then(|name| {
+                let found = items(&page, "limits").iter().find(|limit| text(limit, "name") == name);
+                found.map(|limit| now_sentence(&view, limit))
+            });
             let content = html! {
-                (notice(&view, &mut query))
+                (notice_with(&view, &mut query, changed.as_deref()))
                 h1 { (view.words.limits) }
                 section #limits data-live="steady" { (all(&view, items(&page, "limits"))) }
             };
@@ -41,6 +45,16 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut qu
         }
         Err(error) => error_page(&error),
     }
+}
+
+/// What the figures of a limit are now, by the names that they have in its form.
+fn now_sentence(view: &View, limit: &Value) -> String {
+    let figures = FIGURES.iter().filter(|(name, _)| limit[*name].is_number());
+    let figures: Vec<String> = figures.map(|(name, _)| format!("{name} {}", limit[*name])).collect();
+    let is_closed = limit["closed_until"].is_string();
+    let state = if is_closed { view.words.closed } else { view.words.open };
+    let shown = figures.into_iter().chain([state.to_owned()]).collect::<Vec<_>>().join(", ");
+    filled(view.words.limit_is_now, [text(limit, "name"), &shown])
 }
 
 /// What is left of a limit, as a share of what it can hold; `None` for a gate or a breaker.
@@ -176,12 +190,12 @@ fn level(view: &View, limit: &Value) -> Markup {
     }
 }
 
-/// What is left of a limit, such as "4 of 10"; whether it is open, for a gate or a breaker.
+/// What is left of a limit, such as "4 of 10 left"; whether it is open, for a gate or a breaker.
 fn level_words(view: &View, limit: &Value) -> String {
     let words = view.words;
     let most = limit["capacity"].as_f64().or_else(|| limit["at_once"].as_f64());
     match (limit["level"].as_f64(), most) {
-        (Some(level), Some(most)) => format!("{} {} {}", figure(level.floor()), words.of, figure(most)),
+        (Some(level), Some(most)) => filled(words.left_of, [&figure(level.floor()), &figure(most)]),
         _ if limit["closed_until"].is_string() => words.closed.to_owned(),
         _ => words.open.to_owned(),
     }
@@ -214,6 +228,28 @@ mod tests {
         assert_eq!([figure(4.0), figure(0.25)], ["4", "0.2"]);
     }
 
+    /// What is said of a limit after a change is what it is now.
+    #[test]
+    fn what_a_limit_is_now_is_said_in_the_words_of_its_form() {
+        let budget = json!({ "name": "acme/{}", "capacity": 4, "refill_per_s": 0.5, "at_once": null });
+        let gate = json!({ "name": "acme", "closed_until": "2030-01-01T00:00:00Z" });
+        for (language, of_budget, of_gate) in [
+            (
+                Language::English,
+                "Limit acme/{} is now: capacity 4, refill_per_s 0.5, open.",
+                "Limit acme is now: closed.",
+            ),
+            (
+                Language::Russian,
+                "Лимит acme/{} теперь: capacity 4, refill_per_s 0.5, открыт.",
+                "Лимит acme теперь: закрыт.",
+            ),
+        ] {
+            let view = View::at(language, tidegate_core::Time::ZERO);
+            assert_eq!([now_sentence(&view, &budget), now_sentence(&view, &gate)], [of_budget, of_gate]);
+        }
+    }
+
     /// OPS-24: the overview has one row for each upstream, and the rest behind it.
     #[test]
     fn ops_24_an_upstream_is_one_row() {
@@ -225,7 +261,7 @@ mod tests {
         let html = nearest_end(&view, &limits, 2).into_string();
         assert_eq!(html.matches("<th scope=\"row\"").count(), 2, "{html}");
         assert!(html.contains("title=\"acme/rest\"") && html.contains("<summary>+1</summary>"), "{html}");
-        assert!(html.contains("acme/points <span class=\"quiet\">9 of 10</span>"), "{html}");
+        assert!(html.contains("acme/points <span class=\"quiet\">9 of 10 left</span>"), "{html}");
         assert!(html.contains("echo/requests") && html.contains("Show all (4)"), "{html}");
     }
 }

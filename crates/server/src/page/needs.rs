@@ -1,23 +1,22 @@
 //! What needs an operator: one card for each decision, with the call, what is known of it, and the
 //! buttons. Unknown outcomes come first, then groups that are stopped, then recent failures.
 
+mod cards;
+
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::Time;
 use tidegate_dispatch::KIND as GENERATION;
 
-use super::action::Action;
-use super::actions::button;
-use super::groups::main_button;
-use super::operation::{actions_for, call_line};
-use super::parts::{count, group as group_link, operation_link};
-use super::view::{View, escape, items, number, text, time_in};
+use super::parts::count;
+use super::view::{View, escape, items, text};
 use crate::api::local::LocalApi;
 use crate::error::{Error, Result};
 use crate::wire::time::Timestamp;
+use cards::{failure_card, stopped_card, unknown_card};
 
 /// The groups with failures that are shown.
 const FAILURE_CARDS: usize = 9;
@@ -51,6 +50,11 @@ struct GroupFailures<'a> {
     last: &'a Value,
 }
 
+type SourceFailures<'a> = (FailureSource<'a>, GroupFailures<'a>);
+
+/// The recent failures of groups that are held after one, by the names of the groups.
+type HeldFailures<'a> = BTreeMap<&'a str, GroupFailures<'a>>;
+
 pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let words = view.words;
     let unknown = listed(&data.unknown, "operations");
@@ -58,7 +62,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     // An unknown outcome has a card of its own.
     let stopped: Vec<&Value> = all_stopped.iter().filter(|group| has_own_card(group)).collect();
     let hidden_stopped = stopped.len() > STOPPED_CARDS || has_more(&data.stopped);
-    let failures = by_group(listed(&data.failed, "operations"));
+    let (failures, of_held) = split_held(by_group(listed(&data.failed, "operations")), &stopped);
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
     let parts = [&data.unknown, &data.stopped, &data.failed].into_iter();
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
@@ -71,7 +75,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
         } @else {
             ul.needs {
                 @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
-                @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group)) }
+                @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group, of_held.get(text(group, "group")))) }
                 @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
             }
         }
@@ -144,7 +148,7 @@ fn has_more(part: &Result<Value>) -> bool {
 }
 
 /// Failures by what they are counted under, each with the latest; the most of them first.
-fn by_group(failed: &[Value]) -> Vec<(FailureSource<'_>, GroupFailures<'_>)> {
+fn by_group(failed: &[Value]) -> Vec<SourceFailures<'_>> {
     let mut groups: BTreeMap<FailureSource<'_>, GroupFailures<'_>> = BTreeMap::new();
     for one in failed {
         // Each generation has a group of its own.
@@ -160,75 +164,23 @@ fn by_group(failed: &[Value]) -> Vec<(FailureSource<'_>, GroupFailures<'_>)> {
     groups
 }
 
-/// A call of which no one knows whether it took effect, and how many wait behind it.
-fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
-    let (words, id, name) = (view.words, text(operation, "id"), text(operation, "group"));
-    let group = stopped.iter().find(|group| text(group, "group") == name);
-    let since = group.and_then(|group| time_in(&group["held"], "since"));
-    html! {
-        li id={ "need-" (id) } {
-            p.what { (view.state("unknown")) " " (operation_link(id)) " " (call_line(operation)) }
-            p {
-                @if let Some(upstream) = operation["upstream"].as_str() { (words.upstream) " " b { (upstream) } " · " }
-                (words.group) " " (group_link(name))
-                @if let Some(group) = group { " · " (words.depth) ": " b { (count(number(group, "depth"))) } }
-                " · " (words.attempt) " " (number(operation, "attempt"))
-            }
-            p {
-                @if let Some(at) = since { (words.since) " " (view.when(at)) }
-                @else if let Some(at) = time_in(operation, "created_at") { (words.accepted) " " (view.when(at)) }
-            }
-            p.why { (text(&operation["fault"], "message")) }
-            p.buttons { @for action in actions_for("unknown") { (button(view, *action, id)) } }
+/// Takes out the failures of groups that are held after one: whether such a group continues without
+/// it, or with it again, is one decision, and the card of the group has both.
+fn split_held<'a>(
+    failures: Vec<SourceFailures<'a>>,
+    stopped: &[&'a Value],
+) -> (Vec<SourceFailures<'a>>, HeldFailures<'a>) {
+    let held = stopped.iter().filter(|group| group["held"].is_object());
+    let held: BTreeSet<&str> = held.map(|group| text(group, "group")).collect();
+    let mut of_held = HeldFailures::new();
+    let mut others = Vec::new();
+    for (source, failures) in failures {
+        match source {
+            FailureSource::Group(group) if held.contains(group) => drop(of_held.insert(group, failures)),
+            _ => others.push((source, failures)),
         }
     }
-}
-
-/// A group that is paused, or held after a failure.
-fn stopped_card(view: &View, group: &Value) -> Markup {
-    let (words, name) = (view.words, text(group, "group"));
-    let since = time_in(&group["paused"], "since").or_else(|| time_in(&group["held"], "since"));
-    html! {
-        li id={ "need-group-" (name) } {
-            p.what { (view.state(text(group, "state"))) " " (group_link(name)) }
-            p {
-                (words.depth) ": " b { (count(number(group, "depth"))) }
-                @if let Some(at) = since { " · " (words.since) " " (view.when(at)) }
-            }
-            @if let Some(id) = group["held"]["operation"].as_str() { p { (operation_link(id)) } }
-            p.why { (text(&group["why"], "because")) }
-            p.buttons { (main_button(view, group)) }
-        }
-    }
-}
-
-fn failure_card(view: &View, source: FailureSource<'_>, failures: &GroupFailures<'_>) -> Markup {
-    let words = view.words;
-    let (id, filter) = match source {
-        FailureSource::Generations => ("need-failed-generations".to_owned(), format!("kind={GENERATION}")),
-        FailureSource::Group(group) => (format!("need-failed-{group}"), format!("group={}", escape(group))),
-    };
-    html! {
-        li id=(id) {
-            p.what {
-                (view.state("failed")) " "
-                @match source {
-                    FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
-                    FailureSource::Group(group) => (group_link(group)),
-                }
-                " · " (words.failed_lately) ": " b { (count(failures.count)) }
-            }
-            p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.when(at)) } }
-            p.why { (text(&failures.last["fault"], "message")) }
-            p.buttons {
-                @match source {
-                    FailureSource::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),
-                    FailureSource::Group(group) => (button(view, Action::RerunFailed, group)),
-                }
-                a.button href={ "/operations?state=failed&" (filter) } { (words.show) }
-            }
-        }
-    }
+    (others, of_held)
 }
 
 #[cfg(test)]
@@ -279,6 +231,38 @@ mod tests {
         data.stopped = Ok(json!({ "groups": groups, "next_cursor": "more" }));
         data.stopped_count = 40;
         assert!(section(&view, &data).into_string().contains("Needs you (41)"));
+    }
+
+    /// OPS-24: a group that is held after a failure is one decision with one card, whatever failed
+    /// in it; what failed in other groups keeps its own.
+    #[test]
+    fn ops_24_a_held_group_and_its_failure_are_one_card() {
+        let view = View::at(Language::English, Time::from_millis(1));
+        let held = |operation: &str| json!({ "operation": operation, "unknown": false });
+        let groups = json!([
+            { "group": "h", "state": "held", "depth": 2, "held": held("op_1") },
+            { "group": "old", "state": "held", "depth": 1, "held": held("op_9") },
+            { "group": "p", "state": "paused", "depth": 1, "paused": { "by": "anna" } },
+        ]);
+        let request = json!({ "method": "POST", "path": "/pay/7" });
+        let failed = json!([
+            { "id": "op_1", "group": "h", "request": request }, { "id": "op_2", "group": "p" },
+        ]);
+        let data = NeedsData {
+            unknown: Ok(json!({})),
+            stopped: Ok(json!({ "groups": groups })),
+            failed: Ok(json!({ "operations": failed })),
+            stopped_count: 3,
+        };
+        let html = section(&view, &data).into_string();
+        assert!(html.contains("Needs you (4)") && html.matches("<li ").count() == 4, "{html}");
+        let card = html.split("<li ").find(|card| card.starts_with("id=\"need-group-h\"")).unwrap();
+        for part in ["POST /pay/7", "/actions/resume?subject=h", "/actions/rerun-failed?subject=h"] {
+            assert!(card.contains(part), "{part}: {card}");
+        }
+        let card = html.split("<li ").find(|card| card.starts_with("id=\"need-group-old\"")).unwrap();
+        assert!(card.contains("/actions/rerun?subject=op_9"), "it failed long ago: {card}");
+        assert!(!html.contains("need-failed-h") && html.contains("need-failed-p"), "{html}");
     }
 
     /// OPS-24: a part that cannot be read is not one in which nothing waits.

@@ -10,12 +10,13 @@ use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::Action;
 use super::actions::{button, notice};
-use super::error_page;
 use super::journey::journey;
+use super::needs::not_known;
 use super::parts::{group as group_link, operation_link};
 use super::request::{attempts, request};
 use super::shell::server_flag;
 use super::view::{View, escape, items, number, text, time_in};
+use super::{audit, error_page};
 use crate::api::local::LocalApi;
 use crate::api::parse_id;
 use crate::edge::origin::host;
@@ -33,7 +34,15 @@ pub(crate) async fn show(
     match read(&api, &id).await {
         Ok((operation, why)) => {
             let flag = server_flag(host(&headers, &uri).as_deref(), api.server.scheme);
-            let content = html! { (notice(&view, &mut query)) (content(&view, &operation, &why, &flag)) };
+            let decided = audit::read_about(&api, text(&operation, "id")).await;
+            let content = html! {
+                (notice(&view, &mut query))
+                (content(&view, &operation, &why, &flag))
+                @match &decided {
+                    Ok(page) => (audit::decisions(&view, text(&operation, "id"), page)),
+                    Err(problem) => (not_known(&view, problem)),
+                }
+            };
             view.live_page(text(&operation, "id"), &content)
         }
         Err(error) => error_page(&error),
@@ -128,7 +137,7 @@ pub(super) fn facts(view: &View, operation: &Value) -> Markup {
         dt { (words.group) } dd { (group_link(text(operation, "group"))) }
         @if let Some(upstream) = operation["upstream"].as_str() { dt { (words.upstream) } dd { (upstream) } }
         @if let Some(at) = time_in(operation, "created_at") { dt { (words.accepted) } dd { (view.when(at)) } }
-        dt { (words.attempt) } dd { (number(operation, "attempt")) @if let Some(most) = most { " " (words.of) " " (most) } }
+        dt { (words.attempt) } dd { (number(operation, "attempt")) @if let Some(most) = most { ", " (words.most) " " (most) } }
         @if let Some(at) = time_in(operation, "finished_at") { dt { (words.ended) } dd { (view.when(at)) } }
         @if let Some(fault) = operation["fault"]["message"].as_str() {
             dt { (words.last_fault) }
@@ -142,7 +151,22 @@ pub(super) fn facts(view: &View, operation: &Value) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::page::words::Language;
+
+    /// A number of attempts is not what is left of them.
+    #[test]
+    fn attempts_are_counted_up_to_a_most() {
+        for (language, said) in
+            [(Language::English, "<dd>0, at most 2</dd>"), (Language::Russian, "<dd>0, максимум 2</dd>")]
+        {
+            let view = View::at(language, tidegate_core::Time::ZERO);
+            let html = facts(&view, &json!({ "attempt": 0, "max_attempts": 2 })).into_string();
+            assert!(html.contains(said), "{html}");
+        }
+    }
 
     #[test]
     fn every_state_offers_what_the_api_would_do() {

@@ -80,9 +80,12 @@ pub(crate) struct OperatorWords {
     pub names_begin_with: &'static str,
     pub no_such_group: &'static str,
     pub idle_group: &'static str,
+    /// A template: a limit, and its figures.
+    pub limit_is_now: &'static str,
     pub no_limits: &'static str,
     pub no_commands: &'static str,
     pub audit_about: &'static str,
+    pub decided: &'static str,
     pub request: &'static str,
     pub request_id: &'static str,
     pub upstream: &'static str,
@@ -110,6 +113,8 @@ pub(crate) struct OperatorWords {
     pub now: &'static str,
     pub total: &'static str,
     pub of: &'static str,
+    /// A template: how much is left of how much.
+    pub left_of: &'static str,
     pub last_fault: &'static str,
     pub may_have_happened: &'static str,
     pub failed_lately: &'static str,
@@ -210,5 +215,16 @@ mod tests {
         assert_eq!(words.action(Action::Pause).label, "Pause");
         assert_eq!(words.action(Action::SendAgain).label, "Send again");
         assert_eq!(words.action(Action::CompleteKey).label, "Record response");
+    }
+
+    /// OPS-23: a decision has the same words on its button and in the question of its confirm step.
+    #[test]
+    fn ops_23_a_decision_is_asked_for_in_its_own_words() {
+        for language in [Language::English, Language::Russian] {
+            for action in [Action::Happened, Action::DidNotHappen] {
+                let ActionWords { label, question, .. } = language.operator_words().action(action);
+                assert_eq!(question, format!("{label}: {{}}?"));
+            }
+        }
     }
 }

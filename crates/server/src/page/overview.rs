@@ -14,8 +14,8 @@ use tidegate_core::State as OperationState;
 use super::deployments::{DeploymentRow, list_recent, panel};
 use super::needs::{NeedsData, not_known, read_failures, read_stopped, section as needs};
 use super::parts::count;
-use super::view::{View, escape, items, number, text};
-use super::{Frame, charts, framed, groups, limits, operations, request_query};
+use super::view::{View, escape, items, number};
+use super::{Frame, charts, framed, groups, limits, nodes, operations, request_query};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 use crate::error::Result;
@@ -98,7 +98,7 @@ fn content(view: &View, data: &OverviewData) -> Markup {
         section #groups data-live="steady" data-slots { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
         section #deployments data-live { (panel(view, &data.deployments)) }
         section #operations data-live="steady" { (last_operations(view, data)) }
-        (part(view, &data.cluster, nodes))
+        (part(view, &data.cluster, nodes::section))
     }
 }
 
@@ -156,35 +156,5 @@ fn last_operations(view: &View, data: &OverviewData) -> Markup {
         @if data.only.is_some() { p { a href="/#operations" { (words.show_all) } } }
         (part(view, &data.operations, list))
         p { a href="/operations" { (words.search_operations) } }
-    }
-}
-
-/// The nodes and their partitions, if there are several.
-fn nodes(view: &View, cluster: &Value) -> Markup {
-    let (words, nodes) = (view.words, items(cluster, "nodes"));
-    let partitions = |node: &Value| {
-        let numbers: Vec<String> = items(node, "partitions").iter().map(Value::to_string).collect();
-        numbers.join(" ")
-    };
-    html! {
-        @if !nodes.is_empty() && nodes[0]["address"].is_string() {
-            section #nodes data-live {
-                h2 { (words.nodes) }
-                p.quiet { (words.this_node) " " b { (text(cluster, "node")) } }
-                table.cards {
-                    caption.hidden { (words.nodes) }
-                    thead { tr { th scope="col" { (words.node) } th scope="col" { (words.address) } th scope="col" { (words.partitions) } } }
-                    tbody {
-                        @for node in nodes {
-                            tr {
-                                th scope="row" { (text(node, "name")) }
-                                td { a href={ "http://" (text(node, "address")) "/" } { (text(node, "address")) } }
-                                td.why { (partitions(node)) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
     }
 }

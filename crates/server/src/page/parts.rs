@@ -74,6 +74,13 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
+/// A sentence of a template, with the two texts that it has places for.
+pub(super) fn filled(template: &str, texts: [&str; 2]) -> String {
+    let mut parts = template.split("{}");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.zip(texts).fold(first, |sentence, (part, text)| sentence + text + part)
+}
+
 /// What is left of a limit, as a bar and in words. A low level is normal and never red.
 pub(super) fn level_bar(share: f64, label: &str) -> Markup {
     const WIDTH: f64 = 120.0;

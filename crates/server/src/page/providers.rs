@@ -11,7 +11,7 @@ use tidegate_core::operation::MICRO;
 use tidegate_dispatch::{ModelConfig, PickStrategy, UNLIMITED, strategy_name};
 
 use super::generations::without_models;
-use super::parts::{count, time_ago, time_until};
+use super::parts::{count, filled, time_ago, time_until};
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations::providers::statuses;
@@ -121,11 +121,11 @@ fn row(status: &ProviderStatus, now: Time, words: &Words) -> Markup {
     }
 }
 
-/// Jobs in progress, of how many.
+/// Jobs in progress, of how many. It says so: the same figures mean the opposite of a limit.
 fn slots(limit: &LimitView, words: &Words) -> String {
     match limit.shape {
         LimitShape::Cap { at_once } if at_once < UNLIMITED => {
-            format!("{} {} {at_once}", limit.in_flight, words.of)
+            filled(words.taken_of, [&limit.in_flight.to_string(), &at_once.to_string()])
         }
         _ => limit.in_flight.to_string(),
     }
@@ -137,8 +137,49 @@ fn rate(limit: &LimitView, words: &Words) -> String {
         LimitShape::Window { limit: most, .. } | LimitShape::Drip { capacity: most, .. }
             if most / MICRO < u64::from(UNLIMITED) =>
         {
-            format!("{} {} {}", count(limit.level / MICRO), words.of, count(most / MICRO))
+            filled(words.left_of, [&count(limit.level / MICRO), &count(most / MICRO)])
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidegate_core::fact::LimitSource;
+
+    use super::*;
+
+    fn limit(shape: LimitShape) -> LimitView {
+        LimitView {
+            name: "acme".into(),
+            shape,
+            source: LimitSource::Config,
+            opened: false,
+            level: 0,
+            in_flight: 0,
+            waiting: 0,
+            parked: 0,
+            users: 0,
+            frozen_until: None,
+            reset_at: None,
+            failures: 0,
+        }
+    }
+
+    /// "0 of 2" is idle among jobs and exhausted among limits, so each says what it counts.
+    #[test]
+    fn figures_say_whether_they_are_taken_or_left() {
+        let jobs = limit(LimitShape::Cap { at_once: 2 });
+        let submits = limit(LimitShape::Window { limit: 2 * MICRO, period: Duration::from_secs(60) });
+        for (language, taken, left) in [
+            (Language::English, "0 of 2 taken", "0 of 2 left"),
+            (Language::Russian, "занято 0 из 2", "осталось 0 из 2"),
+        ] {
+            let words = language.words();
+            assert_eq!([slots(&jobs, words), rate(&submits, words)], [taken, left]);
+            assert_eq!(words.left_of, language.operator_words().left_of);
+        }
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 }
 
 /// A text as a part of a URL.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     utf8_percent_encode(text, ESCAPED).to_string()
 }
 

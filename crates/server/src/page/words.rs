@@ -142,7 +142,9 @@ pub(crate) struct Words {
     pub rate_limited: &'static str,
     pub cooling_down: &'static str,
     pub in_use: &'static str,
-    pub of: &'static str,
+    /// Templates: how many are in progress of how many that may be, and how many are left of that.
+    pub taken_of: &'static str,
+    pub left_of: &'static str,
 }
 
 impl Words {
@@ -272,7 +274,8 @@ static ENGLISH: Words = Words {
     rate_limited: "rate limited",
     cooling_down: "cooling down",
     in_use: "in use",
-    of: "of",
+    taken_of: "{} of {} taken",
+    left_of: "{} of {} left",
 };
 
 static RUSSIAN: Words = Words {
@@ -349,7 +352,8 @@ static RUSSIAN: Words = Words {
     rate_limited: "исчерпан лимит в минуту",
     cooling_down: "остывает после ошибок",
     in_use: "работает",
-    of: "из",
+    taken_of: "занято {} из {}",
+    left_of: "осталось {} из {}",
 };
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub(super) async fn rerun_failed(routing: &RoutingState, call: RoutedCall) -> Re
     }
     match unknown.filter(|_| parts.is_empty()) {
         Some(unknown) => unknown,
-        None => Json(GroupRerunOut::merge(parts)).into_response(),
+        None => GroupRerunOut::merge(parts).into_response(),
     }
 }
 

@@ -126,6 +126,7 @@ async fn ops_23_an_unknown_outcome_is_decided_on_the_page() {
         }
         let (_, html) = operator.page(&format!("/actions/happened?subject={}", ids[0])).await;
         assert!(html.contains("POST /x") && html.contains("echo"), "the call is shown: {html}");
+        assert!(html.contains("<h1>It happened: ") && html.contains(">It happened</button>"), "{html}");
         let target = operator.act("happened", &ids[0], &[("reason", "seen in the shop")]).await;
         assert_eq!(target, format!("/operations/{}?done=happened", encoded(&ids[0])));
         assert_eq!(world.get(&format!("/v1/operations/{}", ids[0])).await.json["state"], "succeeded");
@@ -149,6 +150,7 @@ async fn ops_23_an_unknown_outcome_is_decided_on_the_page() {
         );
         let (_, html) = operator.page("/audit").await;
         assert!(html.contains("seen in the shop") && html.contains("as succeeded"), "{html}");
+        assert!(html.contains(">It happened <") && html.contains(">It did not happen <"), "{html}");
     })
     .await;
 }
@@ -406,7 +408,11 @@ async fn idm_22_limits_and_keys_have_forms() {
         for (name, value) in wrong {
             assert_eq!(value_of_input(&html, name), value, "what was filled in is kept: {html}");
         }
-        operator.act("set-limit", "echo/points", &[("capacity", "4"), ("refill_per_s", "0.5")]).await;
+        let target =
+            operator.act("set-limit", "echo/points", &[("capacity", "4"), ("refill_per_s", "0.5")]).await;
+        let (status, html) = operator.page(&target).await;
+        let said = "Done: Change. Limit echo/points is now: capacity 4, refill_per_s 0.5, open.";
+        assert!(status == 200 && html.contains(said), "{html}");
         let set = world.get("/v1/limits/echo/points").await.json;
         assert_eq!(json!([set["capacity"], set["refill_per_s"], set["source"]]), json!([4, 0.5, "operator"]));
         operator.act("reset-limit", "echo/points", &[]).await;

@@ -58,7 +58,7 @@ async fn ops_8_the_audit_log_survives_a_restart() {
         assert_eq!(json!([first["kind"], first["status"]]), json!(["keys", 404]));
         let paused = &before["entries"][2];
         let told = ["by", "action", "kind", "subject", "reason", "status"].map(|field| paused[field].clone());
-        assert_eq!(json!(told), json!(["local", "pause", "groups", "shop:50", "template fix", 200]));
+        assert_eq!(json!(told), json!(["ben", "pause", "groups", "shop:50", "template fix", 200]));
         assert!(paused["node"].as_str().is_some_and(|node| !node.is_empty()), "{paused}");
         assert!(!before.to_string().contains("-key"), "a key is named by its hash: {before}");
         assert_eq!(world.post("/v1/groups/shop%3A7/resume", "").await.status, 200);
@@ -72,6 +72,55 @@ async fn ops_8_the_audit_log_survives_a_restart() {
         assert!(html.contains("\"/groups/shop%3A0\"") && !html.contains("/audit?cursor="), "{html}");
         world.get("/v1/audit?cursor=made-up").await.refused(400, "TG0014", Some("cursor"));
         world.get("/v1/audit?state=x").await.refused(400, "TG0001", Some("state"));
+    })
+    .await;
+}
+
+/// Submits an operation that fails, and returns its id once it has.
+async fn failed(world: &World, group: &str) -> String {
+    let mut failing = operation(group);
+    failing["max_attempts"] = 1.into();
+    let id = world.submit(failing).await;
+    assert_eq!(world.wait_until_ended(&id).await["state"], "failed");
+    id
+}
+
+/// OPS-9: who decided about several operations at once, when and why, is found from any of them.
+#[tokio::test]
+async fn ops_9_a_decision_about_several_is_found_from_one() {
+    within(async {
+        let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let ids = [failed(&world, "a").await, failed(&world, "b").await];
+        let other = failed(&world, "c").await;
+        let about = |id: &str| format!("/v1/audit?operation={id}");
+        assert_eq!(world.get(&about(&ids[0])).await.json["entries"], json!([]));
+        for group in ["a", "b"] {
+            world.post(&format!("/v1/groups/{group}/pause"), json!({ "by": "bert" })).await;
+        }
+        world.post("/v1/groups/a/rerun", json!({ "reason": "the shop is back" })).await;
+        world.post("/v1/operations/rerun", json!({ "group": "b", "reason": "as with a" })).await;
+        let both =
+            world.post("/v1/operations/cancel", json!({ "kind": "http", "reason": "wrong price" })).await;
+        assert_eq!(both.json["changed"], 2, "{both:?}");
+        for (id, first) in ids.iter().zip(["the shop is back", "as with a"]) {
+            let log = world.get(&about(id)).await.json;
+            let entries = log["entries"].as_array().unwrap();
+            let reasons: Vec<_> = entries.iter().map(|entry| entry["reason"].as_str().unwrap()).collect();
+            assert_eq!(reasons, ["wrong price", first], "{log}");
+            let html = page(&world, &format!("/operations/{id}")).await;
+            assert!(html.contains("Who decided about it") && html.contains("wrong price"), "{html}");
+            let html = page(&world, &format!("/audit?operation={id}")).await;
+            assert!(html.contains(first) && !html.contains("bert"), "{html}");
+            assert!(html.contains(&format!("/operations/{}", ids[0])), "each has a link: {html}");
+        }
+        let html = page(&world, &format!("/operations/{other}")).await;
+        assert!(!html.contains("Who decided about it"), "no one did: {html}");
+        let one = world.get(&format!("{}&limit=1", about(&ids[0]))).await;
+        let next = one.text("next_cursor");
+        let rest = world.get(&format!("{}&limit=1&cursor={next}", about(&ids[0]))).await.json;
+        assert_eq!(rest["entries"][0]["reason"], "the shop is back", "{rest}");
+        world.get(&format!("/v1/audit?cursor={next}")).await.refused(400, "TG0014", Some("cursor"));
+        world.get("/v1/audit?operation=x").await.refused(400, "TG0001", Some("operation"));
     })
     .await;
 }

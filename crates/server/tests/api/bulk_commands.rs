@@ -36,12 +36,13 @@ async fn ops_9_what_a_filter_finds_is_canceled() {
             assert_eq!(state(&world, id).await, "canceled");
         }
         assert_ne!(state(&world, &others[0]).await, "canceled");
+        let names: Vec<_> = ids.iter().rev().map(String::as_str).collect();
         let log = world.get("/v1/audit").await.json;
         let (entries, first) = (log["entries"].as_array().unwrap(), &log["entries"][0]);
         assert_eq!(entries.len(), before + 1, "a count is no command: {log}");
         assert_eq!(
             json!([first["action"], first["kind"], first["subject"], first["detail"]]),
-            json!(["cancel_all", "operations", "", "group g: 3 changed"])
+            json!(["cancel_all", "operations", "", format!("group g: 3 changed: {}", names.join(", "))])
         );
         for (body, field) in [(json!({}), "group"), (json!({ "group": "g", "state": "failed" }), "state")] {
             world.post("/v1/operations/cancel", body).await.refused(400, "TG0002", Some(field));

@@ -167,6 +167,8 @@ async fn page_shows(world: &World, done: &Value) {
     let (status, overview) = world.page("/").await;
     assert_eq!(status, 200);
     assert!(overview.contains(&format!("href=\"/deployments/{id}\"")) && overview.contains("guild:4177"));
+    let (status, list) = world.page("/deployments").await;
+    assert!(status == 200 && list.contains(&format!("href=\"/deployments/{id}\"")), "{list}");
     let (status, html) = world.page(&format!("/deployments/{id}")).await;
     assert_eq!(status, 200);
     for step in done["steps"].as_array().unwrap() {

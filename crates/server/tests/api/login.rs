@@ -37,10 +37,10 @@ async fn log_in(world: &World, token: &str, next: &str) -> Response {
 async fn a_browser_logs_in_and_out() {
     within(async {
         let world = world().await;
-        let refused = opened(&world, "/groups/a?x=1").send().await.unwrap();
+        let refused = opened(&world, "/groups/a_b-c.d~e?x=1").send().await.unwrap();
         assert_eq!(
             (refused.status().as_u16(), header(&refused, LOCATION)),
-            (303, "/login?next=%2Fgroups%2Fa%3Fx%3D1".into())
+            (303, "/login?next=%2Fgroups%2Fa_b-c.d~e%3Fx%3D1".into())
         );
         world.get("/").await.refused(401, "TG0015", None);
         let call = opened(&world, "/v1/limits").send().await.unwrap();

@@ -116,6 +116,63 @@ async fn what_is_idle_or_not_there_has_a_page() {
     .await;
 }
 
+/// An address that is shortened, or guessed from what a page says, is that of a view.
+#[tokio::test]
+async fn shortened_addresses_have_a_view() {
+    within(async {
+        let world = World::new().await;
+        let client = Client::builder().redirect(Policy::none()).build().unwrap();
+        for (path, target) in [("/awaiting", "/workers"), ("/actions", "/audit")] {
+            let response = client.get(world.url(path)).send().await.unwrap();
+            assert_eq!(
+                (response.status().as_u16(), response.headers()["location"].to_str().unwrap()),
+                (303, target)
+            );
+        }
+        for (path, shown) in [
+            ("/deployments", "There are none."),
+            ("/nodes", "<th scope=\"row\">"),
+            ("/docs/errors", "href=\"/docs/errors/TG0001\""),
+            ("/awaiting", "<h1>Workers</h1>"),
+            ("/actions", "The commands of operators"),
+        ] {
+            let (status, html) = page(&world, path).await;
+            assert!(status == 200 && html.contains(shown), "{path}: {status} {html}");
+        }
+        let (status, html) = page(&world, "/deployments?cursor=x").await;
+        assert!(status == 400 && html.contains("</html>"), "{status} {html}");
+    })
+    .await;
+}
+
+/// OPS-24: one decision is one card: that of the call whose outcome is unknown, and not of its
+/// group too; that of the group which is held after a failure, and not of the failure too.
+#[tokio::test]
+async fn ops_24_one_decision_is_one_card() {
+    within(async {
+        let cut = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let id = cut.submit(operation("g")).await;
+        cut.submit(operation("g")).await;
+        while cut.get(&format!("/v1/operations/{id}")).await.json["state"] != "unknown" {
+            tokio::task::yield_now().await;
+        }
+        let (_, html) = page(&cut, "/").await;
+        assert!(html.contains("Needs you (1)") && html.matches("<li id=\"need-").count() == 1, "{html}");
+        let down = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut holding = with("on_failure", "hold");
+        holding["max_attempts"] = 1.into();
+        let id = down.submit(holding).await;
+        assert_eq!(down.wait_until_ended(&id).await["state"], "failed");
+        down.submit(operation("g")).await;
+        let (_, html) = page(&down, "/").await;
+        assert!(html.contains("Needs you (1)") && html.matches("<li id=\"need-").count() == 1, "{html}");
+        assert!(
+            html.contains("/actions/resume?subject=g") && html.contains("/actions/rerun-failed?subject=g")
+        );
+    })
+    .await;
+}
+
 /// OPS-24: the overview ranks the groups by how much waits for how long, draws the last hour, and
 /// is in the language of the reader.
 #[tokio::test]

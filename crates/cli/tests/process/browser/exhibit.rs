@@ -199,6 +199,9 @@ pub(crate) fn views(subjects: &Subjects) -> Vec<(&'static str, String)> {
         ("ledger", "/ledger"),
         ("flights", "/flights"),
         ("workers", "/workers"),
+        ("nodes", "/nodes"),
+        ("deployments", "/deployments"),
+        ("error-codes", "/docs/errors"),
         ("confirm-limit", "/actions/set-limit?subject=echo%2Frequests"),
         ("unknown-address", "/nowhere"),
     ];

@@ -60,7 +60,7 @@ async fn act(exhibit: &Exhibit, browser: &Browser) {
         ("cancel", &*subjects.queued, "Cancel"),
         ("resume", PAUSED, "Resume"),
         ("rerun", &*subjects.failed, "Re-run"),
-        ("did-not-happen", second, "It did not"),
+        ("did-not-happen", second, "It did not happen"),
         ("send-again", third, "Send again"),
         ("set-limit", "echo/requests", "Change"),
         ("reset-limit", "echo/requests", "As configured"),

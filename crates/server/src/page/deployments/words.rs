@@ -6,6 +6,7 @@ use crate::page::words::Language;
 pub(super) struct DeploymentWords {
     pub newest_first: &'static str,
     pub deployments: &'static str,
+    pub none: &'static str,
     pub stage: &'static str,
     pub guild: &'static str,
     pub applied: &'static str,
@@ -28,6 +29,7 @@ pub(super) struct DeploymentWords {
 static ENGLISH: DeploymentWords = DeploymentWords {
     newest_first: "Deployments, newest first",
     deployments: "Deployments to guilds",
+    none: "There are none.",
     stage: "Stage",
     guild: "Guild",
     applied: "Applied",
@@ -50,6 +52,7 @@ static ENGLISH: DeploymentWords = DeploymentWords {
 static RUSSIAN: DeploymentWords = DeploymentWords {
     newest_first: "Развёртывания, сначала новые",
     deployments: "Развёртывания в гильдии",
+    none: "Их нет.",
     stage: "Стадия",
     guild: "Гильдия",
     applied: "Применено",

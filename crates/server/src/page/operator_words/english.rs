@@ -63,9 +63,11 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     names_begin_with: "Names that begin with",
     no_such_group: "No operation of this group is known; check the spelling.",
     idle_group: "Nothing is queued here; its last operations are below.",
+    limit_is_now: "Limit {} is now: {}.",
     no_limits: "There are no limits: no upstream is configured.",
     no_commands: "No command was given yet.",
     audit_about: "The commands of operators on all nodes, from the page, the command line and other clients, newest first: the last 10,000, for a year.",
+    decided: "Who decided about it",
     request: "Request",
     request_id: "Request id",
     upstream: "Upstream",
@@ -91,6 +93,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     now: "now",
     total: "in total",
     of: "of",
+    left_of: "{} of {} left",
     last_fault: "Last fault",
     may_have_happened: "it may have happened",
     failed_lately: "failed within a day",
@@ -167,12 +170,12 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "It happened",
-            question: "Record that {} happened?",
+            question: "It happened: {}?",
             effect: "It counts as succeeded, and its group continues. Check in the service first.",
         },
         ActionWords {
-            label: "It did not",
-            question: "Record that {} did not happen?",
+            label: "It did not happen",
+            question: "It did not happen: {}?",
             effect: "It counts as failed and is not sent again; its group continues.",
         },
         ActionWords {
@@ -187,7 +190,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "As configured",
-            question: "Give limit {} its configured figures?",
+            question: "Limit {} as configured?",
             effect: "It has the figures of the configuration again.",
         },
         ActionWords {

@@ -63,9 +63,11 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     names_begin_with: "Имена, которые начинаются с",
     no_such_group: "Операций этой группы нет; проверьте имя.",
     idle_group: "Очередь пуста; последние операции ниже.",
+    limit_is_now: "Лимит {} теперь: {}.",
     no_limits: "Лимитов нет: ни один сервис не настроен.",
     no_commands: "Действий пока не было.",
     audit_about: "Действия операторов на всех узлах, со страницы, из командной строки и от других клиентов, сначала новые: последние 10 000, в течение года.",
+    decided: "Кто о ней решал",
     request: "Запрос",
     request_id: "Id запроса",
     upstream: "Сервис",
@@ -91,6 +93,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     now: "сейчас",
     total: "всего",
     of: "из",
+    left_of: "осталось {} из {}",
     last_fault: "Последняя ошибка",
     may_have_happened: "возможно, вызов выполнился",
     failed_lately: "ошибок за сутки",
@@ -167,12 +170,12 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "Выполнилось",
-            question: "Записать, что {} выполнилась?",
+            question: "Выполнилось: {}?",
             effect: "Операция будет считаться выполненной, и группа продолжит работу. Сначала проверьте в сервисе.",
         },
         ActionWords {
             label: "Не выполнилось",
-            question: "Записать, что {} не выполнилась?",
+            question: "Не выполнилось: {}?",
             effect: "Операция будет считаться неудачной и не будет отправлена снова; группа продолжит работу.",
         },
         ActionWords {
@@ -187,7 +190,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         },
         ActionWords {
             label: "Как в настройке",
-            question: "Вернуть лимиту {} значения из настройки?",
+            question: "Лимит {} как в настройке?",
             effect: "Снова действуют значения из настройки.",
         },
         ActionWords {

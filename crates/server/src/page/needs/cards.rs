@@ -1,0 +1,97 @@
+//! The cards of what needs an operator: each begins with why, and ends with the buttons that decide
+//! it.
+
+use maud::{Markup, html};
+use serde_json::Value;
+use tidegate_dispatch::KIND as GENERATION;
+
+use super::{FailureSource, GroupFailures};
+use crate::page::action::Action;
+use crate::page::actions::button;
+use crate::page::groups::main_button;
+use crate::page::operation::{actions_for, call_line};
+use crate::page::parts::{count, group as group_link, operation_link};
+use crate::page::view::{View, escape, number, text, time_in};
+
+/// A call of which no one knows whether it took effect, and how many wait behind it.
+pub(super) fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
+    let (words, id, name) = (view.words, text(operation, "id"), text(operation, "group"));
+    let group = stopped.iter().find(|group| text(group, "group") == name);
+    let since = group.and_then(|group| time_in(&group["held"], "since"));
+    html! {
+        li id={ "need-" (id) } {
+            p.why { (view.state("unknown")) " " (text(&operation["fault"], "message")) }
+            p { (operation_link(id)) " " (call_line(operation)) }
+            p {
+                @if let Some(upstream) = operation["upstream"].as_str() { (words.upstream) " " b { (upstream) } " · " }
+                (words.group) " " (group_link(name))
+                @if let Some(group) = group { " · " (words.depth) ": " b { (count(number(group, "depth"))) } }
+                " · " (words.attempt) " " (number(operation, "attempt"))
+            }
+            p {
+                @if let Some(at) = since { (words.since) " " (view.when(at)) }
+                @else if let Some(at) = time_in(operation, "created_at") { (words.accepted) " " (view.when(at)) }
+            }
+            p.buttons { @for action in actions_for("unknown") { (button(view, *action, id)) } }
+        }
+    }
+}
+
+/// A group that is paused, or held after a failure, with what failed in it lately.
+pub(super) fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFailures<'_>>) -> Markup {
+    let (words, name) = (view.words, text(group, "group"));
+    let since = time_in(&group["paused"], "since").or_else(|| time_in(&group["held"], "since"));
+    let held = group["held"]["operation"].as_str();
+    html! {
+        li id={ "need-group-" (name) } {
+            p.why { (view.state(text(group, "state"))) " " (text(&group["why"], "because")) }
+            p {
+                (words.group) " " (group_link(name)) " · " (words.depth) ": " b { (count(number(group, "depth"))) }
+                @if let Some(at) = since { " · " (words.since) " " (view.when(at)) }
+            }
+            @if let Some(id) = held {
+                p {
+                    (operation_link(id)) " "
+                    @if let Some(last) = failures.map(|all| all.last).filter(|last| text(last, "id") == id) { (call_line(last)) }
+                    @if let Some(failures) = failures { " · " (words.failed_lately) ": " b { (count(failures.count)) } }
+                }
+            }
+            p.buttons {
+                (main_button(view, group))
+                @match (failures, held) {
+                    (Some(_), _) => (button(view, Action::RerunFailed, name)),
+                    (None, Some(id)) => (button(view, Action::Rerun, id)),
+                    (None, None) => "",
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &GroupFailures<'_>) -> Markup {
+    let words = view.words;
+    let (id, filter) = match source {
+        FailureSource::Generations => ("need-failed-generations".to_owned(), format!("kind={GENERATION}")),
+        FailureSource::Group(group) => (format!("need-failed-{group}"), format!("group={}", escape(group))),
+    };
+    html! {
+        li id=(id) {
+            p.why { (view.state("failed")) " " (text(&failures.last["fault"], "message")) }
+            p {
+                @match source {
+                    FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
+                    FailureSource::Group(group) => (group_link(group)),
+                }
+                " · " (words.failed_lately) ": " b { (count(failures.count)) }
+            }
+            p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.when(at)) } }
+            p.buttons {
+                @match source {
+                    FailureSource::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),
+                    FailureSource::Group(group) => (button(view, Action::RerunFailed, group)),
+                }
+                a.button href={ "/operations?state=failed&" (filter) } { (words.show) }
+            }
+        }
+    }
+}

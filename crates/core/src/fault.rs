@@ -88,6 +88,10 @@ const BEFORE: &str = "; before that: ";
 /// Ends the stored message of a fault that leaves in doubt what happened. It is frozen.
 const IN_DOUBT: &str = "; it may have happened";
 
+/// Begins the message of a failure that an operator decided: the outcome of its call was unknown.
+/// It is frozen, because stores keep it.
+pub const RESOLVED_AS_FAILED: &str = "an operator resolved its unknown outcome as failed";
+
 /// A failure: its class and a message. The message never holds a secret or a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {

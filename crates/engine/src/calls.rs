@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::model::{Claim, ClaimedCall};
 use tidegate_core::{Fence, Seq, Time, Verdict};
 use tidegate_store::log::Epoch;
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::carry::{ReadyCall, Report};
@@ -31,6 +31,25 @@ pub(crate) enum CallEvent {
     ReadAhead(ReadAheadOutcome),
 }
 
+/// Tells the task of a call to stop. Each call has one, so it takes no lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StopSignal(Arc<SetOnce<()>>);
+
+impl StopSignal {
+    pub(crate) fn stop(&self) {
+        // It may be stopped already.
+        let _ = self.0.set(());
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.0.initialized()
+    }
+
+    pub(crate) async fn stopped(&self) {
+        self.0.wait().await;
+    }
+}
+
 /// A call in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightCall {
@@ -42,7 +61,7 @@ pub(crate) struct InFlightCall {
     pub accepted_at: Time,
     pub sent_at: Time,
     /// Cancels the call.
-    pub stop: CancellationToken,
+    pub stop: StopSignal,
 }
 
 pub(crate) struct Calls {
@@ -129,8 +148,8 @@ impl Calls {
     }
 
     /// Records that a call is sent.
-    pub(crate) fn mark_sent(&mut self, claim: &Claim, sent_at: Time) -> CancellationToken {
-        let stop = CancellationToken::new();
+    pub(crate) fn mark_sent(&mut self, claim: &Claim, sent_at: Time) -> StopSignal {
+        let stop = StopSignal::default();
         let sent = InFlightCall {
             sent_with: claim.fence,
             fence: claim.fence,
@@ -158,7 +177,7 @@ impl Calls {
     /// Cancels the call of a claim. Another call at the same position in the log continues.
     pub(crate) fn stop(&self, seq: Seq, fence: Fence) {
         if let Some(sent) = self.sent.get(&seq).filter(|sent| sent.fence == fence) {
-            sent.stop.cancel();
+            sent.stop.stop();
         }
     }
 
@@ -168,7 +187,7 @@ impl Calls {
         if self.sent.get(&seq).is_some_and(|sent| sent.fence == fence)
             && let Some(sent) = self.sent.remove(&seq)
         {
-            sent.stop.cancel();
+            sent.stop.stop();
         }
     }
 
@@ -309,11 +328,11 @@ mod tests {
         let mut calls = Calls::new();
         let stop = calls.mark_sent(&claim(2, 20), Time::from_millis(200));
         calls.stop(Seq(7), Fence(1));
-        assert!(!stop.is_cancelled(), "that claim had another call");
+        assert!(!stop.is_stopped(), "that claim had another call");
         assert!(calls.adopt(&claim(3, 20)));
         calls.stop(Seq(7), Fence(2));
-        assert!(!stop.is_cancelled(), "it settles a later claim now");
+        assert!(!stop.is_stopped(), "it settles a later claim now");
         calls.stop(Seq(7), Fence(3));
-        assert!(stop.is_cancelled());
+        assert!(stop.is_stopped());
     }
 }

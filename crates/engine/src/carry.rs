@@ -2,6 +2,7 @@
 //! the end of a drain reaches it through its token.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_core::fingerprint::hex;
 use tidegate_core::id::Partition;
@@ -15,6 +16,7 @@ use tidegate_upstream::{AcceptedJob, Call, JobNote, Outcome};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::calls::StopSignal;
 use crate::clock::EngineClock;
 use crate::completion::CompletionKey;
 use crate::engine::Executors;
@@ -76,7 +78,6 @@ impl Report {
 }
 
 /// What every attempt needs.
-#[derive(Clone)]
 pub(crate) struct Carrier {
     pub executors: Arc<Executors>,
     pub partition: Partition,
@@ -90,26 +91,34 @@ pub(crate) struct Carrier {
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
     pub claim: Claim,
-    pub operation: StoredOperation,
+    pub operation: Arc<StoredOperation>,
     /// The attempt to poll.
     pub attempt: Option<Box<StoredAttempt>>,
 }
 
 impl Carrier {
     /// Makes one attempt, or polls an earlier one.
-    pub(crate) async fn carry(self, ready: ReadyCall, stop: CancellationToken) -> Report {
-        let started = Instant::now();
-        let mut outcome = self.send(&ready, &stop).await;
+    #[expect(clippy::manual_async_fn, reason = "an async function would keep its arguments twice")]
+    pub(crate) fn carry(self: Arc<Self>, ready: ReadyCall, stop: StopSignal) -> impl Future<Output = Report> {
+        async move {
+            let started = Instant::now();
+            let outcome = self.send(&ready, self.clock.at(started), &stop).await;
+            self.report(&ready, outcome, started)
+        }
+    }
+
+    fn report(&self, ready: &ReadyCall, mut outcome: Outcome, started: Instant) -> Report {
         bound_job(&mut outcome);
         let ReadyCall { claim, operation, .. } = ready;
-        log_attempt(self.id_of(&operation), &claim, &operation, &outcome, started);
+        let took = started.elapsed();
+        log_attempt(self.id_of(operation), claim, operation, &outcome, took);
         let Outcome { verdict, hints, body, spending, job, blame, status, .. } = outcome;
-        let figures = AttemptFigures::of_call(started.elapsed(), status);
+        let figures = AttemptFigures::of_call(took, status);
         let spent = match spending.is_empty() {
             true => Vec::new(),
-            false => costs(spending, self.id_of(&operation), claim.fence, self.clock.now()),
+            false => costs(spending, self.id_of(operation), claim.fence, self.clock.now()),
         };
-        let Claim { seq, fence, .. } = claim;
+        let Claim { seq, fence, .. } = *claim;
         let (accepted_at, sent_at) = (Some(claim.accepted_at), None);
         Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent, job, blame, figures }
     }
@@ -118,7 +127,7 @@ impl Carrier {
         OperationId::new(operation.at, self.partition, operation.seq)
     }
 
-    async fn send(&self, ready: &ReadyCall, stop: &CancellationToken) -> Outcome {
+    async fn send(&self, ready: &ReadyCall, now: Time, stop: &StopSignal) -> Outcome {
         let ReadyCall { claim, operation, attempt } = ready;
         let Some(executor) = self.executors.get(&claim.kind) else {
             let fault = Fault::new(
@@ -131,7 +140,7 @@ impl Carrier {
             };
             return Outcome::unanswered(verdict);
         };
-        if stop.is_cancelled() && !claim.poll {
+        if stop.is_stopped() && !claim.poll {
             return Outcome::unanswered(Verdict::Canceled { may_have_happened: false });
         }
         if self.give_up.is_cancelled() {
@@ -140,7 +149,7 @@ impl Carrier {
         let id = self.id_of(operation);
         let token = self.completion_key.as_ref().map(|key| key.token(id, claim.attempt_fence));
         let id = id.to_string();
-        let call = Call::new(&id, &operation.payload, self.clock.now())
+        let call = Call::new(&id, &operation.payload, now)
             .with_attempt(claim.attempt)
             .with_fence(claim.attempt_fence)
             .with_reconcile_first(claim.reconcile_first)
@@ -159,14 +168,17 @@ impl Carrier {
             };
             // A poll that is stopped leaves the job as it is; the next one passes the cancel on.
             return tokio::select! {
+                biased;
                 outcome = executor.poll(call, job) => outcome,
-                () = stop.cancelled() => Outcome::unanswered(Verdict::Returned),
+                () = stop.stopped() => Outcome::unanswered(Verdict::Returned),
                 () = self.give_up.cancelled() => Outcome::unanswered(Verdict::Returned),
             };
         }
+        // A response that is there counts, whatever else has happened meanwhile.
         tokio::select! {
+            biased;
             outcome = executor.carry(call) => outcome,
-            () = stop.cancelled(), if !executor.finishes_canceled_calls() => {
+            () = stop.stopped(), if !executor.finishes_canceled_calls() => {
                 Outcome::unanswered(Verdict::Canceled { may_have_happened: true })
             }
             () = self.give_up.cancelled() => {
@@ -198,7 +210,7 @@ fn log_attempt(
     claim: &Claim,
     operation: &StoredOperation,
     outcome: &Outcome,
-    started: Instant,
+    took: Duration,
 ) {
     if !tracing::enabled!(target: "tidegate::attempt", tracing::Level::INFO) {
         return;
@@ -216,7 +228,7 @@ fn log_attempt(
         key = operation.key.as_deref(),
         fingerprint = %hex(&hash),
         attempt = claim.attempt,
-        duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         status = outcome.status,
         fault = fault.map(tracing::field::display),
         result,
@@ -238,5 +250,55 @@ pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>
         Verdict::Returned => ("given_back", None),
         Verdict::Unavailable(fault) => ("given_back", Some(fault)),
         Verdict::Canceled { .. } => ("canceled", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::{Fence, OnUnknown, Seq};
+
+    use super::*;
+
+    /// A task is moved several times until it runs, so it must not keep anything twice.
+    #[test]
+    fn the_task_of_a_call_is_small() {
+        let (seq, fence, at) = (Seq(1), Fence(1), Time::ZERO);
+        let (kind, group): (Arc<str>, Arc<str>) = ("http".into(), "g".into());
+        let operation = StoredOperation {
+            seq,
+            at,
+            group: Arc::clone(&group),
+            kind: Arc::clone(&kind),
+            key: None,
+            envelope: bytes::Bytes::new(),
+            payload: bytes::Bytes::new(),
+        };
+        let claim = Claim {
+            seq,
+            fence,
+            attempt_fence: fence,
+            accepted_at: at,
+            until: at,
+            kind,
+            group,
+            attempt: 1,
+            deadline: None,
+            reconcile_first: false,
+            in_doubt: false,
+            on_unknown: OnUnknown::Ask,
+            poll: false,
+            cancel_requested: false,
+            alternative: None,
+        };
+        let carrier = Carrier {
+            executors: Arc::default(),
+            partition: 0,
+            clock: EngineClock::starting_at(at),
+            give_up: CancellationToken::new(),
+            completion_key: None,
+        };
+        let ready = ReadyCall { claim, operation: Arc::new(operation), attempt: None };
+        let task = Arc::new(carrier).carry(ready, StopSignal::default());
+        assert!(size_of_val(&task) <= 640, "{} bytes", size_of_val(&task));
     }
 }

@@ -17,6 +17,11 @@ impl EngineClock {
         Self { base, start: Instant::now() }
     }
 
+    /// What this clock shows at `instant`.
+    pub(crate) fn at(&self, instant: Instant) -> Time {
+        self.base.after(instant.saturating_duration_since(self.start))
+    }
+
     /// The instant at which this clock will show `at`.
     pub(crate) fn instant(&self, at: Time) -> Instant {
         self.start + at.since(self.base)
@@ -25,7 +30,7 @@ impl EngineClock {
 
 impl Clock for EngineClock {
     fn now(&self) -> Time {
-        self.base.after(self.start.elapsed())
+        self.at(Instant::now())
     }
 }
 

@@ -2,7 +2,6 @@
 //! of a partition keeps the last ones in memory: what happened before it became the owner, and what
 //! is forgotten, is not known and not guessed.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -233,9 +232,12 @@ fn add(sum: &mut Option<Duration>, more: Duration) {
 /// The journeys that a partition remembers.
 #[derive(Debug)]
 pub(crate) struct Journeys {
-    known: FxHashMap<Seq, Journey>,
-    /// In the order in which they were first recorded.
-    order: VecDeque<Seq>,
+    /// In the order in which they were first recorded; once there are [`JOURNEYS_MAX`], each new
+    /// one replaces the oldest.
+    kept: Vec<(Seq, Journey)>,
+    places: FxHashMap<Seq, usize>,
+    /// The place of the oldest.
+    oldest: usize,
     /// Of operations accepted since then, every change of the turn is known.
     known_since: Time,
 }
@@ -243,17 +245,47 @@ pub(crate) struct Journeys {
 impl Journeys {
     /// Remembers what happens from now on.
     pub(crate) fn new(now: Time) -> Self {
-        Self { known: FxHashMap::default(), order: VecDeque::new(), known_since: now }
+        Self { kept: Vec::new(), places: FxHashMap::default(), oldest: 0, known_since: now }
     }
 
     fn entry(&mut self, seq: Seq, queued_at: Time, now: Time) -> &mut Journey {
-        if !self.known.contains_key(&seq) {
-            if self.order.len() == JOURNEYS_MAX {
-                self.forget_oldest(now);
-            }
-            self.order.push_back(seq);
+        let place = match self.places.get(&seq) {
+            Some(place) => *place,
+            None => self.insert(seq, queued_at, now),
+        };
+        &mut self.kept[place].1
+    }
+
+    fn insert(&mut self, seq: Seq, queued_at: Time, now: Time) -> usize {
+        let place = if self.kept.len() < JOURNEYS_MAX {
+            self.kept.push((seq, Journey::new(queued_at)));
+            self.kept.len() - 1
+        } else {
+            self.replace_oldest(seq, queued_at, now)
+        };
+        self.places.insert(seq, place);
+        place
+    }
+
+    fn replace_oldest(&mut self, seq: Seq, queued_at: Time, now: Time) -> usize {
+        let place = self.oldest;
+        self.oldest = (place + 1) % JOURNEYS_MAX;
+        let (forgotten, journey) = &mut self.kept[place];
+        // Whoever is claimed next without a record may be the one that was forgotten.
+        if journey.ended_at.is_none() && journey.attempts.is_empty() {
+            self.known_since = now;
         }
-        self.known.entry(seq).or_insert_with(|| Journey::new(queued_at))
+        self.places.remove(forgotten);
+        *forgotten = seq;
+        // Its list is used again: nearly every operation has an attempt.
+        let mut attempts = std::mem::take(&mut journey.attempts);
+        attempts.clear();
+        *journey = Journey { attempts, ..Journey::new(queued_at) };
+        place
+    }
+
+    fn find(&mut self, seq: Seq) -> Option<&mut Journey> {
+        self.places.get(&seq).map(|place| &mut self.kept[*place].1)
     }
 
     /// The journey of an operation at the head of its group.
@@ -262,14 +294,6 @@ impl Journeys {
         let journey = self.entry(seq, queued_at, now);
         journey.reach_head(known_since);
         journey
-    }
-
-    fn forget_oldest(&mut self, now: Time) {
-        let forgotten = self.order.pop_front().and_then(|seq| self.known.remove(&seq));
-        // Whoever is claimed next without a record may be the one that was forgotten.
-        if forgotten.is_some_and(|journey| journey.ended_at.is_none() && journey.attempts.is_empty()) {
-            self.known_since = now;
-        }
     }
 
     /// An operation was rerun.
@@ -309,7 +333,7 @@ impl Journeys {
     }
 
     fn open_attempt(&mut self, seq: Seq) -> Option<&mut JourneyAttempt> {
-        self.known.get_mut(&seq)?.attempts.last_mut().filter(|attempt| attempt.ended_at.is_none())
+        self.find(seq)?.attempts.last_mut().filter(|attempt| attempt.ended_at.is_none())
     }
 
     /// The call of an operation was sent.
@@ -341,7 +365,7 @@ impl Journeys {
 
     /// The outcome of an operation is unknown, and an operator has to decide.
     pub(crate) fn undecided(&mut self, seq: Seq, at: Time) {
-        let Some(journey) = self.known.get_mut(&seq) else { return };
+        let Some(journey) = self.find(seq) else { return };
         // What was lost with its worker has no report.
         if let Some(attempt) = journey.attempts.last_mut() {
             attempt.ended_at.get_or_insert(at);
@@ -351,7 +375,7 @@ impl Journeys {
 
     /// An operator decided that an operation of unknown outcome is repeated.
     pub(crate) fn repeated(&mut self, seq: Seq, at: Time) {
-        if let Some(journey) = self.known.get_mut(&seq) {
+        if let Some(journey) = self.find(seq) {
             journey.end_decision(at);
         }
     }
@@ -365,7 +389,7 @@ impl Journeys {
 
     /// An operation ended, and the next one of its group has its turn.
     pub(crate) fn ended(&mut self, ended: &EndedOperation, now: Time) {
-        if let Some(journey) = self.known.get_mut(&ended.seq) {
+        if let Some(journey) = self.find(ended.seq) {
             journey.ended_at = Some(ended.at);
             journey.end_decision(ended.at);
             if let Some(attempt) = journey.attempts.last_mut() {
@@ -380,7 +404,7 @@ impl Journeys {
 
     /// The journey of an operation.
     pub(crate) fn get(&self, seq: Seq) -> Option<&Journey> {
-        self.known.get(&seq)
+        self.places.get(&seq).map(|place| &self.kept[*place].1)
     }
 
     /// The times of an operation that is the head of a group which is held since then.

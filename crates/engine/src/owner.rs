@@ -129,7 +129,7 @@ pub(crate) struct Owner {
     pub(crate) limits: Vec<(Arc<str>, LimitShape)>,
     /// Reports the state of limits.
     pub(crate) limit_reporter: Option<LimitReporter>,
-    pub(crate) carrier: Carrier,
+    pub(crate) carrier: Arc<Carrier>,
     pub(crate) payloads: Payloads,
     /// The state of read-ahead.
     pub(crate) ahead: ReadAhead,

@@ -2,6 +2,8 @@
 //! calls need no read. It holds operations that became durable recently and those that were read
 //! ahead; any other is read when it is taken. Nothing enters it before its append is durable.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
 use tidegate_core::model::Claim;
@@ -18,7 +20,7 @@ pub(crate) struct Payloads {
 /// A cache of operations, bounded in bytes.
 #[derive(Debug)]
 struct Cache {
-    operations: FxHashMap<Seq, StoredOperation>,
+    operations: FxHashMap<Seq, Arc<StoredOperation>>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -41,24 +43,24 @@ impl Payloads {
     }
 
     /// Keeps a durable operation, if there is room.
-    pub(crate) fn keep(&mut self, operation: StoredOperation) {
+    pub(crate) fn keep(&mut self, operation: Arc<StoredOperation>) {
         self.recent.keep(operation);
     }
 
     /// Keeps an operation that was read ahead, if there is room.
-    pub(crate) fn keep_ahead(&mut self, operation: StoredOperation) {
+    pub(crate) fn keep_ahead(&mut self, operation: Arc<StoredOperation>) {
         self.ahead.keep(operation);
     }
 
     /// Returns the operation of a claim.
-    pub(crate) fn get_for_claim(&mut self, claim: &Claim) -> Option<StoredOperation> {
+    pub(crate) fn get_for_claim(&mut self, claim: &Claim) -> Option<Arc<StoredOperation>> {
         let recent = self.recent.operations.get(&claim.seq).cloned();
         recent.or_else(|| self.ahead.remove(claim.seq)).filter(|operation| matches_claim(claim, operation))
     }
 
     /// Returns the operation with this sequence number.
     pub(crate) fn get(&self, seq: Seq) -> Option<&StoredOperation> {
-        self.recent.operations.get(&seq).or_else(|| self.ahead.operations.get(&seq))
+        self.recent.operations.get(&seq).or_else(|| self.ahead.operations.get(&seq)).map(|found| &**found)
     }
 
     /// The number of operations in the cache.
@@ -109,7 +111,7 @@ impl Cache {
         Self { operations: FxHashMap::default(), bytes: 0, bytes_max }
     }
 
-    fn keep(&mut self, operation: StoredOperation) {
+    fn keep(&mut self, operation: Arc<StoredOperation>) {
         drop(self.remove(operation.seq));
         let weight = weight(&operation);
         if self.bytes + weight <= self.bytes_max {
@@ -118,7 +120,7 @@ impl Cache {
         }
     }
 
-    fn remove(&mut self, seq: Seq) -> Option<StoredOperation> {
+    fn remove(&mut self, seq: Seq) -> Option<Arc<StoredOperation>> {
         let operation = self.operations.remove(&seq)?;
         self.bytes -= weight(&operation);
         Some(operation)

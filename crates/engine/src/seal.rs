@@ -29,6 +29,8 @@ const OLDER_FIELDS: [&str; 9] = [
 ];
 /// The length of the length that precedes a part.
 const LEN_LEN: usize = size_of::<u64>();
+/// The length up to which the parts are put together without an allocation.
+const SHORT_LEN: usize = 256;
 /// The length of a checksum in hexadecimal.
 const SUM_LEN: usize = 32;
 
@@ -43,14 +45,15 @@ pub(crate) struct SealedContent<'a> {
 
 /// Adds the checksum to an encoded envelope: an object in JSON, or nothing.
 pub(crate) fn seal(envelope: &[u8], content: SealedContent<'_>) -> Bytes {
-    let mut sealed = Vec::with_capacity(envelope.len() + OPEN.len() + SUM_LEN + CLOSE.len() + 2);
-    match envelope.strip_suffix(b"}") {
-        Some(fields) if fields.len() > 1 => {
-            sealed.extend_from_slice(fields);
-            sealed.push(b',');
-        }
-        _ => sealed.push(b'{'),
-    }
+    let (fields, next): (_, &[u8]) = match envelope.strip_suffix(b"}") {
+        Some(fields) if fields.len() > 1 => (fields, b","),
+        _ => (&b"{"[..], b""),
+    };
+    // Exactly: a buffer that is full becomes `Bytes` as it is.
+    let len = fields.len() + next.len() + OPEN.len() + SUM_LEN + CLOSE.len();
+    let mut sealed = Vec::with_capacity(len);
+    sealed.extend_from_slice(fields);
+    sealed.extend_from_slice(next);
     let sum = xxh3(&sealed, content);
     sealed.extend_from_slice(OPEN);
     sealed.extend_from_slice(&sum);
@@ -100,13 +103,29 @@ fn xxh3(fields: &[u8], SealedContent { group, kind, key, payload }: SealedConten
     let key = key.map(str::as_bytes);
     let parts = [Some(fields), Some(group.as_bytes()), Some(kind.as_bytes()), key];
     let len: usize = parts.iter().map(|part| part.map_or(0, <[u8]>::len) + LEN_LEN).sum();
-    let mut whole = Vec::with_capacity(len + size_of::<u128>());
+    let len = len + size_of::<u128>();
+    let (mut short, mut long) = ([0; SHORT_LEN], Vec::new());
+    let whole = match short.get_mut(..len) {
+        Some(whole) => whole,
+        None => {
+            long.resize(len, 0);
+            &mut long[..]
+        }
+    };
+    let mut rest = &mut *whole;
     for part in parts {
-        whole.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
-        whole.extend_from_slice(part.unwrap_or_default());
+        rest = write(rest, &part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
+        rest = write(rest, part.unwrap_or_default());
     }
-    whole.extend_from_slice(&xxh3_128(payload).to_be_bytes());
-    hex_digits(xxh3_128(&whole).to_be_bytes())
+    write(rest, &xxh3_128(payload).to_be_bytes());
+    hex_digits(xxh3_128(whole).to_be_bytes())
+}
+
+/// Writes a part to the beginning of a buffer; returns the rest.
+fn write<'a>(buffer: &'a mut [u8], part: &[u8]) -> &'a mut [u8] {
+    let (now, rest) = buffer.split_at_mut(part.len());
+    now.copy_from_slice(part);
+    rest
 }
 
 fn sha256(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> String {

@@ -4,7 +4,7 @@
 
 use redis::{Pipeline, Value, cmd, pipe};
 use tidegate_core::{Seq, id::Partition};
-use tidegate_store::log::{Batch, Lsn, Ownership};
+use tidegate_store::log::{Batch, Lsn, Ownership, StoredOperation, StoredResult};
 use tidegate_store::{Error, Result, StoreErrorKind, codec};
 
 use crate::connection::CommandFailure;
@@ -144,24 +144,44 @@ impl RedisStore {
     }
 }
 
+/// What a field of a batch holds.
+enum Entry<'a> {
+    Operation(&'a StoredOperation),
+    Result(&'a StoredResult),
+}
+
+impl Entry<'_> {
+    fn encode(&self, field: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Operation(operation) => entry::encode_operation(operation, field),
+            Self::Result(result) => entry::encode_result(result, field),
+        }
+    }
+}
+
 /// The commands that stage a batch, and the number of fields that it then has.
 fn staging(staged: &str, token: &str, batch: &Batch) -> Result<(Pipeline, usize)> {
     let mut pipeline = pipe();
     pipeline.cmd("UNLINK").arg(staged);
     let (mut command, mut len) = (cmd("HSET"), 0);
     command.arg(staged).arg("t").arg(token).arg("f").arg(&*codec::encode(&batch.facts));
-    let operations = batch.operations.iter().map(|kept| (b'o', kept.seq, entry::encode_operation(kept)));
-    let results = batch.results.iter().map(|kept| (b'r', kept.seq, entry::encode_result(kept)));
-    for (letter, seq, kept) in operations.chain(results) {
-        let kept = kept?;
+    let operations = batch.operations.iter().map(|kept| ("o:", kept.seq, Entry::Operation(kept)));
+    let results = batch.results.iter().map(|kept| ("r:", kept.seq, Entry::Result(kept)));
+    let (mut name, mut field) = (String::new(), Vec::new());
+    for (prefix, seq, entry) in operations.chain(results) {
         if len > STAGED_LEN {
             let full = std::mem::replace(&mut command, cmd("HSET"));
             pipeline.add_command(full);
             command.arg(staged);
             len = 0;
         }
-        len += kept.len();
-        command.arg(format!("{}:{}", char::from(letter), seq.0)).arg(kept);
+        field.clear();
+        entry.encode(&mut field)?;
+        len += field.len();
+        name.clear();
+        name.push_str(prefix);
+        name.push_str(itoa::Buffer::new().format(seq.0));
+        command.arg(&name).arg(&field);
     }
     pipeline.add_command(command);
     let results: std::collections::HashSet<Seq> = batch.results.iter().map(|result| result.seq).collect();

@@ -13,7 +13,7 @@ use tidegate_store::{Result, codec};
 use crate::errors::unreadable;
 
 /// The line of an operation. The length of the envelope comes first: a script reads it there.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct OperationLine<'a> {
     envelope: usize,
     at: u64,
@@ -29,7 +29,7 @@ struct OperationLine<'a> {
 const END_OF_ATTEMPT: &str = ":end";
 
 /// The line of a result.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct ResultLine<'a> {
     at: u64,
     #[serde(borrow)]
@@ -44,36 +44,53 @@ struct FaultLine {
     message: String,
 }
 
-/// Encodes an operation.
-pub(crate) fn encode_operation(operation: &StoredOperation) -> Result<Vec<u8>> {
-    let line = OperationLine {
-        envelope: operation.envelope.len(),
-        at: operation.at.as_micros(),
-        group: (&*operation.group).into(),
-        kind: (&*operation.kind).into(),
-        key: operation.key.as_deref().map(Into::into),
-    };
-    encode(&line, &[&operation.envelope, &operation.payload])
+/// Writes the field of an operation.
+pub(crate) fn encode_operation(operation: &StoredOperation, field: &mut Vec<u8>) -> Result<()> {
+    let StoredOperation { at, group, kind, key, envelope, payload, .. } = operation;
+    field.extend_from_slice(b"{\"envelope\":");
+    push_number(field, envelope.len() as u64);
+    field.extend_from_slice(b",\"at\":");
+    push_number(field, at.as_micros());
+    field.extend_from_slice(b",\"group\":");
+    push_json(field, &**group)?;
+    field.extend_from_slice(b",\"kind\":");
+    push_json(field, &**kind)?;
+    field.extend_from_slice(b",\"key\":");
+    push_json(field, &key.as_deref())?;
+    field.extend_from_slice(b"}\n");
+    field.extend_from_slice(envelope);
+    field.extend_from_slice(payload);
+    Ok(())
 }
 
-/// Encodes a result.
-pub(crate) fn encode_result(result: &StoredResult) -> Result<Vec<u8>> {
-    let fault = result.fault.as_ref();
-    let line = ResultLine {
-        at: result.at.as_micros(),
-        state: State::from(result.state).as_str().into(),
-        attempt: result.attempt,
-        fault: fault.map(|fault| FaultLine {
-            class: fault.class.as_str().into(),
-            message: fault.stored_message().into_owned(),
-        }),
-    };
-    encode(&line, &[&result.body])
+/// Writes the field of a result.
+pub(crate) fn encode_result(result: &StoredResult, field: &mut Vec<u8>) -> Result<()> {
+    let StoredResult { at, state, attempt, fault, body, .. } = result;
+    field.extend_from_slice(b"{\"at\":");
+    push_number(field, at.as_micros());
+    field.extend_from_slice(b",\"state\":\"");
+    field.extend_from_slice(State::from(*state).as_str().as_bytes());
+    field.extend_from_slice(b"\",\"attempt\":");
+    push_number(field, u64::from(*attempt));
+    field.extend_from_slice(b",\"fault\":");
+    let fault = fault.as_ref().map(|fault| FaultLine {
+        class: fault.class.as_str().into(),
+        message: fault.stored_message().into_owned(),
+    });
+    push_json(field, &fault)?;
+    field.extend_from_slice(b"}\n");
+    field.extend_from_slice(body);
+    Ok(())
 }
 
 /// The note of a result next to the append that holds it: when and how it ended.
-pub(crate) fn result_note(result: &StoredResult) -> String {
-    format!(" {} {}", result.at.as_micros(), State::from(result.state).as_str())
+pub(crate) fn result_note(result: &StoredResult) -> Vec<u8> {
+    let mut note = Vec::with_capacity(32);
+    note.push(b' ');
+    push_number(&mut note, result.at.as_micros());
+    note.push(b' ');
+    note.extend_from_slice(State::from(result.state).as_str().as_bytes());
+    note
 }
 
 /// The note for an archive next to the append: when the first of these ended, and which they are.
@@ -179,14 +196,13 @@ fn as_json<T: Serialize>(what: &T) -> Result<String> {
     serde_json::to_string(what).map_err(|cause| unreadable("a line cannot be written").with_source(cause))
 }
 
-fn encode<T: Serialize>(line: &T, bodies: &[&Bytes]) -> Result<Vec<u8>> {
-    let mut kept = as_json(line)?.into_bytes();
-    kept.reserve_exact(1 + bodies.iter().map(|body| body.len()).sum::<usize>());
-    kept.push(b'\n');
-    for body in bodies {
-        kept.extend_from_slice(body);
-    }
-    Ok(kept)
+fn push_json<T: Serialize + ?Sized>(line: &mut Vec<u8>, what: &T) -> Result<()> {
+    serde_json::to_writer(line, what)
+        .map_err(|cause| unreadable("a line cannot be written").with_source(cause))
+}
+
+fn push_number(line: &mut Vec<u8>, number: u64) {
+    line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 fn split(kept: &Bytes) -> Option<(&[u8], Bytes)> {
@@ -206,6 +222,12 @@ fn damaged(what: &str, seq: Seq) -> tidegate_store::Error {
 mod tests {
     use super::*;
 
+    fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Bytes {
+        let mut field = Vec::new();
+        write(&mut field).unwrap();
+        field.into()
+    }
+
     #[test]
     fn lines_read_back_and_damaged_ones_are_refused() {
         let odd = StoredOperation {
@@ -217,7 +239,7 @@ mod tests {
             envelope: Bytes::from_static(b"{\"envelope\":3}\n"),
             payload: Bytes::from_static(b"\n\n\0"),
         };
-        let kept = Bytes::from(encode_operation(&odd).unwrap());
+        let kept = written(|field| encode_operation(&odd, field));
         assert!(kept.starts_with(b"{\"envelope\":15,"), "a script reads it there");
         assert_eq!(decode_operation(Seq(7), &kept).unwrap(), odd);
         for cut in 0..kept.len() - 3 {
@@ -231,8 +253,8 @@ mod tests {
             fault: Some(Fault::new(FaultClass::Conflict, "naïve — ‘quoted’").in_doubt()),
             body: Bytes::from_static(b"\nbody"),
         };
-        assert_eq!(decode_result(Seq(7), &encode_result(&ended).unwrap().into()).unwrap(), ended);
-        let noted = Note::parse(&format!("12{}", result_note(&ended))).unwrap();
+        assert_eq!(decode_result(Seq(7), &written(|field| encode_result(&ended, field))).unwrap(), ended);
+        let noted = Note::parse(&format!("12{}", result_note(&ended).escape_ascii())).unwrap();
         assert_eq!(noted, Note { lsn: 12, at: ended.at, ended: EndState::Canceled });
         assert!(Note::parse("12 5").is_err() && Note::parse("").is_err());
     }

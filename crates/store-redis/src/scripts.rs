@@ -3,13 +3,13 @@
 
 use std::sync::LazyLock;
 
-use redis::{Cmd, ErrorKind, ServerErrorKind, ToRedisArgs, Value, cmd};
+use redis::{Arg, Cmd, ErrorKind, ServerErrorKind, ToRedisArgs, Value, cmd};
 
 use crate::connection::{CommandFailure, SharedConnection};
 
 /// A script and the hash by which a server knows it.
 pub(crate) struct Script {
-    code: &'static str,
+    code: LazyLock<String>,
     hash: LazyLock<String>,
 }
 
@@ -17,7 +17,7 @@ impl Script {
     /// The command that loads the script into a server.
     pub(crate) fn load(&self) -> Cmd {
         let mut load = cmd("SCRIPT");
-        load.arg("LOAD").arg(self.code);
+        load.arg("LOAD").arg(&*self.code);
         load
     }
 }
@@ -27,7 +27,10 @@ macro_rules! scripts {
     ($($name:ident = $($file:literal),+;)+) => {
         $(pub(crate) static $name: Script = {
             const CODE: &str = concat!($(include_str!(concat!("scripts/", $file, ".lua"))),+);
-            Script { code: CODE, hash: LazyLock::new(|| redis::Script::new(CODE).get_hash().to_owned()) }
+            Script {
+                code: LazyLock::new(|| without_comments(CODE)),
+                hash: LazyLock::new(|| redis::Script::new(&$name.code).get_hash().to_owned()),
+            }
         };)+
     };
 }
@@ -68,12 +71,13 @@ scripts! {
 pub(crate) struct ScriptCall<'a> {
     script: &'a Script,
     keys: Vec<String>,
-    args: Vec<Vec<u8>>,
+    /// A command without a name: all arguments are in one buffer.
+    args: Cmd,
 }
 
 impl<'a> ScriptCall<'a> {
     pub(crate) fn new<const N: usize>(script: &'a Script, keys: [String; N]) -> Self {
-        Self { script, keys: keys.into(), args: Vec::new() }
+        Self { script, keys: keys.into(), args: Cmd::new() }
     }
 
     /// Adds a key.
@@ -83,7 +87,7 @@ impl<'a> ScriptCall<'a> {
 
     /// Adds an argument.
     pub(crate) fn arg(&mut self, what: impl ToRedisArgs) -> &mut Self {
-        what.write_redis_args(&mut self.args);
+        self.args.arg(what);
         self
     }
 
@@ -100,7 +104,7 @@ impl<'a> ScriptCall<'a> {
 
     /// The call in full, for a server that does not know the script.
     pub(crate) fn in_full(&self) -> Cmd {
-        self.command("EVAL", self.script.code)
+        self.command("EVAL", &self.script.code)
     }
 
     fn command(&self, verb: &str, script: &str) -> Cmd {
@@ -109,8 +113,10 @@ impl<'a> ScriptCall<'a> {
         for key in &self.keys {
             command.arg(key);
         }
-        for told in &self.args {
-            command.arg(told);
+        for arg in self.args.args_iter() {
+            if let Arg::Simple(arg) = arg {
+                command.arg(arg);
+            }
         }
         command
     }
@@ -122,6 +128,13 @@ impl<'a> ScriptCall<'a> {
             answer => answer,
         }
     }
+}
+
+/// The code without indentation and lines of comments: an append sends it each time, and the server
+/// hashes all of it.
+fn without_comments(code: &str) -> String {
+    let lines = code.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("--"));
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Returns whether the server replied that it does not know the script, and so did nothing.

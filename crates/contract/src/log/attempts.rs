@@ -61,7 +61,7 @@ async fn check<L: Log + ?Sized>(log: &L, wanted: &[(u64, Vec<StoredAttempt>)], w
 pub async fn attempts_are_kept_with_their_append(backend: &dyn Backend) {
     let owned = OwnedPartition::open(backend, PARTITION).await;
     let now = backend.clock().now();
-    let operations = (1..=4).map(|seq| operation(seq, now)).collect();
+    let operations = (1..=4).map(|seq| operation(seq, now).into()).collect();
     let bare =
         StoredAttempt { external_id: None, memo: Bytes::new(), number: u16::MAX, ..awaiting(3, 1 << 40) };
     let attempts = vec![awaiting(2, 9), awaiting(2, 4), bare.clone()];
@@ -88,7 +88,7 @@ pub async fn attempts_are_kept_with_their_append(backend: &dyn Backend) {
 /// others stay.
 pub async fn the_last_row_of_an_attempt_stands(backend: &dyn Backend) {
     let mut owned = OwnedPartition::open(backend, PARTITION).await;
-    let operations = vec![operation(1, backend.clock().now())];
+    let operations = vec![operation(1, backend.clock().now()).into()];
     let moved = StoredAttempt { external_id: None, memo: Bytes::from_static(b"moved"), ..awaiting(1, 4) };
     let first =
         Batch { operations, attempts: vec![moved, awaiting(1, 5), awaiting(1, 6)], ..Batch::default() };
@@ -109,7 +109,9 @@ pub async fn the_last_row_of_an_attempt_stands(backend: &dyn Backend) {
 /// An append that is refused keeps no attempts.
 pub async fn a_refused_append_keeps_no_attempts(backend: &dyn Backend) {
     let owned = OwnedPartition::open(backend, PARTITION).await;
-    owned.append(Batch { operations: vec![operation(1, backend.clock().now())], ..Batch::default() }).await;
+    owned
+        .append(Batch { operations: vec![operation(1, backend.clock().now()).into()], ..Batch::default() })
+        .await;
     backend.clock().advance(super::TTL * 2);
     let newer = owned.store.acquire_partition(PARTITION, "newer", super::TTL).await.expect_value("take over");
     let append =
@@ -131,7 +133,7 @@ pub async fn attempts_go_with_their_operation(backend: &dyn Backend) {
     };
     let later = now.after(super::TTL);
     let first = Batch {
-        operations: (1..=3).map(|seq| operation(seq, now)).collect(),
+        operations: (1..=3).map(|seq| operation(seq, now).into()).collect(),
         results: vec![result(1, now), result(2, later)],
         attempts: (1..=3).map(|seq| awaiting(seq, 4)).collect(),
         ..Batch::default()

@@ -49,7 +49,7 @@ impl Mirror {
             }
         }
         for operation in &batch.operations {
-            self.stored.insert(operation.seq, StoredEntry { operation: operation.clone(), result: None });
+            self.stored.insert(operation.seq, StoredEntry { operation: (**operation).clone(), result: None });
         }
         for result in &batch.results {
             if let Some(stored) = self.stored.get_mut(&result.seq) {

@@ -1,5 +1,7 @@
 //! Stored operations and results: byte for byte, and only the current result.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tidegate_core::{EndState, Seq, Time};
 use tidegate_store::Clock;
@@ -18,10 +20,10 @@ pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
     let owned = OwnedPartition::open(backend, PARTITION).await;
     let mut batch = author.sized_batch(9, backend.clock().now());
     let every_byte: Vec<u8> = (0..=255).collect();
-    batch.operations[0].payload = Bytes::new();
-    batch.operations[1].payload = Bytes::from(every_byte.repeat(2_048));
-    batch.operations[2].envelope = Bytes::from(every_byte);
-    batch.operations[3].key = Some("O'Brien; — \u{1f980}".into());
+    Arc::make_mut(&mut batch.operations[0]).payload = Bytes::new();
+    Arc::make_mut(&mut batch.operations[1]).payload = Bytes::from(every_byte.repeat(2_048));
+    Arc::make_mut(&mut batch.operations[2]).envelope = Bytes::from(every_byte);
+    Arc::make_mut(&mut batch.operations[3]).key = Some("O'Brien; — \u{1f980}".into());
     batch.results[0].body = Bytes::from(author.rng.bytes(1_000_000));
     batch.results[1].body = Bytes::new();
     mirror.note(&batch);

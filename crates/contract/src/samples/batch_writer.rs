@@ -1,6 +1,8 @@
 //! Writes batches as an owner would: sequence numbers grow, only active operations end, and only
 //! ended ones are reopened.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tidegate_core::{Seq, Time};
 use tidegate_store::log::{Batch, StoredOperation, StoredResult};
@@ -30,7 +32,7 @@ impl BatchWriter {
         let facts = some(&mut self.rng, 5, fact);
         let reopened = self.reopen();
         let accepted = self.rng.below(4);
-        let operations: Vec<_> = (0..accepted).map(|_| self.operation(at)).collect();
+        let operations: Vec<_> = (0..accepted).map(|_| Arc::new(self.operation(at))).collect();
         let results = self.results(at, &reopened);
         Batch { facts, operations, results, reopened, ..Batch::default() }
     }
@@ -40,7 +42,7 @@ impl BatchWriter {
     pub fn sized_batch(&mut self, operations: usize, at: Time) -> Batch {
         let mut facts = some(&mut self.rng, 3, fact);
         facts.push(fact(&mut self.rng));
-        let operations: Vec<_> = (0..operations).map(|_| self.operation(at)).collect();
+        let operations: Vec<_> = (0..operations).map(|_| Arc::new(self.operation(at))).collect();
         let ended: Vec<Seq> = operations.iter().step_by(3).map(|operation| operation.seq).collect();
         let results = ended.into_iter().map(|seq| self.result(seq, at)).collect();
         Batch { facts, operations, results, ..Batch::default() }

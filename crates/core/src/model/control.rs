@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Model;
 use super::settle::EndedOperation;
 use crate::fact::Fact;
-use crate::fault::{Fault, FaultClass};
+use crate::fault::{Fault, FaultClass, RESOLVED_AS_FAILED};
 use crate::id::{Fence, Seq};
 use crate::state::{EndState, State};
 use crate::time::Time;
@@ -129,7 +129,7 @@ impl Model {
             Resolution::Succeeded => Some(self.end_waiting(now, seq, EndState::Succeeded, None, facts)),
             Resolution::Failed => {
                 let class = entry.fault.as_ref().map_or(FaultClass::Transient, |last| last.class);
-                let cause = Fault::new(class, "an operator resolved its unknown outcome as failed");
+                let cause = Fault::new(class, RESOLVED_AS_FAILED);
                 let mut ended = self.end_waiting(now, seq, EndState::Failed, Some(cause), facts);
                 // The operator knows that it did not happen.
                 ended.fault = ended.fault.map(|fault| Fault { may_have_happened: false, ..fault });

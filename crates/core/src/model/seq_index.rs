@@ -2,7 +2,9 @@
 //! a page: a queue of a million costs about four bytes per operation, and one that lingers alone
 //! costs a page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, hash_map};
+
+use rustc_hash::FxHashMap;
 
 use super::entry::EntryIx;
 use crate::id::Seq;
@@ -19,7 +21,10 @@ struct Page {
 /// A map from sequence numbers to entry indexes.
 #[derive(Debug, Default)]
 pub(super) struct SeqIndex {
-    pages: BTreeMap<u64, Page>,
+    /// By number: each step of an operation looks it up several times.
+    pages: FxHashMap<u64, Page>,
+    /// The numbers of the pages, for lists.
+    order: BTreeSet<u64>,
 }
 
 const fn split(seq: Seq) -> (u64, usize) {
@@ -35,10 +40,13 @@ impl SeqIndex {
     /// Inserts an entry; a sequence number keeps its index for as long as it is in the map.
     pub(super) fn insert(&mut self, seq: Seq, ix: EntryIx) {
         let (page, place) = split(seq);
-        let page = self
-            .pages
-            .entry(page)
-            .or_insert_with(|| Page { places: Box::new([None; PAGE as usize]), used: 0 });
+        let page = match self.pages.entry(page) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(vacant) => {
+                self.order.insert(page);
+                vacant.insert(Page { places: Box::new([None; PAGE as usize]), used: 0 })
+            }
+        };
         if page.places[place].replace(ix).is_none() {
             page.used += 1;
         }
@@ -51,19 +59,23 @@ impl SeqIndex {
             page.used -= 1;
             if page.used == 0 {
                 self.pages.remove(&number);
+                self.order.remove(&number);
             }
         }
     }
 
     /// Iterates over all entries, oldest first.
     pub(super) fn oldest_first(&self) -> impl Iterator<Item = EntryIx> + '_ {
-        self.pages.values().flat_map(|page| page.places.iter().filter_map(|ix| *ix))
+        let pages = self.order.iter().filter_map(|number| self.pages.get(number));
+        pages.flat_map(|page| page.places.iter().filter_map(|ix| *ix))
     }
 
     /// Iterates over all entries below `before`, newest first.
     pub(super) fn newest_first(&self, before: Option<Seq>) -> impl Iterator<Item = (Seq, EntryIx)> + '_ {
         let (last_page, last_place) = before.map_or((u64::MAX, PAGE as usize), split);
-        self.pages.range(..=last_page).rev().flat_map(move |(number, page)| {
+        let pages = self.order.range(..=last_page).rev();
+        let pages = pages.filter_map(|number| Some((number, self.pages.get(number)?)));
+        pages.flat_map(move |(number, page)| {
             let end = if *number == last_page { last_place } else { PAGE as usize };
             let places = page.places[..end].iter().enumerate().rev();
             places.filter_map(move |(place, ix)| Some((Seq(number * PAGE + place as u64), (*ix)?)))
@@ -73,6 +85,8 @@ impl SeqIndex {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -104,6 +118,7 @@ mod tests {
             let oldest_first: Vec<_> = plain.values().copied().collect();
             prop_assert_eq!(paged.oldest_first().collect::<Vec<_>>(), oldest_first);
             prop_assert!(paged.pages.values().all(|page| page.used > 0));
+            prop_assert_eq!(paged.order.len(), paged.pages.len());
         }
     }
 }

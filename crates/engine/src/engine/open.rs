@@ -168,7 +168,7 @@ impl Engine {
                 &self.store,
                 self.archived.as_ref().map(|to| &to.archiving.archive),
             ),
-            carrier,
+            carrier: Arc::new(carrier),
             payloads: Payloads::new(self.options.payload_cache_bytes),
             options: self.options.as_ref().clone(),
             chance: JitterRng::from_system(),

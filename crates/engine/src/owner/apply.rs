@@ -1,5 +1,7 @@
 //! Applies commands to the model, one at a time.
 
+use std::sync::Arc;
+
 use tidegate_core::model::{
     AcceptOutcome, ClaimReport, DraftRefusal, LimitRefusal, SettleOutcome, TakeOutcome, WorkerSlots,
 };
@@ -54,7 +56,7 @@ impl Owner {
                 let at = self.model.clock();
                 let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };
                 self.building.bytes += stored.payload.len();
-                self.building.operations.push(stored);
+                self.building.operations.push(Arc::new(stored));
                 let id = OperationId::new(at, self.options.partition, seq);
                 Ok(AcceptDecision::New(Receipt { id, state: State::Queued, deduplicated: false }))
             }

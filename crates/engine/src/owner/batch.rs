@@ -32,7 +32,7 @@ pub(crate) enum Reply {
 #[derive(Default)]
 pub(crate) struct OpenBatch {
     pub facts: Vec<Fact>,
-    pub operations: Vec<StoredOperation>,
+    pub operations: Vec<Arc<StoredOperation>>,
     pub results: Vec<StoredResult>,
     pub reopened: Vec<Seq>,
     /// Outbox rows that it settles: accepted, or recognized as accepted before.
@@ -71,7 +71,7 @@ const LEN_MAX: usize = 16 * 1024 * 1024;
 /// is kept anywhere else.
 pub(crate) struct SealedBatch {
     /// The operations that it accepts.
-    pub operations: Vec<StoredOperation>,
+    pub operations: Vec<Arc<StoredOperation>>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
     pub takers: Vec<Taker>,
@@ -200,7 +200,7 @@ impl OpenBatch {
     /// Returns an operation that it accepts.
     pub(crate) fn operation(&self, seq: Seq) -> Option<&StoredOperation> {
         let place = self.operations.binary_search_by_key(&seq, |operation| operation.seq).ok()?;
-        self.operations.get(place)
+        self.operations.get(place).map(|operation| &**operation)
     }
 
     /// Records that an operation runs again. Its end earlier in the same batch is dropped: a store

@@ -184,9 +184,9 @@ impl Owner {
         });
         RemoteClaim {
             claim: ClaimId { id, fence: claim.fence },
-            kind: operation.kind,
-            group: operation.group,
-            payload: operation.payload,
+            kind: Arc::clone(&operation.kind),
+            group: Arc::clone(&operation.group),
+            payload: operation.payload.clone(),
             attempt: claim.attempt,
             until: claim.until,
             lease: claim.until.since(now),

@@ -34,7 +34,7 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 pub(crate) struct ReadAheadOutcome {
     /// The epoch in which it began.
     epoch: Epoch,
-    operations: Vec<StoredOperation>,
+    operations: Vec<Arc<StoredOperation>>,
     /// Whether some operations could not be read.
     has_failed: bool,
 }
@@ -58,7 +58,7 @@ impl ReadAhead {
     }
 
     /// Records that these operations became durable.
-    pub(super) fn became_durable(&mut self, operations: &[StoredOperation]) {
+    pub(super) fn became_durable(&mut self, operations: &[Arc<StoredOperation>]) {
         if let Some(last) = operations.last() {
             self.durable = self.durable.max(last.seq);
         }
@@ -114,7 +114,8 @@ impl Owner {
             return;
         }
         self.ahead.is_under_way = false;
-        self.ahead.largest = operations.iter().map(weight).max().unwrap_or(self.ahead.largest);
+        self.ahead.largest =
+            operations.iter().map(|operation| weight(operation)).max().unwrap_or(self.ahead.largest);
         for operation in operations {
             // It may have been taken, or have ended, while it was read.
             if self.model.is_waiting(operation.seq) {
@@ -136,7 +137,7 @@ async fn read(
     partition: Partition,
     seqs: &[Seq],
     room: usize,
-) -> (Vec<StoredOperation>, bool) {
+) -> (Vec<Arc<StoredOperation>>, bool) {
     let (mut operations, mut room, mut most, mut rest) = (Vec::new(), room, FIRST_READ, seqs);
     let mut has_failed = false;
     while most > 0 && !rest.is_empty() {
@@ -145,12 +146,13 @@ async fn read(
             Ok(found) => {
                 let found = found.into_iter().flatten();
                 let start = operations.len();
-                operations.extend(found.filter(|operation| {
+                let intact = found.filter(|operation| {
                     let is_damaged = seal::check(operation).is_err();
                     has_failed |= is_damaged;
                     !is_damaged
-                }));
-                let weights = operations[start..].iter().map(weight);
+                });
+                operations.extend(intact.map(Arc::new));
+                let weights = operations[start..].iter().map(|operation| weight(operation));
                 let largest = weights.clone().max().unwrap_or(1);
                 room = room.saturating_sub(weights.sum());
                 // As many as certainly fit, if the others are no larger.

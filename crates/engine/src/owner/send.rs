@@ -138,12 +138,12 @@ impl Owner {
             self.journeys.sent(claim.seq, now);
         }
         let (seq, fence) = (claim.seq, claim.fence);
-        let (carrier, event) = (self.carrier.clone(), self.calls.event.clone());
-        // In a box, because a task is moved several times until it runs.
-        tokio::spawn(Box::pin(async move {
-            // A panic in an executor is an attempt of unknown outcome; the owner must learn of it.
-            let attempt = AssertUnwindSafe(carrier.carry(ready, stop)).catch_unwind();
-            let done = attempt.await.unwrap_or_else(|_| Report::panicked(seq, fence));
+        let (carrier, event) = (Arc::clone(&self.carrier), self.calls.event.clone());
+        // A panic in an executor is an attempt of unknown outcome; the owner must learn of it.
+        let attempt = AssertUnwindSafe(carrier.carry(ready, stop)).catch_unwind();
+        // An async block would keep what it awaits twice, and a task is moved several times.
+        tokio::spawn(attempt.map(move |done| {
+            let done = done.unwrap_or_else(|_| Report::panicked(seq, fence));
             // The next owner of the partition in this process receives it too.
             let _ = event.send(CallEvent::Reported(Box::new(done)));
         }));
@@ -199,7 +199,11 @@ fn checked(claim: Claim, found: Option<StoredOperation>, attempts: Vec<StoredAtt
     let attempt = attempts.into_iter().find(|attempt| attempt.fence == claim.attempt_fence);
     let ready = match found {
         Some(operation) if matches_claim(&claim, &operation) => match seal::check(&operation) {
-            Ok(()) => Ok(ReadyCall { claim: claim.clone(), operation, attempt: attempt.map(Box::new) }),
+            Ok(()) => Ok(ReadyCall {
+                claim: claim.clone(),
+                operation: Arc::new(operation),
+                attempt: attempt.map(Box::new),
+            }),
             Err(error) => Err(damaged(&claim, &error)),
         },
         Some(_) => Err(missing(&claim, "the store has a different request in its place")),

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::Time;
+use tidegate_core::fault::RESOLVED_AS_FAILED;
 use tidegate_dispatch::KIND as GENERATION;
 
 use super::parts::count;
@@ -62,7 +63,11 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     // An unknown outcome has a card of its own.
     let stopped: Vec<&Value> = all_stopped.iter().filter(|group| has_own_card(group)).collect();
     let hidden_stopped = stopped.len() > STOPPED_CARDS || has_more(&data.stopped);
-    let (failures, of_held) = split_held(by_group(listed(&data.failed, "operations")), &stopped);
+    let failed = listed(&data.failed, "operations");
+    let of_held = of_held_groups(failed, &stopped);
+    let mut failures = by_group(failed.iter().filter(|one| !is_decided(one)));
+    failures
+        .retain(|(source, _)| !matches!(source, FailureSource::Group(group) if of_held.contains_key(group)));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
     let parts = [&data.unknown, &data.stopped, &data.failed].into_iter();
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
@@ -92,11 +97,13 @@ fn needed(data: &NeedsData, cards: usize) -> u64 {
     if has_more(&data.stopped) { cards.max(data.stopped_count) } else { cards }
 }
 
-/// Reads the failures since a time, past those of generations, which have one card.
+/// Reads the failures since a time, past those of generations, which have one card, and those that
+/// an operator decided.
 pub(super) async fn read_failures(api: &LocalApi, since: Time) -> Result<Value> {
     let since = escape(&Timestamp(since).to_string());
     let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&created_after={since}");
-    read_enough(api, &target, ("operations", FAILURE_CARDS), |one| !is_generation(one)).await
+    let counts = |one: &Value| !is_generation(one) && !is_decided(one);
+    read_enough(api, &target, ("operations", FAILURE_CARDS), counts).await
 }
 
 /// Reads the groups that are stopped, past those that wait for an unknown outcome, which has a card
@@ -134,6 +141,11 @@ fn is_generation(operation: &Value) -> bool {
     operation["kind"] == GENERATION
 }
 
+/// Whether an operator said that it failed: that was the decision, and it is not asked for again.
+fn is_decided(operation: &Value) -> bool {
+    text(&operation["fault"], "message").starts_with(RESOLVED_AS_FAILED)
+}
+
 /// Says that a part cannot be read now.
 pub(super) fn not_known(view: &View, problem: &Error) -> Markup {
     html! { p.notice role="alert" { (view.words.not_known_now) " " (problem.message) } }
@@ -148,7 +160,7 @@ fn has_more(part: &Result<Value>) -> bool {
 }
 
 /// Failures by what they are counted under, each with the latest; the most of them first.
-fn by_group(failed: &[Value]) -> Vec<SourceFailures<'_>> {
+fn by_group<'a>(failed: impl IntoIterator<Item = &'a Value>) -> Vec<SourceFailures<'a>> {
     let mut groups: BTreeMap<FailureSource<'_>, GroupFailures<'_>> = BTreeMap::new();
     for one in failed {
         // Each generation has a group of its own.
@@ -164,23 +176,16 @@ fn by_group(failed: &[Value]) -> Vec<SourceFailures<'_>> {
     groups
 }
 
-/// Takes out the failures of groups that are held after one: whether such a group continues without
-/// it, or with it again, is one decision, and the card of the group has both.
-fn split_held<'a>(
-    failures: Vec<SourceFailures<'a>>,
-    stopped: &[&'a Value],
-) -> (Vec<SourceFailures<'a>>, HeldFailures<'a>) {
+/// The failures of groups that are held after one: whether such a group continues without it, or
+/// with it again, is one decision, and the card of the group has both.
+fn of_held_groups<'a>(failed: &'a [Value], stopped: &[&'a Value]) -> HeldFailures<'a> {
     let held = stopped.iter().filter(|group| group["held"].is_object());
     let held: BTreeSet<&str> = held.map(|group| text(group, "group")).collect();
-    let mut of_held = HeldFailures::new();
-    let mut others = Vec::new();
-    for (source, failures) in failures {
-        match source {
-            FailureSource::Group(group) if held.contains(group) => drop(of_held.insert(group, failures)),
-            _ => others.push((source, failures)),
-        }
-    }
-    (others, of_held)
+    let groups = by_group(failed).into_iter().filter_map(|(source, failures)| match source {
+        FailureSource::Group(group) => Some((group, failures)),
+        FailureSource::Generations => None,
+    });
+    groups.filter(|(group, _)| held.contains(group)).collect()
 }
 
 #[cfg(test)]
@@ -263,6 +268,27 @@ mod tests {
         let card = html.split("<li ").find(|card| card.starts_with("id=\"need-group-old\"")).unwrap();
         assert!(card.contains("/actions/rerun?subject=op_9"), "it failed long ago: {card}");
         assert!(!html.contains("need-failed-h") && html.contains("need-failed-p"), "{html}");
+    }
+
+    /// OPS-24: what an operator decided is not asked for again, unless its group is held by it.
+    #[test]
+    fn ops_24_a_failure_that_an_operator_decided_has_no_card() {
+        let view = View::at(Language::English, Time::from_millis(1));
+        let decided = json!({ "message": format!("{RESOLVED_AS_FAILED}; before that: the answer was lost") });
+        let failed = json!([
+            { "id": "op_1", "group": "g", "fault": decided }, { "id": "op_2", "group": "h", "fault": decided },
+            { "id": "op_3", "group": "i", "fault": decided }, { "id": "op_4", "group": "i" },
+        ]);
+        let held = json!({ "operation": "op_2", "unknown": false });
+        let data = NeedsData {
+            unknown: Ok(json!({})),
+            stopped: Ok(json!({ "groups": [{ "group": "h", "state": "held", "depth": 1, "held": held }] })),
+            failed: Ok(json!({ "operations": failed })),
+            stopped_count: 1,
+        };
+        let html = section(&view, &data).into_string();
+        assert!(html.contains("Needs you (2)") && !html.contains("op_1") && !html.contains("op_3"), "{html}");
+        assert!(html.contains("need-group-h") && html.contains("need-failed-i"), "{html}");
     }
 
     /// OPS-24: a part that cannot be read is not one in which nothing waits.

@@ -84,7 +84,7 @@ impl LatestOperation {
     /// The operation as it was accepted, if it is in the tail.
     fn operation(&self) -> Option<&StoredOperation> {
         let (pending, place) = self.operation.as_ref()?;
-        pending.batch.operations.get(*place)
+        pending.batch.operations.get(*place).map(|operation| &**operation)
     }
 
     /// The whole operation, if it is in the tail.

@@ -35,7 +35,7 @@ pub(super) struct MemoryPartition {
     log: BTreeMap<Lsn, Bytes>,
     snapshot: Vec<Bytes>,
     snapshot_upto: Lsn,
-    operations: BTreeMap<Seq, StoredOperation>,
+    operations: BTreeMap<Seq, Arc<StoredOperation>>,
     results: BTreeMap<Seq, StoredResult>,
     attempts: BTreeMap<(Seq, Fence), StoredAttempt>,
     pub(super) costs: Vec<Cost>,
@@ -210,7 +210,7 @@ impl Log for MemoryStore {
         ready(move || {
             let partitions = self.partitions();
             let Some(kept) = partitions.get(&partition) else { return Ok(vec![None; seqs.len()]) };
-            Ok(seqs.iter().map(|seq| kept.operations.get(seq).cloned()).collect())
+            Ok(seqs.iter().map(|seq| kept.operations.get(seq).map(|found| (**found).clone())).collect())
         })
     }
 

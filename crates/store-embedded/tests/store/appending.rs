@@ -53,7 +53,7 @@ async fn a_refused_append_takes_no_other_with_it() {
         let (good, seqs) = (caller % 4 != 0, caller * 10..caller * 10 + 5);
         let mut batch = accepts(seqs.clone(), now);
         if !good {
-            batch.operations.insert(0, crate::sample::operation(1, now));
+            batch.operations.insert(0, crate::sample::operation(1, now).into());
         }
         callers.spawn(async move { (good, seqs, store.append(owner, batch).await) });
     }
@@ -79,11 +79,11 @@ async fn a_rare_group_is_found_in_bounded_steps() {
     let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let mut first = accepts(1..2, place.now());
-    first.operations[0].group = "rare".into();
+    Arc::make_mut(&mut first.operations[0]).group = "rare".into();
     store.append(owner, first).await.unwrap();
     for start in (2..50_102).step_by(5_010) {
         let mut batch = accepts(start..start + 5_010, place.now());
-        batch.operations.iter_mut().for_each(|operation| operation.payload.clear());
+        batch.operations.iter_mut().for_each(|operation| Arc::make_mut(operation).payload.clear());
         store.append(owner, batch).await.unwrap();
     }
     let query = StoredQuery { group: Some("rare".into()), limit: 10, ..StoredQuery::default() };

@@ -89,7 +89,7 @@ pub(crate) fn facts(seqs: std::ops::Range<u64>) -> Vec<Fact> {
 
 /// A batch that accepts these operations.
 pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time) -> Batch {
-    let operations = seqs.clone().map(|seq| operation(seq, at)).collect();
+    let operations = seqs.clone().map(|seq| operation(seq, at).into()).collect();
     Batch { facts: facts(seqs), operations, ..Batch::default() }
 }
 

@@ -45,7 +45,7 @@ async fn old_results_do_not_hide_behind_young_ones() {
         let operations = (start..start + 2_000).map(|seq| {
             let mut operation = operation(seq, old);
             operation.payload.clear();
-            operation
+            operation.into()
         });
         store.append(owner, Batch { operations: operations.collect(), ..Batch::default() }).await.unwrap();
     }

@@ -1,5 +1,7 @@
 //! The archive: each ended operation is stored once, by its latest end, in tables that people read.
 
+use std::sync::Arc;
+
 use sqlx::Row;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
@@ -35,7 +37,10 @@ async fn count(sql: &mut PgConnection) -> i64 {
 fn ended(seqs: std::ops::Range<u64>, at: Time) -> Vec<StoredEntry> {
     let operations = accepts(seqs.clone(), at, 10).operations;
     let results = ends(seqs, at).results;
-    let pair = |(operation, result)| StoredEntry { operation, result: Some(result) };
+    let pair = |(operation, result)| StoredEntry {
+        operation: Arc::unwrap_or_clone(operation),
+        result: Some(result),
+    };
     operations.into_iter().zip(results).map(pair).collect()
 }
 

@@ -1,5 +1,7 @@
 //! Lists that are longer than what one page may scan.
 
+use std::sync::Arc;
+
 use tidegate_core::{EndState, Seq, Time};
 use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::Log;
@@ -20,7 +22,7 @@ fn ops_25_a_long_list_is_looked_at_in_bounded_steps() {
             let mut batch = accepts(first..first + 3_000, Time::ZERO, 1);
             batch.results = ends(first..first + 3_000, Time::ZERO).results;
             if first == 1 {
-                batch.operations[4].group = "rare".into();
+                Arc::make_mut(&mut batch.operations[4]).group = "rare".into();
                 batch.results[6].state = EndState::Failed;
             }
             store.append(owner, batch).await.expect("append");

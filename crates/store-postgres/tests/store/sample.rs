@@ -80,7 +80,7 @@ pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time, len: usize) -> Batch
         envelope: Bytes::from_static(b"{}"),
         payload: Bytes::from(vec![b'x'; len]),
     };
-    Batch { operations: seqs.map(operation).collect(), ..Batch::default() }
+    Batch { operations: seqs.map(operation).map(Into::into).collect(), ..Batch::default() }
 }
 
 /// A batch in which these have ended.

@@ -88,7 +88,7 @@ fn command(words: &[&str]) -> Cmd {
 pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time) -> Batch {
     Batch {
         facts: seqs.clone().map(|seq| Fact::CancelRequested { seq: Seq(seq) }).collect(),
-        operations: seqs.map(|seq| operation(seq, at, 512)).collect(),
+        operations: seqs.map(|seq| operation(seq, at, 512).into()).collect(),
         ..Batch::default()
     }
 }

@@ -142,7 +142,9 @@ pub(super) fn len_of(bytes: &Bytes, lsn: Lsn) -> Option<usize> {
 }
 
 fn take_batch(body: &mut Bytes) -> Option<Batch> {
-    let operations = (0..body.try_get_u32_le().ok()?).map(|_| take_operation(body)).collect::<Option<_>>()?;
+    let operations = (0..body.try_get_u32_le().ok()?)
+        .map(|_| take_operation(body).map(Arc::new))
+        .collect::<Option<_>>()?;
     let results = (0..body.try_get_u32_le().ok()?).map(|_| take_result(body)).collect::<Option<_>>()?;
     let reopened = (0..body.try_get_u32_le().ok()?)
         .map(|_| body.try_get_u64_le().ok().map(Seq))
@@ -264,7 +266,7 @@ mod tests {
     fn batch() -> Batch {
         let fault = Fault::new(FaultClass::Transient, "502").in_doubt();
         Batch {
-            operations: vec![StoredOperation {
+            operations: vec![Arc::new(StoredOperation {
                 seq: Seq(7),
                 at: Time::from_millis(9),
                 group: "g".into(),
@@ -272,7 +274,7 @@ mod tests {
                 key: Some("k".into()),
                 envelope: Bytes::new(),
                 payload: Bytes::from_static(b"payload"),
-            }],
+            })],
             results: vec![StoredResult {
                 seq: Seq(3),
                 at: Time::from_millis(11),

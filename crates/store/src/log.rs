@@ -53,8 +53,8 @@ pub struct PartitionOwner {
 pub struct Batch {
     /// The decisions, in order.
     pub facts: Vec<Fact>,
-    /// The accepted operations, with their payloads. Sequence numbers increase. Whoever appends them
-    /// keeps them too, to send them.
+    /// The accepted operations, with their payloads. Sequence numbers increase. Whoever appends
+    /// them keeps them too, to send them.
     pub operations: Vec<Arc<StoredOperation>>,
     /// How operations ended. A result replaces an existing one; of two for the same operation, the
     /// later counts.

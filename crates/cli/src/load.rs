@@ -2,6 +2,7 @@
 //! readers of customers that the slow API owns, and a simulated operator who now and then resolves
 //! calls that were cut.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ const WAVE: [u64; 40] = [
     12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12,
 ];
 const TICKS_PER_MINUTE: u64 = 240;
+/// The operator looks every two seconds.
+const TICKS_PER_LOOK: u64 = 8;
 /// A new customer is wanted every two seconds, by so many readers at once.
 const TICKS_PER_CUSTOMER: u64 = 8;
 const READERS: u64 = 25;
@@ -27,7 +30,7 @@ const READERS: u64 = 25;
 pub(crate) async fn run(server: SocketAddr) {
     let remote = RemoteArgs { server: format!("http://{server}"), token_env: String::new() };
     let Ok(client) = Client::new(&remote) else { return };
-    let mut chance = SeededRng::new(1);
+    let (mut chance, mut operator) = (SeededRng::new(1), Operator::default());
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     for tick in 0_u64.. {
@@ -45,7 +48,7 @@ pub(crate) async fn run(server: SocketAddr) {
                 tokio::spawn(read_customer(client.clone(), customer));
             }
         }
-        let acted = act_as_operator(&client, tick).await;
+        let acted = operator.act(&client, tick).await;
         if let Err(trouble) = acted {
             tracing::debug!(error = trouble.message, "the demo's operator could not act");
         }
@@ -80,21 +83,35 @@ async fn read_customer(client: Client, number: u64) {
     }
 }
 
-/// Acts as an operator: pauses a group for the first minute, and resolves held ones.
-async fn act_as_operator(client: &Client, tick: u64) -> Result<(), CliError> {
-    if tick == 0 {
-        let body = json!({ "by": "anna", "reason": "price fix", "create": true });
-        client.post("/v1/groups/shop%3A01/pause", &body, "group").await?;
-    }
-    if tick == TICKS_PER_MINUTE {
-        client.post("/v1/groups/shop%3A01/resume", &json!({}), "group").await?;
-    }
-    if tick % (TICKS_PER_MINUTE / 2) == TICKS_PER_MINUTE / 2 - 1 {
-        let held = client.get("/v1/groups?state=held&limit=200", "groups").await?;
-        for group in held["groups"].as_array().into_iter().flatten() {
-            let id = encode_segment(&text(&group["head"], "id"));
-            client.post(&format!("/v1/operations/{id}/resolve"), &json!({ "as": "succeeded" }), "id").await?;
+/// The simulated operator.
+#[derive(Default)]
+struct Operator {
+    /// The held operations, each with the tick at which it was first seen.
+    held: BTreeMap<String, u64>,
+}
+
+impl Operator {
+    /// Pauses a group for the first minute, and resolves what no one else has resolved in half a
+    /// minute.
+    async fn act(&mut self, client: &Client, tick: u64) -> Result<(), CliError> {
+        if tick == 0 {
+            let body = json!({ "by": "anna", "reason": "price fix", "create": true });
+            client.post("/v1/groups/shop%3A01/pause", &body, "group").await?;
         }
+        if tick == TICKS_PER_MINUTE {
+            client.post("/v1/groups/shop%3A01/resume", &json!({}), "group").await?;
+        }
+        if tick.is_multiple_of(TICKS_PER_LOOK) {
+            let held = client.get("/v1/groups?state=held&limit=200", "groups").await?;
+            let held =
+                held["groups"].as_array().into_iter().flatten().map(|group| text(&group["head"], "id"));
+            let since = |id: &String| self.held.get(id).copied().unwrap_or(tick);
+            self.held = held.map(|id| (since(&id), id)).map(|(since, id)| (id, since)).collect();
+            for (id, _) in self.held.iter().filter(|(_, since)| tick - **since >= TICKS_PER_MINUTE / 2) {
+                let body = json!({ "as": "succeeded", "reason": "The demo decides after half a minute." });
+                client.post(&format!("/v1/operations/{}/resolve", encode_segment(id)), &body, "id").await?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }

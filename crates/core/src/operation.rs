@@ -166,6 +166,13 @@ pub struct Draft {
     pub dedupe_from: Time,
 }
 
+/// Whether a character controls how text is shown and is not shown itself: a control character, or
+/// one that turns the direction of what follows.
+#[must_use]
+pub fn is_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 impl Draft {
     /// Creates a draft with every default: no charge, no deadline, eight attempts.
     #[must_use]
@@ -205,8 +212,11 @@ impl Draft {
         if self.group.is_empty() || self.group.len() > bounds::GROUP_LEN_MAX {
             return wrong("group", "must be 1 to 255 bytes long");
         }
-        if self.group.chars().any(char::is_control) {
+        if self.group.chars().any(is_control) {
             return wrong("group", "must not hold control characters");
+        }
+        if matches!(&*self.group, "." | "..") {
+            return wrong("group", "must not be . or .., which no URL can name");
         }
         if self.kind.is_empty() || self.kind.len() > bounds::KIND_LEN_MAX {
             return wrong("kind", "must be 1 to 64 bytes long");
@@ -260,6 +270,18 @@ pub fn time_left(deadline: Option<Time>, now: Time, most: Duration) -> Duration 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// OPS-24: a group has a name that a URL can have and that shows as it is.
+    #[test]
+    fn ops_24_a_group_can_be_named() {
+        let is_valid = |group: &str| Draft::new(group, "http").validate(Time::ZERO).is_ok();
+        for group in ["shop:1", "a/b", "...", ".a", "п р", "%2e", "\u{200f}"] {
+            assert!(is_valid(group), "{group:?}");
+        }
+        for group in ["", ".", "..", "a\nb", "a\u{202e}b", "a\u{2067}b"] {
+            assert!(!is_valid(group), "{group:?}");
+        }
+    }
 
     /// OPS-25: the first matching rule counts, by group, by kind, or by both.
     #[test]

@@ -172,7 +172,7 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
                     (navigation(site, frame))
                     @if site == PageSite::Server { (search_form(frame.language.operator_words())) }
                     @if let Some(regions) = frame.regions {
-                        p #live role="status" data-regions=(regions) data-fresh=(words.live) data-lost=(words.lost) data-held=(words.held) { (words.as_of_now) }
+                        p #live role="status" data-regions=(regions) data-fresh=(words.live) data-lost=(words.lost) data-gone=(words.gone) data-held=(words.held) { (words.as_of_now) }
                         button #hold type="button" data-resume=(words.resume) hidden { (words.pause) }
                     }
                 }

@@ -1,6 +1,7 @@
 //! Why an operator gives a command: the field `reason`, which the audit log keeps.
 
 use tidegate_core::bounds::NOTE_LEN_MAX;
+use tidegate_core::operation::is_control;
 
 use crate::edge::content::RequestBody;
 use crate::error::{Error, ErrorCode, Result};
@@ -23,7 +24,7 @@ pub(super) fn read_reason(field: Field<'_>) -> Result<Option<String>> {
     let reason = field.text()?;
     let text = reason.as_deref().unwrap_or_default();
     field.check_len(text, 0..=NOTE_LEN_MAX)?;
-    if text.chars().any(char::is_control) {
+    if text.chars().any(is_control) {
         let message = format!("The field {:?} must be one line of text.", field.name);
         return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
     }

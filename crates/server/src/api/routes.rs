@@ -232,7 +232,7 @@ fn page_routes() -> Vec<Route> {
         post("/actions/{action}", Operate, NoQuery, Small, Never).page(page::actions::perform),
         html("/deployments", Read).store(page::deployments::list),
         html("/deployments/{id}", Read).store(page::deployments::show),
-        html("/keys", Read).keys(page::keys::show),
+        html("/keys", Read).page(page::keys::show),
         html("/flights", Read).page(page::flights::show),
         html("/generations", Read).partition(RoutingRule::Generations, page::generations::list),
         html("/generations/{id}", Read).partition(RoutingRule::Generation, page::generations::detail::show),

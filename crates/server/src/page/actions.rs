@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::bounds::NOTE_LEN_MAX;
 use tidegate_core::fingerprint::Fingerprint;
+use tidegate_core::operation::is_control;
 
 use super::action::{Action, ActionRequest, SubjectKind};
 use super::bulk;
@@ -19,7 +20,7 @@ use super::confirm_page::confirm_page;
 use super::error_page;
 use super::parts::count;
 use super::repeated_form::FormFingerprint;
-use super::view::{View, filled_in};
+use super::view::{View, escape, filled_in};
 use crate::api::local::LocalApi;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
@@ -27,6 +28,8 @@ use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
 use crate::wire::error::{PAGES, status};
 
+/// Whose tokens prove that an action was done.
+const DONE: &str = "done";
 /// The name of an operator on this machine.
 const OPERATOR: &str = "operator";
 
@@ -67,7 +70,11 @@ pub(crate) async fn perform(
         let note = html! { (view.words.confirm_again) };
         return show_again(&api, &view, &caller, &asked, &note, StatusCode::CONFLICT).await;
     }
-    match send_once(&api, &asked, &form, &caller).await {
+    let sent = match check_reason(&asked.form.reason) {
+        Ok(()) => send_once(&api, &asked, &form, &caller).await,
+        Err(error) => Err(error),
+    };
+    match sent {
         Ok(target) => (StatusCode::SEE_OTHER, [(LOCATION, target)]).into_response(),
         Err(error) => {
             let note = html! { (error.message) " " a href={ (PAGES) "/" (error.code) } { (error.code) } };
@@ -118,10 +125,14 @@ async fn read_form(name: &str, body: RequestBody) -> Result<(ActionRequest, Form
     let form = std::str::from_utf8(&body)
         .map_err(|_| Error::new(ErrorCode::Malformed, "The form is not UTF-8.").field("body"))?;
     let asked = ActionRequest::from_form(action, &filled_in(form))?;
-    if asked.form.reason.len() > NOTE_LEN_MAX || asked.form.reason.chars().any(char::is_control) {
+    Ok((asked, Fingerprint::of("form").part(name.as_bytes()).part(&body).finish()))
+}
+
+fn check_reason(reason: &str) -> Result<()> {
+    if reason.len() > NOTE_LEN_MAX || reason.chars().any(is_control) {
         return Err(bad_parameter("reason", &format!("must be at most {NOTE_LEN_MAX} bytes on one line")));
     }
-    Ok((asked, Fingerprint::of("form").part(name.as_bytes()).part(&body).finish()))
+    Ok(())
 }
 
 fn is_confirmed(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> bool {
@@ -132,7 +143,15 @@ fn is_confirmed(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> bool 
 
 async fn send(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> Result<String> {
     let done = api.send(caller, &asked.form.reason, &asked.command(&caller.0)?).await?;
-    Ok(asked.done_page(&done))
+    Ok(with_proof(api, asked.done_page(&done)))
+}
+
+/// A page that says what was done, with the proof that it was: anyone can write such an address.
+fn with_proof(api: &LocalApi, page: String) -> String {
+    let Some((_, done)) = page.split_once("done=") else { return page };
+    let key = api.server.confirmation_key.get();
+    let proof = key.map(|key| key.issue(done, DONE, api.server.clock.now()));
+    proof.map(|proof| format!("{page}&proof={}", escape(&proof))).unwrap_or(page)
 }
 
 /// A link to the confirm step of an action about this subject. Its name says what it is about, for
@@ -143,14 +162,21 @@ pub(super) fn button(view: &View, action: Action, subject: &str) -> Markup {
 }
 
 /// What was just done, on the page that the form leads to.
-pub(super) fn notice(view: &View, query: &mut Query) -> Markup {
-    notice_with(view, query, None)
+pub(super) fn notice(api: &LocalApi, view: &View, query: &mut Query) -> Markup {
+    notice_with(api, view, query, None)
 }
 
 /// The same, with a sentence that says what it is like now.
-pub(super) fn notice_with(view: &View, query: &mut Query, now: Option<&str>) -> Markup {
+pub(super) fn notice_with(api: &LocalApi, view: &View, query: &mut Query, now: Option<&str>) -> Markup {
     let (done, counted) = (query.take("done"), query.integer("count", 0..=u64::MAX));
+    let proof = query.take("proof").unwrap_or_default();
     let Some(action) = done.and_then(|name| Action::parse(&name).ok()) else { return html! {} };
+    let count_given = counted.map_or_else(String::new, |counted| format!("&count={counted}"));
+    let key = api.server.confirmation_key.get();
+    let said = format!("{}{count_given}", action.name());
+    if !key.is_some_and(|key| key.accepts(&proof, &said, DONE, view.now)) {
+        return html! {};
+    }
     html! {
         p.notice role="status" {
             (view.words.done) ": " (view.words.action(action).label)

@@ -5,6 +5,7 @@ use axum::http::Method;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 use tidegate_core::Time;
+use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::{Action, ActionRequest};
 use super::actions::button;
@@ -16,6 +17,11 @@ use crate::edge::auth::Caller;
 use crate::edge::query::Query;
 use crate::error::Result;
 use crate::wire::time::Timestamp;
+
+/// Under these names a preview says how many calls may have taken effect, and how many generations
+/// there are.
+pub(super) const DOUBTFUL: &str = "doubtful";
+pub(super) const GENERATIONS: &str = "generations";
 
 /// The parts of a filter, by the names of the API.
 const PARTS: [&str; 7] = ["group", "state", "upstream", "kind", "created_after", "created_before", "error"];
@@ -54,7 +60,29 @@ pub(super) fn command(action: Action, subject: &str, counted_at: Option<&str>) -
 pub(super) async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
     let mut command = command(asked.action, &asked.subject, None)?;
     command.body["dry_run"] = json!(true);
-    api.send(&Caller::named("page"), "", &command).await
+    let mut preview = api.send(&Caller::named("page"), "", &command).await?;
+    if asked.action == Action::RerunAll {
+        // What would be done twice is asked for apart.
+        let (doubtful, generations) = (json!({ "may_have_happened": true }), json!({ "kind": GENERATION }));
+        for (name, only) in [(DOUBTFUL, doubtful), (GENERATIONS, generations)] {
+            preview[name] = count_only(api, &command, &only).await?.into();
+        }
+    }
+    Ok(preview)
+}
+
+/// How many of those that a command would change are also of this sort.
+async fn count_only(api: &LocalApi, command: &ApiCommand, only: &Value) -> Result<u64> {
+    let mut body = command.body.clone();
+    for (name, value) in only.as_object().into_iter().flatten() {
+        if body.get(name).is_some_and(|asked| asked != value) {
+            return Ok(0);
+        }
+        body[name] = value.clone();
+    }
+    let command = ApiCommand { method: command.method.clone(), target: command.target.clone(), body };
+    let found = api.send(&Caller::named("page"), "", &command).await?;
+    Ok(number(&found, "matched"))
 }
 
 /// The same filter, only for what was accepted before now: the action changes what the operator has

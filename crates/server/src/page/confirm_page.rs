@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::bounds::NOTE_LEN_MAX;
+use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::{Action, ActionRequest, FIGURES, SubjectKind};
 use super::bulk;
@@ -39,7 +40,10 @@ pub(super) async fn confirm_page(
     let content = html! {
         h1 { (question(view, asked, &preview)) }
         @if let Some(note) = note { p.notice role="alert" { (note) } }
-        p.sentence { (words.action(asked.action).effect) }
+        @if is_possible(asked, &preview) {
+            p.sentence { (words.action(asked.action).effect) }
+            (warnings(view, asked, &preview))
+        }
         (show_preview(view, asked, &preview))
         @if is_possible(asked, &preview) {
             form.confirm method="post" action={ "/actions/" (asked.action.name()) } {
@@ -97,7 +101,29 @@ fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
         SubjectKind::Group if asked.action == Action::Resume => {
             state == "paused" || (state == "held" && preview["held"]["unknown"] != true)
         }
+        SubjectKind::Group if asked.action == Action::RerunFailed => !items(preview, "operations").is_empty(),
+        SubjectKind::Operations => number(preview, "matched") > 0,
+        SubjectKind::Limit if asked.action == Action::SetLimit => {
+            FIGURES.iter().any(|(name, _)| preview[*name].is_number())
+        }
         _ => true,
+    }
+}
+
+/// What a rerun may do twice.
+fn warnings(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
+    let doubtful = |one: &Value| one["fault"]["may_have_happened"] == true;
+    let paid = |one: &Value| text(one, "kind") == GENERATION;
+    let listed = items(preview, "operations");
+    let (doubtful, paid) = match asked.action {
+        Action::Rerun => (doubtful(preview), paid(preview)),
+        Action::RerunFailed => (listed.iter().any(doubtful), listed.iter().any(paid)),
+        Action::RerunAll => (number(preview, bulk::DOUBTFUL) > 0, number(preview, bulk::GENERATIONS) > 0),
+        _ => return html! {},
+    };
+    html! {
+        @if doubtful { p.notice role="alert" { (view.words.may_happen_twice) } }
+        @if paid { p.notice role="alert" { (view.words.paid_again) } }
     }
 }
 
@@ -181,5 +207,41 @@ fn more_fields(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
             label { (words.response_body) textarea name="body" rows="4" { (asked.form.body.as_deref().unwrap_or_default()) } }
         },
         _ => html! {},
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tidegate_core::Time;
+
+    use super::super::words::Language;
+    use super::*;
+    use crate::edge::query::Query;
+
+    /// OPS-23: a rerun says that a call may happen twice, and that a generation is paid for again.
+    #[test]
+    fn ops_23_a_rerun_warns_of_what_it_may_repeat() {
+        let view = View::at(Language::English, Time::ZERO);
+        let said = |action, preview: Value| {
+            let asked = ActionRequest::from_query(action, Query::parse("subject=state%3Dfailed")).unwrap();
+            let html = warnings(&view, &asked, &preview).into_string();
+            (html.contains("happens twice"), html.contains("charged again"))
+        };
+        let doubtful = json!({ "kind": "http", "fault": { "may_have_happened": true } });
+        let generation = json!({ "kind": "generation", "fault": { "may_have_happened": false } });
+        let plain = json!({ "kind": "http", "fault": null });
+        let table = [
+            (Action::Rerun, doubtful.clone(), (true, false)),
+            (Action::Rerun, generation.clone(), (false, true)),
+            (Action::Rerun, plain.clone(), (false, false)),
+            (Action::Cancel, generation.clone(), (false, false)),
+            (Action::RerunFailed, json!({ "operations": [plain, doubtful, generation] }), (true, true)),
+            (Action::RerunAll, json!({ "matched": 3, "doubtful": 1, "generations": 0 }), (true, false)),
+            (Action::RerunAll, json!({ "matched": 3, "doubtful": 0, "generations": 2 }), (false, true)),
+        ];
+        for (action, preview, expected) in table {
+            assert_eq!(said(action, preview.clone()), expected, "{action:?} {preview}");
+        }
     }
 }

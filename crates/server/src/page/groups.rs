@@ -186,7 +186,7 @@ pub(crate) async fn show(
     let view = View::new(&headers, &api);
     match read(&api, &name).await {
         Ok((group, last)) => {
-            let content = html! { (notice(&view, &mut query)) (content(&view, &group, &last)) };
+            let content = html! { (notice(&api, &view, &mut query)) (content(&view, &group, &last)) };
             view.live_page(&name, &content)
         }
         Err(error) => error_page(&error),
@@ -246,8 +246,8 @@ mod tests {
     fn only_the_overview_says_when_a_group_is_empty() {
         let view = View::at(Language::English, Time::ZERO);
         let groups = [json!({ "group": "g", "state": "waiting", "depth": 1 })];
-        assert!(table(&view, &groups).into_string().contains(">Empty</th>"));
-        assert!(!table_with(&view, &groups, false).into_string().contains(">Empty</th>"));
+        assert!(table(&view, &groups).into_string().contains(">Will be empty</th>"));
+        assert!(!table_with(&view, &groups, false).into_string().contains(">Will be empty</th>"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::shell::{quoted, server_flag};
 use super::view::View;
 use super::words::Language;
 use super::{Frame, PageSite, error_page_at, framed_at};
+use crate::api::local::LocalApi;
 use crate::edge::origin::host;
 use crate::edge::query::Query;
 use crate::error::Error;
@@ -30,10 +31,10 @@ const ROWS: usize = 200;
 /// How many requests it takes before a hit rate is judged.
 const JUDGED_FROM: u64 = 20;
 
-pub(crate) async fn show(State(keys): State<KeyAdmin>, headers: HeaderMap, mut query: Query) -> Response {
+pub(crate) async fn show(State(api): State<LocalApi>, headers: HeaderMap, mut query: Query) -> Response {
     let view = View::at(Language::preferred(&headers), WallClock.now());
-    let done = notice(&view, &mut query);
-    show_at(PageSite::Server, &view, &keys, &done, "").await
+    let done = notice(&api, &view, &mut query);
+    show_at(PageSite::Server, &view, &api.server.key_store.keys(), &done, "").await
 }
 
 /// The same page of a proxy. Its commands name the proxy, which is not where they look by default.

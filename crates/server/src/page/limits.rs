@@ -37,7 +37,7 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut qu
                 found.map(|limit| now_sentence(&view, limit))
             });
             let content = html! {
-                (notice_with(&view, &mut query, changed.as_deref()))
+                (notice_with(&api, &view, &mut query, changed.as_deref()))
                 h1 { (view.words.limits) }
                 section #limits data-live="steady" { (all(&view, items(&page, "limits"))) }
             };
@@ -131,8 +131,8 @@ fn table(view: &View, rows: &[LimitFamily<'_>], has_buttons: bool) -> Markup {
                         th.number scope="col" { (words.refill) }
                         th.number scope="col" { (words.waiting) }
                         th.number scope="col" { (words.in_flight) }
-                        th.c-time scope="col" { (words.source) }
-                        th.c-time scope="col" { (words.when) }
+                        th.c-word scope="col" { (words.source) }
+                        th.c-state scope="col" { (words.when) }
                         @if has_buttons { th.c-acts scope="col" { span.hidden { (words.actions) } } }
                     }
                 }
@@ -150,7 +150,7 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, has_buttons: bool) -> Mar
     html! {
         tr {
             th scope="row" title=(name) { (name) (others_of(view, others)) }
-            td.left { (level(view, limit)) (spark::of_limit(view, &limit["hour"])) }
+            td.left title=(level_words(view, limit)) { (level(view, limit)) (spark::of_limit(view, &limit["hour"])) }
             td.number data-label=(words.refill) { @if let Some(refill) = limit["refill_per_s"].as_f64() { (figure(refill)) "/s" } }
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }

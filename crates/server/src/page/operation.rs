@@ -36,7 +36,7 @@ pub(crate) async fn show(
             let flag = server_flag(host(&headers, &uri).as_deref(), api.server.scheme);
             let decided = audit::read_about(&api, text(&operation, "id")).await;
             let content = html! {
-                (notice(&view, &mut query))
+                (notice(&api, &view, &mut query))
                 (content(&view, &operation, &why, &flag))
                 @match &decided {
                     Ok(page) => (audit::decisions(&view, text(&operation, "id"), page)),
@@ -82,8 +82,10 @@ fn content(view: &View, operation: &Value, why: &Value, flag: &str) -> Markup {
             @if operation["request"].is_object() { (request(view, &operation["request"])) }
             @if !items(operation, "attempts").is_empty() { (attempts(view, items(operation, "attempts"))) }
         }
-        p.quiet { (words.on_command_line) }
-        pre { @for (verb, options) in commands(operation) { code { "tidegate op " (verb) " " (id) (options) (flag) } "\n" } }
+        section #commands data-live {
+            p.quiet { (words.on_command_line) }
+            pre { @for (verb, options) in commands(operation) { code { "tidegate op " (verb) " " (id) (options) (flag) } "\n" } }
+        }
     }
 }
 

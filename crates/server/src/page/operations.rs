@@ -107,7 +107,7 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, uri: U
     let view = View::new(&headers, &api);
     let read = async {
         let mut query = Query::parse(&filled_in(request_query(&uri)));
-        let done = notice(&view, &mut query);
+        let done = notice(&api, &view, &mut query);
         let request = ListRequest::read(query)?;
         let found = find(&api, &request).await?;
         Ok::<_, Error>((done, request, found))

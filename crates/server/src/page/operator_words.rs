@@ -136,6 +136,8 @@ pub(crate) struct OperatorWords {
     pub closed: &'static str,
     pub journey: &'static str,
     pub not_recorded: &'static str,
+    pub may_happen_twice: &'static str,
+    pub paid_again: &'static str,
     pub not_sent: &'static str,
     pub not_sent_about: &'static str,
     pub millisecond: &'static str,

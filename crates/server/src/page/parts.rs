@@ -83,7 +83,7 @@ pub(super) fn filled(template: &str, texts: [&str; 2]) -> String {
 
 /// What is left of a limit, as a bar and in words. A low level is normal and never red.
 pub(super) fn level_bar(share: f64, label: &str) -> Markup {
-    const WIDTH: f64 = 120.0;
+    const WIDTH: f64 = 88.0;
     let width = (share.clamp(0.0, 1.0) * WIDTH).round();
     let class = if share <= LOW { "bar low" } else { "bar" };
     html! {

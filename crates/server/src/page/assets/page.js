@@ -96,6 +96,8 @@ async function refresh() {
   try {
     const path = word.dataset.regions || location.pathname;
     const answer = await fetch(path + location.search, { cache: "no-store" });
+    // A server that started anew may not know what the page is about.
+    if (answer.status === 404) { close(); say(word.dataset.gone, true); return; }
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     count(next);

@@ -76,7 +76,11 @@ pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Gr
     };
     html! {
         li id=(id) {
-            p.why { (view.state("failed")) " " (text(&failures.last["fault"], "message")) }
+            p.why {
+                (view.state("failed")) " "
+                @if failures.count > 1 { (words.last_fault) ": " }
+                (text(&failures.last["fault"], "message"))
+            }
             p {
                 @match source {
                     FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },

@@ -53,6 +53,9 @@ pub enum WebhookError {
     /// No key verifies its signature.
     #[error("the webhook's signature is wrong")]
     Forged,
+    /// It is genuine, and about another job than its address.
+    #[error("the webhook is about another job than the one whose address it was sent to")]
+    OtherJob,
     /// The keys are not of the kind that this provider uses.
     #[error("there is no key for this provider's webhooks")]
     NoKey,

@@ -28,7 +28,9 @@ pub(crate) struct LedgerArgs {
     /// Only attempts that may have been billed although another one was too.
     #[arg(long)]
     may_be_double: bool,
-    /// Look at this many attempts for a page, 1 to 200. Default: 50.
+    /// Look at this many generations for a page, 1 to 200. Default: 50.
+    ///
+    /// With --may-be-double, few of them may be shown: --cursor continues.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Continue a list with the cursor it printed.

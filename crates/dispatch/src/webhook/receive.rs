@@ -147,7 +147,7 @@ impl Generations {
         let memo = memo.unwrap_or_else(|| AttemptMemo::new(picked, now, now));
         let note = match (known, job_id) {
             (Some(known), Some(named)) if *known != *named => {
-                return Err(WebhookRefusal::Refused(WebhookError::Forged));
+                return Err(WebhookRefusal::Refused(WebhookError::OtherJob));
             }
             (None, Some(job_id)) => {
                 let job = ProviderJob::new(job_id, memo.model(picked));

@@ -143,7 +143,7 @@ fn changed(simulated: Simulated, genuine: &Message) -> Vec<(&'static str, Messag
     if simulated == Simulated::Higgsfield {
         let mut job = genuine.clone();
         job.body = r#"{"request_id":"another","status":"completed"}"#.into();
-        found.push(("another job", job, WebhookRefusal::Refused(WebhookError::Forged)));
+        found.push(("another job", job, WebhookRefusal::Refused(WebhookError::OtherJob)));
         return found;
     }
     let mut body = genuine.clone();

@@ -148,7 +148,7 @@ async fn send(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> Result<
 
 /// A page that says what was done, with the proof that it was: anyone can write such an address.
 fn with_proof(api: &LocalApi, page: String) -> String {
-    let Some((_, done)) = page.split_once("done=") else { return page };
+    let Some((_, done)) = page.rsplit_once("done=") else { return page };
     let key = api.server.confirmation_key.get();
     let proof = key.map(|key| key.issue(done, DONE, api.server.clock.now()));
     proof.map(|proof| format!("{page}&proof={}", escape(&proof))).unwrap_or(page)

@@ -307,6 +307,14 @@ async fn ops_9_a_pause_keeps_its_reason() {
         let refused = operator.post("pause", &[("subject", "g-misspelled"), ("token", &token)]).await;
         let (status, html) = (refused.status().as_u16(), refused.text().await.unwrap());
         assert!(status == 404 && html.contains("check the spelling"), "{status} {html}");
+        let turned = "price\u{202e}fix";
+        let body = json!({ "by": "ben", "reason": turned });
+        world.post("/v1/groups/g/pause", body).await.refused(400, "TG0002", Some("reason"));
+        let token = operator.confirm("pause", "g").await;
+        let refused =
+            operator.post("pause", &[("subject", "g"), ("token", &token), ("reason", turned)]).await;
+        assert_eq!(refused.status(), 400);
+        assert_eq!(value_of_input(&refused.text().await.unwrap(), "reason"), turned, "nothing is lost");
     })
     .await;
 }

@@ -96,8 +96,7 @@ async function refresh() {
   try {
     const path = word.dataset.regions || location.pathname;
     const answer = await fetch(path + location.search, { cache: "no-store" });
-    // A server that started anew may not know what the page is about.
-    if (answer.status === 404) { close(); say(word.dataset.gone, true); return; }
+    if (answer.status === 404) close();
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     count(next);
@@ -114,8 +113,9 @@ async function refresh() {
     if (pointedAt) scrollBy(0, pointedAt.getBoundingClientRect().top - top);
     fresh = Date.now();
     say(held ? word.dataset.held + freshAt() : word.dataset.fresh);
-  } catch {
-    lost();
+  } catch (error) {
+    // A server that started anew may not know what the page is about.
+    if (error.message === "404") say(word.dataset.gone, true); else lost();
   }
   setTimeout(() => { busy = false; if (again) { again = false; refresh(); } }, 500);
 }

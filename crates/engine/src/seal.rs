@@ -1,9 +1,11 @@
 //! The checksum of a stored operation, which is the last field of its envelope. It covers all that
 //! a call is made from, so a request that a store damaged is noticed before it is sent or shown, on
-//! every store. It does not keep out someone who may write to the store. An operation that an
-//! earlier version accepted has none, or a SHA-256, which costs ten times as much where the
-//! processor has no instructions for it.
+//! every store. It does not keep out someone who may write to the store. It is short, because a
+//! store on disk writes it three times. An operation that an earlier version accepted has none, or a
+//! longer one in hexadecimal.
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use tidegate_core::fingerprint::{Fingerprint, hex, hex_digits};
 use tidegate_store::log::StoredOperation;
@@ -31,8 +33,11 @@ const OLDER_FIELDS: [&str; 9] = [
 const LEN_LEN: usize = size_of::<u64>();
 /// The length up to which the parts are put together without an allocation.
 const SHORT_LEN: usize = 256;
-/// The length of a checksum in hexadecimal.
-const SUM_LEN: usize = 32;
+/// The bytes of a checksum: the first half of an XXH3 of 128 bits.
+const SUM_BYTES: usize = 8;
+/// The length of a checksum in base64, and of an earlier one in hexadecimal.
+const SUM_LEN: usize = 11;
+const HEX_LEN: usize = 32;
 
 /// What a checksum covers besides the envelope.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +59,7 @@ pub(crate) fn seal(envelope: &[u8], content: SealedContent<'_>) -> Bytes {
     let mut sealed = Vec::with_capacity(len);
     sealed.extend_from_slice(fields);
     sealed.extend_from_slice(next);
-    let sum = xxh3(&sealed, content);
+    let sum = encoded(xxh3(&sealed, content));
     sealed.extend_from_slice(OPEN);
     sealed.extend_from_slice(&sum);
     sealed.extend_from_slice(CLOSE);
@@ -68,9 +73,11 @@ pub(crate) fn seal(envelope: &[u8], content: SealedContent<'_>) -> Bytes {
 pub(crate) fn check(operation: &StoredOperation) -> Result<(), Error> {
     let StoredOperation { seq, group, kind, key, envelope, payload, .. } = operation;
     let content = SealedContent { group, kind, key: key.as_deref(), payload };
-    let is_intact = if let Some((fields, found)) = split(envelope, OPEN) {
-        xxh3(fields, content) == found
-    } else if let Some((fields, found)) = split(envelope, OPEN_SHA256) {
+    let is_intact = if let Some((fields, found)) = split(envelope, OPEN, SUM_LEN) {
+        encoded(xxh3(fields, content)) == found
+    } else if let Some((fields, found)) = split(envelope, OPEN, HEX_LEN) {
+        hex_digits(xxh3(fields, content)) == found
+    } else if let Some((fields, found)) = split(envelope, OPEN_SHA256, HEX_LEN) {
         sha256(fields, content).as_bytes() == found
     } else {
         was_never_sealed(envelope)
@@ -83,9 +90,9 @@ pub(crate) fn check(operation: &StoredOperation) -> Result<(), Error> {
 }
 
 /// Splits an envelope into what precedes the checksum of a kind, and the checksum.
-fn split<'a>(envelope: &'a [u8], open: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+fn split<'a>(envelope: &'a [u8], open: &[u8], sum_len: usize) -> Option<(&'a [u8], &'a [u8])> {
     let rest = envelope.strip_suffix(CLOSE)?;
-    let (rest, found) = rest.split_at_checked(rest.len().checked_sub(SUM_LEN)?)?;
+    let (rest, found) = rest.split_at_checked(rest.len().checked_sub(sum_len)?)?;
     Some((rest.strip_suffix(open)?, found))
 }
 
@@ -99,7 +106,7 @@ fn was_never_sealed(envelope: &[u8]) -> bool {
 
 /// Hashes the payload, which may be long, where it is; and the hash with the other parts, each
 /// prefixed with its length, so that no byte can change sides.
-fn xxh3(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> [u8; SUM_LEN] {
+fn xxh3(fields: &[u8], SealedContent { group, kind, key, payload }: SealedContent<'_>) -> [u8; 16] {
     let key = key.map(str::as_bytes);
     let parts = [Some(fields), Some(group.as_bytes()), Some(kind.as_bytes()), key];
     let len: usize = parts.iter().map(|part| part.map_or(0, <[u8]>::len) + LEN_LEN).sum();
@@ -118,7 +125,15 @@ fn xxh3(fields: &[u8], SealedContent { group, kind, key, payload }: SealedConten
         rest = write(rest, part.unwrap_or_default());
     }
     write(rest, &xxh3_128(payload).to_be_bytes());
-    hex_digits(xxh3_128(whole).to_be_bytes())
+    xxh3_128(whole).to_be_bytes()
+}
+
+/// The checksum as it is stored.
+fn encoded(sum: [u8; 16]) -> [u8; SUM_LEN] {
+    let mut text = [0; SUM_LEN];
+    // It fits: 8 bytes have 11 digits.
+    let _ = BASE64_URL_SAFE_NO_PAD.encode_slice(&sum[..SUM_BYTES], &mut text);
+    text
 }
 
 /// Writes a part to the beginning of a buffer; returns the rest.
@@ -202,17 +217,20 @@ mod tests {
         assert!(stored(b"").envelope.starts_with(b"{\"xxh3\":\""));
     }
 
-    /// OPS-8: both checksums are frozen, so what any version has stored is read by the next ones.
+    /// OPS-8: all checksums are frozen, so what any version has stored is read by the next ones.
     #[test]
     fn ops_8_checksums_are_frozen() {
         let mut one = stored(br#"{"priority":2}"#);
         assert_eq!(one.envelope, FROZEN);
-        one.envelope = Bytes::from_static(FROZEN_SHA256.as_bytes());
-        check(&one).unwrap();
-        one.payload = Bytes::from_static(b"{\"path\":\"/pax\"}");
-        assert!(check(&one).is_err());
+        for earlier in [FROZEN_HEX, FROZEN_SHA256] {
+            one.envelope = Bytes::from_static(earlier.as_bytes());
+            check(&one).unwrap();
+            let payload = Bytes::from_static(b"{\"path\":\"/pax\"}");
+            assert!(check(&StoredOperation { payload, ..one.clone() }).is_err());
+        }
     }
 
-    const FROZEN: &str = r#"{"priority":2,"xxh3":"9b2fe51f95103dd5b0525cd7f575096b"}"#;
+    const FROZEN: &str = r#"{"priority":2,"xxh3":"my_lH5UQPdU"}"#;
+    const FROZEN_HEX: &str = r#"{"priority":2,"xxh3":"9b2fe51f95103dd5b0525cd7f575096b"}"#;
     const FROZEN_SHA256: &str = r#"{"priority":2,"check":"362b8987eda21defde26807ba33acb84"}"#;
 }

@@ -13,7 +13,7 @@ use tidegate_store::log::Epoch;
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::carry::{ReadyCall, Report};
+use crate::carry::{BoxedReport, ReadyCall};
 use crate::owner::{FetchedClaim, HandOut, ReadAheadOutcome};
 
 /// The bytes of responses that are kept while the log cannot be written.
@@ -22,7 +22,7 @@ const UNSETTLED_LEN_MAX: usize = 64 * 1024 * 1024;
 /// An event of a call.
 pub(crate) enum CallEvent {
     /// An attempt has ended.
-    Reported(Box<Report>),
+    Reported(BoxedReport),
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<ReadyCall, Verdict>)>),
     /// The payloads of claims for remote workers were read.
@@ -73,7 +73,7 @@ pub(crate) struct Calls {
     /// The last epoch in which this process owned the partition.
     epoch: Option<Epoch>,
     /// Reports whose settlement is not durable yet.
-    unsettled: Vec<Report>,
+    unsettled: Vec<BoxedReport>,
     pub(crate) events: mpsc::UnboundedReceiver<CallEvent>,
     pub(crate) event: mpsc::UnboundedSender<CallEvent>,
     /// Canceled at the end of a drain: calls in flight are abandoned.
@@ -164,7 +164,7 @@ impl Calls {
     /// Takes a report: its call is no longer in flight, and the report settles the call's current
     /// claim. It ends only the call that it belongs to: another call of the same operation
     /// continues.
-    pub(crate) fn finish_call(&mut self, mut report: Report) -> Report {
+    pub(crate) fn finish_call(&mut self, mut report: BoxedReport) -> BoxedReport {
         if self.sent.get(&report.seq).is_some_and(|sent| sent.sent_with == report.fence)
             && let Some(sent) = self.sent.remove(&report.seq)
         {
@@ -212,7 +212,7 @@ impl Calls {
     }
 
     /// Keeps a report until its settlement is durable; its body only while there is room for it.
-    pub(crate) fn keep_unsettled(&mut self, mut report: Report) {
+    pub(crate) fn keep_unsettled(&mut self, mut report: BoxedReport) {
         let kept: usize = self.unsettled.iter().map(|report| report.body.len()).sum();
         if kept + report.body.len() > UNSETTLED_LEN_MAX {
             tracing::warn!(
@@ -225,7 +225,7 @@ impl Calls {
     }
 
     /// Takes the reports whose settlement is not durable yet.
-    pub(crate) fn take_unsettled(&mut self) -> Vec<Report> {
+    pub(crate) fn take_unsettled(&mut self) -> Vec<BoxedReport> {
         std::mem::take(&mut self.unsettled)
     }
 
@@ -269,6 +269,7 @@ impl InFlightCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carry::Report;
 
     fn claim(fence: u64, accepted_at: u64) -> Claim {
         Claim {
@@ -297,10 +298,10 @@ mod tests {
         let mut calls = Calls::new();
         calls.mark_sent(&claim(1, 10), Time::from_millis(100));
         calls.mark_sent(&claim(2, 20), Time::from_millis(200));
-        let late = calls.finish_call(Report::without_call(Seq(7), Fence(1), Verdict::Done));
+        let late = calls.finish_call(Report::without_call(Seq(7), Fence(1), Verdict::Done).into());
         assert_eq!((late.fence, late.sent_at), (Fence(1), None));
         assert_eq!(calls.claims().collect::<Vec<_>>(), [(Seq(7), Fence(2))]);
-        let own = calls.finish_call(Report::without_call(Seq(7), Fence(2), Verdict::Done));
+        let own = calls.finish_call(Report::without_call(Seq(7), Fence(2), Verdict::Done).into());
         assert_eq!(own.sent_at, Some(Time::from_millis(200)));
         assert_eq!(calls.count(), 0);
     }
@@ -313,7 +314,7 @@ mod tests {
         let body = bytes::Bytes::from(vec![0; LEN]);
         for fence in 0..20 {
             let report = Report::without_call(Seq(fence), Fence(fence), Verdict::Done);
-            calls.keep_unsettled(Report { body: body.clone(), ..report });
+            calls.keep_unsettled(Report { body: body.clone(), ..report }.into());
         }
         let kept = calls.take_unsettled();
         assert_eq!(kept.len(), 20);

@@ -25,6 +25,9 @@ use crate::figures::AttemptFigures;
 use crate::prepare::fingerprint;
 use crate::spent::costs;
 
+/// A report on its way from its call until what it settles is durable: it is large, and moved often.
+pub(crate) type BoxedReport = Box<Report>;
+
 /// A worker's report.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {

@@ -6,7 +6,9 @@
 mod apply;
 mod attempts;
 mod batch;
+mod batch_share;
 mod finish;
+mod gather;
 mod hand_out;
 mod journeys;
 mod lease_renewal;
@@ -15,6 +17,7 @@ mod read_ahead;
 mod recover;
 mod run;
 mod send;
+mod spare_lists;
 mod unconfigured;
 
 use std::sync::Arc;
@@ -31,11 +34,13 @@ use tokio_util::task::TaskTracker;
 pub(crate) use apply::{format_tokens, refusal_error};
 pub(crate) use batch::OpenBatch;
 pub(crate) use batch::Reply;
+pub(crate) use batch_share::BatchShare;
 pub(crate) use hand_out::{HandOut, Taker};
 pub(crate) use limit_reporter::LimitReporter;
 pub(crate) use read_ahead::{ReadAhead, ReadAheadOutcome};
 pub(crate) use recover::{ReplayedPartition, replay};
 pub(crate) use send::FetchedClaim;
+use spare_lists::SpareLists;
 
 use crate::calls::Calls;
 use crate::carry::{Carrier, ReadyCall};
@@ -92,6 +97,10 @@ pub(crate) struct Drain {
 pub(crate) struct Owner {
     pub(crate) model: Model,
     pub(crate) building: OpenBatch,
+    /// How many commands the next batch takes.
+    pub(crate) share: BatchShare,
+    /// Lists of finished batches, for the next ones.
+    pub(crate) spare: Vec<SpareLists>,
     pub(crate) clock: EngineClock,
     pub(crate) events: Arc<Events>,
     /// The ways of the last operations.

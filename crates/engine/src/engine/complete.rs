@@ -112,7 +112,7 @@ impl Engine {
             }
             let accepted_at = Some(status.accepted_at);
             let report = Report { accepted_at, body, ..Report::without_call(seq, fence, verdict) };
-            let is_settled = owner.settle(report);
+            let is_settled = owner.settle(report.into());
             if let Some(worker) = status.worker.filter(|_| is_settled) {
                 owner.calls.abandon(seq, worker);
             }

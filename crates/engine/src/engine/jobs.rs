@@ -212,7 +212,8 @@ impl Engine {
             }
             let verdict = Verdict::Accepted { poll_after: Some(Duration::ZERO), timeout };
             let accepted_at = Some(status.accepted_at);
-            owner.settle(Report { accepted_at, job: note, ..Report::without_call(seq, fence, verdict) })
+            let report = Report { accepted_at, job: note, ..Report::without_call(seq, fence, verdict) };
+            owner.settle(report.into())
         })
         .await
     }

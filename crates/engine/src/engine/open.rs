@@ -144,6 +144,8 @@ impl Engine {
             ahead: ReadAhead::for_model(&parts.model),
             model: parts.model,
             building: crate::owner::OpenBatch::default(),
+            share: crate::owner::BatchShare::new(1),
+            spare: Vec::new(),
             clock: self.clock,
             events: Arc::clone(&self.events),
             journeys: Journeys::new(self.clock.now()),

@@ -152,7 +152,7 @@ fn settle(owner: &mut Owner, settlement: WorkReport) -> Result<Option<State>> {
         blame: outcome.blame,
         ..Report::without_call(seq, fence, outcome.verdict)
     };
-    if !owner.settle(report) {
+    if !owner.settle(report.into()) {
         return Ok(None);
     }
     let ended = || owner.building.ended.iter().rev().find(|ended| ended.seq == seq);

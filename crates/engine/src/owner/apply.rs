@@ -12,7 +12,7 @@ use tidegate_store::log::StoredOperation;
 
 use super::{AcceptDecision, Command, Owner, Reply};
 use crate::calls::CallEvent;
-use crate::carry::Report;
+use crate::carry::{BoxedReport, Report};
 use crate::error::{Error, ErrorKind, Result};
 use crate::prepare::PreparedSubmission;
 use crate::submission::Receipt;
@@ -74,7 +74,7 @@ impl Owner {
         match event {
             CallEvent::Reported(report) => {
                 self.building.commands += 1;
-                let report = self.calls.finish_call(*report);
+                let report = self.calls.finish_call(report);
                 if self.is_overtaken(&report) {
                     tracing::debug!(seq = report.seq.0, "a submit failed whose job is known already");
                 } else {
@@ -102,7 +102,7 @@ impl Owner {
 
     /// Settles a claim by its fence, if it still belongs to the operation that was sent; returns
     /// whether it was current.
-    pub(crate) fn settle(&mut self, mut report: Report) -> bool {
+    pub(crate) fn settle(&mut self, mut report: BoxedReport) -> bool {
         let status = self.model.claim_status(report.seq, report.fence);
         let is_another = |at| status.is_some_and(|status| status.accepted_at != at);
         if report.accepted_at.is_some_and(is_another) {

@@ -12,8 +12,9 @@ use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 use tidegate_store::outbox::OutboxId;
 
+use super::spare_lists::SpareLists;
 use super::{AcceptDecision, AcceptReply, Taker};
-use crate::carry::Report;
+use crate::carry::BoxedReport;
 use crate::error::{Error, Result};
 use crate::events::Change;
 use crate::journey::ReleasedHead;
@@ -49,7 +50,7 @@ pub(crate) struct OpenBatch {
     /// The first operations of held groups that it resumes.
     pub released: Vec<ReleasedHead>,
     /// Reports in this batch, kept until it is durable: the report of a call must not be lost.
-    pub reports: Vec<Report>,
+    pub reports: Vec<BoxedReport>,
     pub commands: usize,
     /// The number of facts that need no append of their own: the times at which calls were sent.
     /// Until the next append writes them, a new owner assumes the calls were not sent, which grants
@@ -63,7 +64,7 @@ pub(crate) struct OpenBatch {
 /// up everyone waiting behind them.
 const ANSWERS_LEN_MAX: usize = 4 * 1024 * 1024;
 /// The most entries of a list that the next batch has room for from the beginning.
-const ROOM_MAX: usize = 128;
+const ROOM_MAX: usize = 512;
 /// The size in bytes above which a batch takes nothing more.
 const LEN_MAX: usize = 16 * 1024 * 1024;
 
@@ -88,7 +89,9 @@ pub(crate) struct SealedBatch {
     pub closed: Vec<Arc<str>>,
     /// The first operations of held groups that it resumes.
     pub released: Vec<ReleasedHead>,
-    pub reports: Vec<Report>,
+    pub reports: Vec<BoxedReport>,
+    /// The number of commands in it.
+    pub commands: usize,
     /// The changes for listeners.
     pub changes: Vec<Change>,
     /// Whether it records call costs.
@@ -127,20 +130,21 @@ impl OpenBatch {
             && self.costs.len() + CHARGES_MAX <= COSTS_MAX
     }
 
-    /// Creates the next batch, with room for about as much as this one holds: a list that grows is
-    /// copied each time.
-    pub(crate) fn next(&self) -> Self {
+    /// Creates the next batch. The lists that go to the store get room for about as much as this
+    /// one holds, because a list that grows is copied each time; the others use spare ones.
+    pub(crate) fn next(&self, spare: SpareLists) -> Self {
         fn room<T>(list: &[T]) -> Vec<T> {
             Vec::with_capacity(list.len().min(ROOM_MAX))
         }
+        let SpareLists { replies, claims, ended, reports } = spare;
         Self {
             facts: room(&self.facts),
             operations: room(&self.operations),
             results: room(&self.results),
-            replies: room(&self.replies),
-            claims: room(&self.claims),
-            ended: room(&self.ended),
-            reports: room(&self.reports),
+            replies,
+            claims,
+            ended,
+            reports,
             ..Self::default()
         }
     }
@@ -190,6 +194,7 @@ impl OpenBatch {
             closed,
             released: self.released,
             reports: self.reports,
+            commands: self.commands,
             changes: Vec::new(),
             spends,
             snapshot: None,

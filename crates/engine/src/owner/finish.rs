@@ -11,9 +11,13 @@ use tidegate_store::Clock;
 use tidegate_store::log::Lsn;
 
 use super::batch::SealedBatch;
+use super::spare_lists::SpareLists;
 use super::{Owner, Reply};
 use crate::envelope::Envelope;
 use crate::events::{Change, OperationLabels};
+
+/// The most finished batches whose lists are kept: one is collected, others are written.
+const SPARES_MAX: usize = 4;
 
 impl Owner {
     pub(super) fn finish(&mut self, mut sealed: SealedBatch, lsn: Lsn) {
@@ -30,29 +34,29 @@ impl Owner {
             self.payloads.keep(operation);
         }
         self.record_journeys(&sealed);
-        self.release(std::mem::take(&mut sealed.claims));
+        self.release(&mut sealed.claims);
         self.events.publish(self.clock.now(), std::mem::take(&mut sealed.changes));
         self.answer(sealed);
     }
 
     /// Replies for a durable batch.
-    pub(super) fn answer(&mut self, sealed: SealedBatch) {
+    pub(super) fn answer(&mut self, mut sealed: SealedBatch) {
         if !sealed.ended.is_empty() || sealed.spends {
             self.ended.notify_one();
         }
         for ended in &sealed.ended {
             self.payloads.forget(ended.seq);
         }
-        for seq in sealed.ended.iter().map(|ended| ended.seq).chain(sealed.unknown) {
+        for seq in sealed.ended.iter().map(|ended| ended.seq).chain(sealed.unknown.drain(..)) {
             for waiter in self.waiters.remove(&seq).into_iter().flatten() {
                 // The waiter may have given up.
                 let _ = waiter.send(());
             }
         }
-        for taker in sealed.takers {
+        for taker in sealed.takers.drain(..) {
             self.hand_out(taker);
         }
-        for reply in sealed.replies {
+        for reply in sealed.replies.drain(..) {
             match reply {
                 Reply::Accept(reply, answers) => {
                     // The caller may be gone; what was accepted stays accepted.
@@ -60,6 +64,9 @@ impl Owner {
                 }
                 Reply::Other(answer) => answer(Ok(())),
             }
+        }
+        if self.spare.len() < SPARES_MAX {
+            self.spare.push(SpareLists::of(sealed));
         }
     }
 

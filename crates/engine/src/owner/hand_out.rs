@@ -170,7 +170,7 @@ impl Owner {
     /// Settles a claim that no worker has started.
     fn settle_remote(&mut self, claim: &Claim, verdict: Verdict) {
         self.building.commands += 1;
-        self.settle(Report::without_call(claim.seq, claim.fence, verdict));
+        self.settle(Report::without_call(claim.seq, claim.fence, verdict).into());
     }
 
     fn remote_claim(&self, ready: ReadyCall, now: Time) -> RemoteClaim {

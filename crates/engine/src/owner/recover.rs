@@ -82,9 +82,9 @@ impl Owner {
         let unsettled = self.calls.take_unsettled();
         // The log may not say that a call was sent. Mark all of them first, because settling moves
         // the clock.
-        for Report { seq, fence, sent_at, .. } in &unsettled {
-            if let Some(sent_at) = sent_at {
-                self.model.mark_sent(*sent_at, *seq, *fence, &mut self.building.facts);
+        for report in &unsettled {
+            if let Some(sent_at) = report.sent_at {
+                self.model.mark_sent(sent_at, report.seq, report.fence, &mut self.building.facts);
             }
         }
         for report in unsettled {
@@ -113,7 +113,7 @@ impl Owner {
         match self.model.take_over(now, (seq, fence), call, until, &mut self.building.facts) {
             Some(TakeoverOutcome::Kept { cancel_requested: true }) => self.calls.stop(seq, fence),
             Some(TakeoverOutcome::Settle(verdict)) => {
-                self.settle(Report::without_call(seq, fence, verdict));
+                self.settle(Report::without_call(seq, fence, verdict).into());
             }
             Some(TakeoverOutcome::Kept { cancel_requested: false }) | None => {}
         }
@@ -206,7 +206,7 @@ impl Owner {
     fn note_unsettled(&mut self, event: CallEvent) {
         match event {
             CallEvent::Reported(report) => {
-                let report = self.calls.finish_call(*report);
+                let report = self.calls.finish_call(report);
                 self.calls.keep_unsettled(report);
             }
             CallEvent::Fetched(fetched) => {

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::batch::SealedBatch;
+use super::batch_share::BatchShare;
 use super::lease_renewal::Renewal;
 use super::{Drain, Owner};
 use crate::error::Error;
@@ -109,12 +110,14 @@ impl Owner {
     async fn run(&mut self) -> LoopExit {
         let mut writing = PendingAppends::default();
         let writing_max = self.store.max_concurrent_appends().max(1);
+        self.share = BatchShare::new(writing_max);
         let mut tenure = Renewal::starting(self);
         let every = self.options.lease / 3;
         let mut renew_at = Instant::now() + every;
         loop {
             self.report_limits();
             if writing.sealed.len() < writing_max {
+                self.let_ready_tasks_join().await;
                 self.start_batch(&mut writing);
                 if self.is_drained() && writing.sealed.is_empty() {
                     return LoopExit::Drained;
@@ -122,13 +125,15 @@ impl Owner {
             }
             self.read_ahead();
             let wake_at = self.wake_at(renew_at);
-            let room = self.building.has_room(self.options.batch_max);
-            let room_for_answers = self.building.has_room_for_answers(self.options.batch_max);
+            let most = self.commands_max();
+            let room = self.building.has_room(most);
+            let room_for_answers = self.building.has_room_for_answers(most);
             tokio::select! {
                 biased;
                 Some(appended) = writing.appends.next() => match appended {
                     Ok(lsn) => {
                         if let Some(sealed) = writing.sealed.pop_front() {
+                            self.share.written(sealed.commands);
                             self.finish(sealed, lsn);
                         }
                     }
@@ -163,26 +168,6 @@ impl Owner {
                     }
                     Err(error) => return self.fail(writing.sealed, error),
                 },
-            }
-        }
-    }
-
-    /// Collects what is already waiting: reports and commands in turn, so that neither waits for
-    /// all of the others.
-    fn gather(&mut self) {
-        let most = self.options.batch_max;
-        loop {
-            let answers = self.building.has_room_for_answers(most);
-            let event = if answers { self.calls.events.try_recv().ok() } else { None };
-            let none = event.is_none();
-            if let Some(event) = event {
-                self.apply_call_event(event);
-            }
-            let command = if self.building.has_room(most) { self.commands.try_recv().ok() } else { None };
-            match command {
-                Some(command) => self.apply(command),
-                None if none => break,
-                None => {}
             }
         }
     }
@@ -224,12 +209,13 @@ impl Owner {
             return;
         }
         let changes = self.changes();
-        let next = self.building.next();
+        let next = self.building.next(self.spare.pop().unwrap_or_default());
         let (batch, mut sealed) = std::mem::replace(&mut self.building, next).seal(self.last_sent, now);
         sealed.changes = changes;
         self.last_sent = Lsn(self.last_sent.0 + 1);
         self.facts_since_snapshot += batch.facts.len() as u64;
         sealed.snapshot = self.snapshot_if_due();
+        self.share.sealed(sealed.commands, sealed.commands + self.waiting());
         self.calls.track_unsent(&sealed.claims);
         let (store, ownership) = (std::sync::Arc::clone(&self.store), self.ownership());
         writing.appends.push_back(Box::pin(async move { store.append(ownership, batch).await }));

@@ -33,9 +33,9 @@ pub(crate) type FetchedClaim = (Claim, Result<ReadyCall, Verdict>);
 impl Owner {
     /// Sends the calls of durable claims; those whose payload is not in memory follow after a
     /// single read of all of them.
-    pub(super) fn release(&mut self, claims: Vec<Claim>) {
+    pub(super) fn release(&mut self, claims: &mut Vec<Claim>) {
         let (mut ready, mut missing) = (Vec::with_capacity(claims.len()), Vec::new());
-        for claim in claims {
+        for claim in claims.drain(..) {
             if self.calls.adopt(&claim) {
                 // A cancel may have been requested while the claim was written.
                 let status = self.model.claim_status(claim.seq, claim.fence);
@@ -120,7 +120,7 @@ impl Owner {
     fn settle_unsent(&mut self, claim: &Claim, verdict: Verdict) {
         if self.calls.take_unsent(claim.fence) {
             self.building.commands += 1;
-            self.settle(Report::without_call(claim.seq, claim.fence, verdict));
+            self.settle(Report::without_call(claim.seq, claim.fence, verdict).into());
         }
     }
 
@@ -140,8 +140,8 @@ impl Owner {
         let (seq, fence) = (claim.seq, claim.fence);
         let (carrier, event) = (Arc::clone(&self.carrier), self.calls.event.clone());
         // A panic in an executor is an attempt of unknown outcome; the owner must learn of it.
-        let attempt = AssertUnwindSafe(carrier.carry(ready, stop)).catch_unwind();
-        // An async block would keep what it awaits twice, and a task is moved several times.
+        // A task is moved several times until it runs, so what it consists of is boxed.
+        let attempt = Box::pin(AssertUnwindSafe(carrier.carry(ready, stop)).catch_unwind());
         tokio::spawn(attempt.map(move |done| {
             let done = done.unwrap_or_else(|_| Report::panicked(seq, fence));
             // The next owner of the partition in this process receives it too.

@@ -130,7 +130,12 @@ fn table_with(view: &View, groups: &[Value], has_drains: bool) -> Markup {
                     th.c-act scope="col" { span.hidden { (words.actions) } }
                 }
             }
-            tbody { @for group in groups { (row(view, group, has_drains)) } }
+            tbody {
+                @for group in groups {
+                    @if group["alike"].is_object() { (alike_row(view, group, has_drains)) }
+                    @else { (row(view, group, has_drains)) }
+                }
+            }
         }
     }
 }
@@ -151,6 +156,25 @@ fn row(view: &View, group: &Value, has_drains: bool) -> Markup {
 }
 
 /// When a group is expected to be empty. Behind a head that failed, this is not sooner: the next
+/// Generations that wait for the same: each has a group of its own, and one row stands for all.
+fn alike_row(view: &View, group: &Value, has_drains: bool) -> Markup {
+    let (words, alike) = (view.words, &group["alike"]);
+    let state = text(group, "state");
+    let status = if state == "running" { "processing" } else { "queued" };
+    let list = format!("/generations?status={status}");
+    html! {
+        tr id={ "alike-" (text(alike, "cause")) } {
+            td { (view.state(state)) }
+            th scope="row" { a.group href=(list) { (view.language.words().generations) " (" (count(number(alike, "operations"))) ")" } }
+            td.number data-label=(words.depth) { (count(number(alike, "operations"))) }
+            td.number data-label=(words.age) { @if let Some(at) = time_in(&group["head"], "created_at") { (view.ago(at)) } }
+            (why_cell(text(&group["why"], "because")))
+            @if has_drains { td {} }
+            td.act { a.button href=(list) { (words.show) } }
+        }
+    }
+}
+
 /// attempt may fail too. A head that was throttled waits for a time that is known.
 fn drains(view: &View, group: &Value, at: Time) -> Markup {
     let fault = &group["head"]["fault"];
@@ -251,6 +275,26 @@ mod tests {
     }
 
     #[test]
+    /// OPS-24: generations that wait for the same are one row, with their number and their list.
+    #[test]
+    fn ops_24_generations_that_wait_for_the_same_are_one_row() {
+        let row = |state: &str| {
+            let alike = json!({ "cause": "alternatives-3", "groups": 1_200, "operations": 1_201 });
+            let why = json!({ "because": "Waiting for one of its alternatives." });
+            let group =
+                json!({ "group": "generation:x", "state": state, "depth": 1, "alike": alike, "why": why });
+            table(&View::at(Language::English, Time::ZERO), &[group]).into_string()
+        };
+        let html = row("waiting");
+        for part in
+            ["id=\"alike-alternatives-3\"", "Generations (1,201)", ">1,201<", "one of its alternatives"]
+        {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(html.contains("/generations?status=queued") && !html.contains("generation:x"), "{html}");
+        assert!(row("running").contains("/generations?status=processing"));
+    }
+
     fn behind_a_failing_head_the_time_is_the_earliest() {
         let shown = |language, at: &str, fault: Value| {
             let group = json!({ "group": "g", "drains_at": at, "head": { "fault": fault } });

@@ -71,6 +71,7 @@ pub(crate) struct OperatorWords {
     pub next: &'static str,
     pub error_text: &'static str,
     pub created_before: &'static str,
+    pub id_end: &'static str,
     pub nothing_matches: &'static str,
     pub nothing_matches_yet: &'static str,
     pub no_operations: &'static str,
@@ -78,6 +79,7 @@ pub(crate) struct OperatorWords {
     pub no_groups_in_state: &'static str,
     pub no_groups_named: &'static str,
     pub names_begin_with: &'static str,
+    pub names_contain: &'static str,
     pub no_such_group: &'static str,
     pub idle_group: &'static str,
     /// A template: a limit, and its figures.

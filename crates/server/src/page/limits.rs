@@ -163,7 +163,7 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, has_buttons: bool) -> Mar
             td.number data-label=(words.refill) { @if let Some(refill) = limit["refill_per_s"].as_f64() { (figure(refill)) "/s" } }
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }
-            td { (words.source_of(text(limit, "source"))) }
+            td data-label=(words.source) { (words.source_of(text(limit, "source"))) }
             td { @if let Some((what, at)) = next { (what) " " (view.within(at)) } }
             @if has_buttons {
                 td.act {

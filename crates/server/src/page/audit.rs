@@ -131,7 +131,7 @@ fn command_cell(view: &View, entry: &Value, detail: &str) -> Markup {
 
 /// The action of the page that does the same as a command, so that both have the same words,
 /// whichever client it came from.
-fn action_of(entry: &Value) -> Option<Action> {
+pub(super) fn action_of(entry: &Value) -> Option<Action> {
     let detail = text(entry, "detail");
     let outcome = detail.strip_prefix("as ").and_then(|rest| rest.split(',').next());
     let outcome = outcome.map(|word| word.split(':').next().unwrap_or(word));
@@ -157,6 +157,11 @@ fn action_of(entry: &Value) -> Option<Action> {
         ("keys", "complete", _) => Action::CompleteKey,
         _ => return None,
     })
+}
+
+/// Whether a command was carried out.
+pub(super) fn is_done(entry: &Value) -> bool {
+    matches!(number(entry, "status"), 200..300)
 }
 
 /// The operations that a command about several changed, each with a link.

@@ -183,7 +183,7 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
             dl {
                 dt { (words.state_label) } dd { (view.state(text(preview, "state"))) }
                 dt { (words.request) } dd { (call_line(preview)) }
-                (facts(view, preview))
+                (facts(view, preview, 1))
             }
         },
         SubjectKind::Group if asked.action == Action::RerunFailed => html! {

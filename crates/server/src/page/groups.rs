@@ -17,6 +17,7 @@ use super::{error_page, request_query};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 use crate::error::{Error, ErrorCode, Result};
+use crate::wire::time::Timestamp;
 
 /// The groups of a page.
 const ROWS: usize = 50;
@@ -155,7 +156,6 @@ fn row(view: &View, group: &Value, has_drains: bool) -> Markup {
     }
 }
 
-/// When a group is expected to be empty. Behind a head that failed, this is not sooner: the next
 /// Generations that wait for the same: each has a group of its own, and one row stands for all.
 fn alike_row(view: &View, group: &Value, has_drains: bool) -> Markup {
     let (words, alike) = (view.words, &group["alike"]);
@@ -175,6 +175,7 @@ fn alike_row(view: &View, group: &Value, has_drains: bool) -> Markup {
     }
 }
 
+/// When a group is expected to be empty. Behind a head that failed, this is not sooner: the next
 /// attempt may fail too. A head that was throttled waits for a time that is known.
 fn drains(view: &View, group: &Value, at: Time) -> Markup {
     let fault = &group["head"]["fault"];
@@ -242,7 +243,7 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
             @if is_unknown { p.sentence { (words.no_such_group) } }
             @else if is_idle { p.sentence { (words.idle_group) } }
             @if let Some(at) = time_in(&group["paused"], "since") {
-                p { (words.paused_by) " " b { (text(&group["paused"], "by")) } ", " (view.when(at)) @if !text(&group["paused"], "reason").is_empty() { ": " (text(&group["paused"], "reason")) } }
+                p { (words.paused_by) " " b { (text(&group["paused"], "by")) } ", " (Timestamp(at)) @if !text(&group["paused"], "reason").is_empty() { ": " (text(&group["paused"], "reason")) } }
             }
             p.buttons {
                 @if !is_unknown { (main_button(view, group)) }
@@ -274,7 +275,6 @@ mod tests {
         assert!(!table_with(&view, &groups, false).into_string().contains(">Will be empty</th>"));
     }
 
-    #[test]
     /// OPS-24: generations that wait for the same are one row, with their number and their list.
     #[test]
     fn ops_24_generations_that_wait_for_the_same_are_one_row() {
@@ -295,6 +295,7 @@ mod tests {
         assert!(row("running").contains("/generations?status=processing"));
     }
 
+    #[test]
     fn behind_a_failing_head_the_time_is_the_earliest() {
         let shown = |language, at: &str, fault: Value| {
             let group = json!({ "group": "g", "drains_at": at, "head": { "fault": fault } });

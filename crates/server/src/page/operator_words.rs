@@ -88,6 +88,12 @@ pub(crate) struct OperatorWords {
     pub no_commands: &'static str,
     pub audit_about: &'static str,
     pub decided: &'static str,
+    /// Before what an operator decided.
+    pub decided_as: &'static str,
+    /// Before who decided.
+    pub decided_by: &'static str,
+    pub no_answer_came: &'static str,
+    pub none_came: &'static str,
     pub request: &'static str,
     pub request_id: &'static str,
     pub upstream: &'static str,
@@ -105,7 +111,8 @@ pub(crate) struct OperatorWords {
     pub age: &'static str,
     pub accepted: &'static str,
     pub ended: &'static str,
-    pub since: &'static str,
+    /// Before the time that something has lasted.
+    pub lasting: &'static str,
     pub ago: &'static str,
     pub within: &'static str,
     /// Before an expected time until something.

@@ -1,5 +1,6 @@
 //! What an operator does from the page: plain forms with a confirm step, and an audit log.
 
+mod decisions;
 mod operator;
 
 use std::collections::BTreeSet;

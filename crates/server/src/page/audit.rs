@@ -61,16 +61,14 @@ fn content(view: &View, operation: Option<&str>, page: &Value) -> Markup {
     }
 }
 
-/// Who decided about an operation, when and why, on its page. Empty if no one did.
+/// Who decided about an operation, when and why, on its page. Empty as long as no one did.
 pub(super) fn decisions(view: &View, id: &str, page: &Value) -> Markup {
     let (entries, has_more) = (items(page, "entries"), page["next_cursor"].is_string());
     html! {
-        @if !entries.is_empty() || has_more {
-            section #decisions data-live {
-                h2 { (view.words.decided) }
-                @if !entries.is_empty() { (table(view, entries)) }
-                @if has_more { p { a href={ "/audit?operation=" (escape(id)) } { (view.words.older) } } }
-            }
+        section #decisions data-live {
+            @if !entries.is_empty() || has_more { h2 { (view.words.decided) } }
+            @if !entries.is_empty() { (table(view, entries)) }
+            @if has_more { p { a href={ "/audit?operation=" (escape(id)) } { (view.words.older) } } }
         }
     }
 }

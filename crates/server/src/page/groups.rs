@@ -252,11 +252,12 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
             }
             p { (words.depth) ": " (count(number(group, "depth"))) " · " a href={ "/v1/groups/" (escape(name)) } { (words.as_json) } }
         }
-        @if !items(group, "line").is_empty() {
-            section #line data-live="steady" { h2 { (words.head_of_queue) } (operation_table(view, items(group, "line"))) }
+        // Empty ones too: on an open page they are filled, and emptied.
+        section #line data-live="steady" {
+            @if !items(group, "line").is_empty() { h2 { (words.head_of_queue) } (operation_table(view, items(group, "line"))) }
         }
-        @if !items(last, "operations").is_empty() {
-            section #last data-live="steady" { h2 { (words.last_operations) } (operation_table(view, items(last, "operations"))) }
+        section #last data-live="steady" {
+            @if !items(last, "operations").is_empty() { h2 { (words.last_operations) } (operation_table(view, items(last, "operations"))) }
         }
     }
 }

@@ -104,7 +104,7 @@ fn gallery(found: &GalleryPage, now: Time, language: Language) -> Markup {
         h1 { (words.generations) @if let Some(user) = &wanted.user { " · " (user) } }
         (filters(wanted, words))
         section #generations data-live data-slots data-through=[*through] aria-label=(words.generations) {
-            // The script counts here what it keeps out of the gallery; the link loads the page anew.
+            // The script counts here what it keeps out; the link loads the page anew.
             p.newcomers hidden data-newer=(newer) { a href=(all) { (language.operator_words().newcomers) } }
             @if page.generations.is_empty() {
                 p.quiet { (words.no_generations) " " code { "tidegate generation create" } "." }

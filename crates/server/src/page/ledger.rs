@@ -5,11 +5,10 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::Time;
-use tidegate_dispatch::{AttemptOutcome, LedgerEntry};
+use tidegate_dispatch::LedgerEntry;
 
 use super::generations::without_models;
-use super::parts::{id_link, time_ago, why_cell};
-use super::runs::{AttemptMark, Runs, attempt_number};
+use super::parts::{count, id_link, time_ago, why_cell};
 use super::view::escape;
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
@@ -74,7 +73,7 @@ fn content(
 pub(super) fn attempts_table(entries: &[LedgerEntry], now: Time, words: &Words, is_mixed: bool) -> Markup {
     html! {
         table.cards.rows {
-            caption.hidden { (words.attempts) }
+            caption { (words.costs_about) }
             thead {
                 tr {
                     @if is_mixed { th.c-id scope="col" { (words.generation) } }
@@ -82,50 +81,32 @@ pub(super) fn attempts_table(entries: &[LedgerEntry], now: Time, words: &Words, 
                     th.c-id scope="col" { (words.provider) }
                     th.c-state scope="col" { (words.outcome) }
                     th.c-time scope="col" { (words.submitted) }
-                    th.number scope="col" { (words.cost) " " span.unit { (words.cost_unit) } }
+                    th.number scope="col" { (words.cost) }
                     th.c-id scope="col" { (words.job) }
                     th scope="col" { (words.reason) }
                 }
             }
-            tbody { @for (entry, run) in entries.iter().zip(runs(entries)) { (row(entry, run, now, words, is_mixed)) } }
+            tbody { @for entry in entries { (row(entry, now, words, is_mixed)) } }
         }
     }
 }
 
-/// The run of each attempt, and the last run of its generation.
-fn runs(entries: &[LedgerEntry]) -> Vec<(u64, u64)> {
-    let of_one = |entries: &[LedgerEntry]| {
-        let marks = entries.iter().map(|entry| AttemptMark {
-            number: entry.attempt.into(),
-            at: Some(entry.submitted_at),
-            may_be_last: matches!(
-                entry.outcome,
-                AttemptOutcome::Failed | AttemptOutcome::Canceled | AttemptOutcome::Unknown
-            ),
-        });
-        let Runs { of_attempts, last } = Runs::new(marks, &[]);
-        of_attempts.into_iter().map(move |run| (run, last))
-    };
-    entries.chunk_by(|a, b| a.generation == b.generation).flat_map(of_one).collect()
-}
-
-fn row(entry: &LedgerEntry, (run, last): (u64, u64), now: Time, words: &Words, is_mixed: bool) -> Markup {
+fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup {
     let id = entry.generation.to_string();
-    let attempt = attempt_number(words, run, last, entry.attempt.into());
     html! {
         tr {
             @if is_mixed { th scope="row" { (id_link("/generations/", &id)) } }
-            td.number.wrap data-label=[(last == 1).then_some(words.attempt)] { (attempt) }
-            td data-label=(words.provider) { (entry.provider) " · " (entry.key) }
+            td.number data-label=(words.attempt) { (entry.attempt) }
+            td { (entry.provider) " · " (entry.key) }
             td.why {
                 span {
                     (words.attempt_outcome(entry.outcome))
                     @if entry.may_be_billed_twice { " " strong.doubt { (words.billed_twice) } }
                 }
             }
-            td data-label=(words.submitted) { (time_ago(entry.submitted_at, now, words)) }
-            td.number data-label=(words.cost) { @if let Some(cost) = entry.cost { (cost) } }
-            td data-label=[entry.external_id.as_ref().map(|_| words.job)] { @if let Some(job) = &entry.external_id { code title=(job) { (job) } } }
+            td { (time_ago(entry.submitted_at, now, words)) }
+            td.number data-label=(words.cost) { @if let Some(cost) = entry.cost { (count(cost)) } }
+            td { @if let Some(job) = &entry.external_id { code title=(job) { (job) } } }
             (why_cell(entry.reason.as_deref().unwrap_or_default()))
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn attempts(view: &View, attempts: &[Value], runs: &Runs) -> Markup {
         section {
             h2 { (words.attempts) }
             table.cards {
-                caption { (words.attempts_shown) }
+                caption { (words.attempts_shown) ". " (view.language.words().costs_about) }
                 thead {
                     tr {
                         th.number scope="col" { (words.attempt) }
@@ -61,7 +61,7 @@ pub(super) fn attempts(view: &View, attempts: &[Value], runs: &Runs) -> Markup {
                         th.number scope="col" { (words.took) }
                         th.number scope="col" { (words.response_status) }
                         th scope="col" { (words.job) }
-                        th.number scope="col" { (words.cost) " " span.unit { (view.language.words().cost_unit) } }
+                        th.number scope="col" { (words.cost) }
                     }
                 }
                 tbody { @for (attempt, run) in attempts.iter().zip(&runs.of_attempts) { (attempt_row(view, attempt, (*run, runs.last))) } }
@@ -84,7 +84,7 @@ fn attempt_row(view: &View, attempt: &Value, (run, last): (u64, u64)) -> Markup 
             td.number data-label=(words.took) { @if let (Some(from), Some(to)) = (accepted, ended) { (span_in(to.since(from), units)) } }
             td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
             td title=[attempt["job_id"].as_str()] { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
-            td.number data-label=(words.cost) { @if let Some(cost) = attempt["cost"].as_u64() { (cost) } }
+            td.number data-label=(words.cost) { @if let Some(cost) = attempt["cost"].as_u64() { (count(cost)) } }
         }
     }
 }

@@ -12,14 +12,14 @@ use super::words::Words;
 
 /// What is known of one attempt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AttemptMark {
+struct AttemptMark {
     /// Its number in its run.
-    pub number: u64,
+    number: u64,
     /// When it began, or else ended.
-    pub at: Option<Time>,
+    at: Option<Time>,
     /// Whether its run may have ended with it: then one with the same number is of another run. A
     /// throttled attempt passes its number on.
-    pub may_be_last: bool,
+    may_be_last: bool,
 }
 
 /// The runs of an operation, as far as they are known.
@@ -33,7 +33,7 @@ pub(super) struct Runs {
 
 impl Runs {
     /// The runs of these attempts, in order, with the times of the re-runs between them.
-    pub(super) fn new(attempts: impl IntoIterator<Item = AttemptMark>, reruns: &[Time]) -> Self {
+    fn new(attempts: impl IntoIterator<Item = AttemptMark>, reruns: &[Time]) -> Self {
         let mut runs = Self { of_attempts: Vec::new(), last: 1 };
         let mut before: Option<AttemptMark> = None;
         for attempt in attempts {

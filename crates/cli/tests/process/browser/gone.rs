@@ -33,8 +33,8 @@ fn start_again(dir: &Path, listen: &str, store: Option<&str>) -> RunningServer {
     tokio::task::block_in_place(|| RunningServer::of(StartingServer::of(command)))
 }
 
-/// OPS-24: a page whose operation is not known any more says so and keeps what it shows, and is live
-/// again once the operation is back.
+/// OPS-24: a page whose operation is not known any more says so and keeps what it shows, and is
+/// live again once the operation is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_24_chromium_finds_what_was_gone() {
     let _alone = ALONE.lock().await;

@@ -116,8 +116,8 @@ async fn keep_pictures(browser: &Browser, server: &str) {
     }
 }
 
-/// The overview, the lists and the gallery shift by less than 0.02 under the load of the demo, at 1440 and
-/// 390 px; rows do not move below the pointer, and a frozen page stays as it is.
+/// The overview, the lists and the gallery shift by less than 0.02 under the load of the demo, at
+/// 1440 and 390 px; rows do not move below the pointer, and a frozen page stays as it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_do_not_shift_under_load() {
     let _alone = ALONE.lock().await;

@@ -175,7 +175,7 @@ fn step_note(view: &View, step: Step, current: Option<Step>, data: &JourneyData<
             }
             Step::Limit => {
                 @if is_current {
-                    (text(why, "waiting_for")) @if let Some(name) = why["name"].as_str() { ": " (name) }
+                    (words.waits_for) " " (words.wait(text(why, "waiting_for"))) @if let Some(name) = why["name"].as_str() { ": " (name) }
                     @if let Some(until) = until { ", " (view.within(until)) }
                 }
             }
@@ -195,7 +195,7 @@ fn step_note(view: &View, step: Step, current: Option<Step>, data: &JourneyData<
                     (decision.label(view))
                     @if let Some(by) = decision.by() { ", " (words.decided_by) " " (by) }
                     @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
-                } @else if is_current { (text(why, "waiting_for")) }
+                } @else if is_current { (words.waits_for) " " (words.wait(text(why, "waiting_for"))) }
             }
         }
     }
@@ -275,6 +275,13 @@ mod tests {
         assert!(!way(&data(&operation("succeeded", 0), &nothing)).0.contains(&Step::Decision));
         let (steps, current) = way(&data(&operation("unknown", 0), &person));
         assert_eq!((steps.last(), current), (Some(&Step::Decision), Some(Step::Decision)));
+        for (language, said) in
+            [(Language::English, ">waits for an operator<"), (Language::Russian, ">ждёт оператора<")]
+        {
+            let view = View::at(language, Time::ZERO);
+            let html = journey(&view, &data(&operation("unknown", 0), &person)).into_string();
+            assert!(html.contains(said), "{html}");
+        }
         let (steps, current) = way(&data(&operation("queued", 7), &person));
         assert_eq!((steps[2], current), (Step::Decision, Some(Step::Decision)), "its group is held");
         let (steps, current) = way(&data(&operation("running", 7), &json!({ "waiting_for": "running" })));

@@ -145,6 +145,8 @@ pub(crate) struct OperatorWords {
     pub closed: &'static str,
     pub journey: &'static str,
     pub not_recorded: &'static str,
+    /// Before what is waited for.
+    pub waits_for: &'static str,
     pub may_happen_twice: &'static str,
     pub paid_again: &'static str,
     pub not_sent: &'static str,
@@ -178,6 +180,8 @@ pub(crate) struct OperatorWords {
     action_words: [ActionWords; ACTION_COUNT],
     states: [(&'static str, &'static str); 16],
     sources: [(&'static str, &'static str); 3],
+    /// What an operation waits for.
+    waits: [(&'static str, &'static str); 9],
 }
 
 impl Language {
@@ -197,6 +201,11 @@ impl OperatorWords {
     /// The word for a state, as the API names it.
     pub(super) fn state<'a>(&self, word: &'a str) -> &'a str {
         look_up(&self.states, word)
+    }
+
+    /// The word for what an operation waits for, as the API names it.
+    pub(super) fn wait<'a>(&self, word: &'a str) -> &'a str {
+        look_up(&self.waits, word)
     }
 
     /// The word for where the figures of a limit come from.

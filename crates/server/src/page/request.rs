@@ -77,10 +77,10 @@ fn attempt_row(view: &View, attempt: &Value, (run, last): (u64, u64)) -> Markup 
     let units = view.language.words().units;
     html! {
         tr {
-            th.number.wrap scope="row" { (attempt_number(view.language.words(), run, last, number(attempt, "attempt"))) }
+            th.number.wrap scope="row" data-label=[(last == 1).then_some(words.attempt)] { (attempt_number(view.language.words(), run, last, number(attempt, "attempt"))) }
             td { (view.state(text(attempt, "state"))) }
-            td.wrap { @if let Some(at) = accepted { (view.when(at)) } }
-            td.wrap { @if let Some(at) = ended { (view.when(at)) } }
+            td.wrap data-label=[accepted.map(|_| words.accepted)] { @if let Some(at) = accepted { (view.when(at)) } }
+            td.wrap data-label=[ended.map(|_| words.ended)] { @if let Some(at) = ended { (view.when(at)) } }
             td.number data-label=(words.took) { @if let (Some(from), Some(to)) = (accepted, ended) { (span_in(to.since(from), units)) } }
             td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
             td title=[attempt["job_id"].as_str()] { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
@@ -112,7 +112,10 @@ mod tests {
             "attempt": 1, "state": "unknown", "accepted_at": "1970-01-01T00:00:00.567Z", "job_id": "job-1",
         });
         let html = attempt_row(&view, &attempt, (1, 1)).into_string();
-        assert!(html.contains("<td class=\"wrap\">1970-01-01T00:00:00.567Z"), "{html}");
+        assert!(
+            html.contains("<td class=\"wrap\" data-label=\"Accepted\">1970-01-01T00:00:00.567Z"),
+            "{html}"
+        );
         assert!(html.contains("title=\"job-1\""), "{html}");
     }
 

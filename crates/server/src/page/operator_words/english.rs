@@ -121,6 +121,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     closed: "closed",
     journey: "The way of the operation",
     not_recorded: "not known",
+    waits_for: "waits for",
     may_happen_twice: "An earlier call may have taken effect. If it did, it happens twice.",
     paid_again: "A provider may have charged for a generation that failed. A re-run is charged again.",
     not_sent: "not sent",
@@ -266,4 +267,15 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ("done", "done"),
     ],
     sources: [("config", "config"), ("operator", "operator"), ("learned", "learned")],
+    waits: [
+        ("worker", "a worker"),
+        ("time", "its time"),
+        ("bucket", "a limit"),
+        ("lease", "a slot"),
+        ("breaker", "an upstream that cools"),
+        ("alternatives", "one of its providers"),
+        ("person", "an operator"),
+        ("completion", "its end elsewhere"),
+        ("turn", "its turn"),
+    ],
 };

@@ -121,6 +121,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     closed: "закрыт",
     journey: "Путь операции",
     not_recorded: "неизвестно",
+    waits_for: "ждёт",
     may_happen_twice: "Прежний вызов мог сработать. Тогда это произойдёт дважды.",
     paid_again: "За неудавшуюся генерацию поставщик мог взять плату. За повтор он возьмёт её снова.",
     not_sent: "не отправлялась",
@@ -266,4 +267,15 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ("done", "готово"),
     ],
     sources: [("config", "настройка"), ("operator", "оператор"), ("learned", "из ответов")],
+    waits: [
+        ("worker", "работника"),
+        ("time", "назначенного времени"),
+        ("bucket", "лимита"),
+        ("lease", "места"),
+        ("breaker", "остывающего сервиса"),
+        ("alternatives", "одного из провайдеров"),
+        ("person", "оператора"),
+        ("completion", "завершения в другом месте"),
+        ("turn", "своей очереди"),
+    ],
 };

@@ -26,9 +26,7 @@ pub(super) fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) ->
                 @if let Some(upstream) = operation["upstream"].as_str() { (words.upstream) " " b { (upstream) } " · " }
                 (words.group) " " (group_link(name))
                 @if let Some(group) = group { " · " (words.depth) ": " b { (count(number(group, "depth"))) } }
-                " · " (words.attempt) " " (number(operation, "attempt"))
-            }
-            p {
+                " · " (words.attempt) " " (number(operation, "attempt")) " · "
                 @if let Some(at) = since { (words.state("unknown")) " " (view.lasting(at)) }
                 @else if let Some(at) = time_in(operation, "created_at") { (words.accepted) " " (view.ago(at)) " " (words.ago) }
             }

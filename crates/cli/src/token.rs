@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tidegate_core::text::is_plain_text;
 use tidegate_core::{Time, bounds};
 use tidegate_server::config::{
     ApiToken, TokenFile, TokenRecord, TokenScope, find_tokens_file, parse_duration,
@@ -182,7 +183,7 @@ fn parse_name(text: &str) -> Result<String, String> {
 
 fn parse_tenant(text: &str) -> Result<String, String> {
     let most = bounds::TENANT_LEN_MAX;
-    if (1..=most).contains(&text.len()) && !text.chars().any(char::is_control) {
+    if is_plain_text(text, 1..=most) {
         return Ok(text.to_owned());
     }
     Err(format!("a tenant is 1 to {most} bytes on one line"))

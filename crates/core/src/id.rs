@@ -25,6 +25,8 @@ pub type Partition = u16;
 const PREFIX: &str = "op_";
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LEN: usize = 26;
+/// The last digits, which hold a sequence number and nothing else.
+const SEQ_DIGITS: usize = 12;
 
 /// The public id of an operation: `op_` and 26 base-32 digits over milliseconds, partition and
 /// sequence number, so ids sort by time of acceptance.
@@ -80,6 +82,26 @@ impl fmt::Display for OperationId {
     }
 }
 
+/// Parses the last digits of an id as people copy them, and returns the sequence number that they
+/// end with; `None` for any other text.
+#[must_use]
+pub fn parse_seq_end(digits: &str) -> Option<Seq> {
+    if !(1..=LEN).contains(&digits.len()) {
+        return None;
+    }
+    let digits = digits.bytes().map(|digit| DIGITS.iter().position(|known| *known == digit));
+    let digits: Option<Vec<usize>> = digits.collect();
+    let in_seq = digits?.into_iter().rev().take(SEQ_DIGITS).rev();
+    Some(Seq(in_seq.fold(0, |seq, digit| (seq << 5) | digit as u64)))
+}
+
+/// The last digits of the id of an operation: those that depend on its sequence number alone.
+#[must_use]
+pub fn seq_end(seq: Seq) -> String {
+    let id = OperationId { millis: 0, partition: 0, seq }.to_string();
+    id[id.len() - SEQ_DIGITS..].to_owned()
+}
+
 impl fmt::Debug for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -130,6 +152,14 @@ mod tests {
             let id = |(ms, part, seq)| OperationId::new(Time::from_millis(ms), part, Seq(seq));
             prop_assert_eq!(id(a).to_string().parse::<OperationId>(), Ok(id(a)));
             prop_assert_eq!(a.cmp(&b), id(a).to_string().cmp(&id(b).to_string()));
+        }
+
+        #[test]
+        fn the_end_of_an_id_has_its_sequence_number(ms in 0_u64..1 << 48, part in any::<u16>(), seq in 0_u64..1 << 60, len in 12_usize..=26) {
+            let text = OperationId::new(Time::from_millis(ms), part, Seq(seq)).to_string();
+            prop_assert_eq!(parse_seq_end(&text[text.len() - len..]), Some(Seq(seq)));
+            prop_assert!(text.ends_with(&seq_end(Seq(seq))));
+            prop_assert_eq!(parse_seq_end(&text), None);
         }
 
         #[test]

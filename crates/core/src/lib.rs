@@ -40,6 +40,7 @@ pub mod shared;
 pub mod state;
 #[cfg(test)]
 mod steps;
+pub mod text;
 pub mod time;
 pub mod url_path;
 pub mod url_query;

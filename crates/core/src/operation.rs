@@ -8,6 +8,7 @@ use crate::alternatives::Alternatives;
 use crate::bounds;
 use crate::fact::LimitShape;
 use crate::fault::Fault;
+use crate::text::is_control;
 use crate::time::Time;
 
 /// The number of micro-tokens in one token.
@@ -164,13 +165,6 @@ pub struct Draft {
     /// An operation whose key is forgotten before this time does not count as the same: its key was
     /// used for another one since.
     pub dedupe_from: Time,
-}
-
-/// Whether a character controls how text is shown and is not shown itself: a control character, or
-/// one that turns the direction of what follows.
-#[must_use]
-pub fn is_control(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl Draft {

@@ -8,12 +8,13 @@ pub mod record;
 pub mod window;
 
 use crate::bounds::NAME_LEN_MAX;
+use crate::text::is_plain_text;
 
 /// Whether this may name a stand-alone bucket or a lease: every store can keep it, and it shows on
 /// one line.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
-    (1..=NAME_LEN_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
+    is_plain_text(name, 1..=NAME_LEN_MAX)
 }
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod tests {
     #[test]
     fn a_name_is_short_and_on_one_line() {
         assert!(is_name("a") && is_name("é b/c") && is_name(&"x".repeat(NAME_LEN_MAX)));
-        assert!(!is_name("") && !is_name("a\nb") && !is_name(&"x".repeat(NAME_LEN_MAX + 1)));
+        assert!(!is_name("") && !is_name("a\nb") && !is_name("a\u{202e}b"));
+        assert!(!is_name(&"x".repeat(NAME_LEN_MAX + 1)));
     }
 }

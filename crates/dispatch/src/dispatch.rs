@@ -8,6 +8,7 @@ use tidegate::{Engine, OperationId, Submission};
 use tidegate_core::bounds::{HORIZON_MAX, PAYLOAD_LEN_MAX};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::text::is_plain_text;
 use tidegate_upstream::Upstream;
 use tokio::sync::watch;
 
@@ -177,7 +178,7 @@ impl Dispatch {
             let message = format!("there is no model {:?}; known: {known}", new.model);
             return Err(DispatchError::new(DispatchErrorKind::UnknownModel, message).with_field("model"));
         };
-        if !(1..=USER_LEN_MAX).contains(&new.user.len()) || new.user.chars().any(char::is_control) {
+        if !is_plain_text(&new.user, 1..=USER_LEN_MAX) {
             return invalid("user", format!("a user is 1 to {USER_LEN_MAX} bytes on one line"));
         }
         if let Some(key) = &new.idempotency_key

@@ -83,7 +83,7 @@ pub use view::{
     AttemptView, Filter, GroupFilter, GroupPage, OperationDetails, OperationOutline, OperationPage,
     OperationView, Reason, SubmissionRules,
 };
-pub use waiting_groups::WaitingGroup;
+pub use waiting_groups::{AlikeGroups, WaitingGroup};
 pub use work::{
     ClaimId, LeaseExtension, ReadyKinds, RemoteClaim, RemoteJob, WorkReceipt, WorkReport, WorkRequest,
 };

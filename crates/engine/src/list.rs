@@ -38,6 +38,9 @@ impl Engine {
         if let Some(key) = filter.dedupe_key.clone() {
             return self.list_keyed(&key, &filter).await;
         }
+        if let Some(seq) = filter.seq {
+            return self.list_one(seq, &filter).await;
+        }
         if let (Some(time), None) = (filter.created_before, filter.before) {
             let first = self.first_seq_since(time).await?;
             filter.before = Some(OperationId::new(Time::ZERO, self.options.partition, first));
@@ -87,9 +90,17 @@ impl Engine {
     async fn list_keyed(&self, key: &Arc<str>, filter: &Filter) -> Result<OperationPage> {
         let hash = key_hash(key);
         let seq = self.query_owner(move |owner| owner.model.find_by_key(hash, owner.clock.now())).await?;
-        let Some(seq) = seq.filter(|seq| filter.before.is_none_or(|before| *seq < before.seq())) else {
+        match seq {
+            Some(seq) => self.list_one(seq, filter).await,
+            None => Ok(OperationPage::default()),
+        }
+    }
+
+    /// A page of at most one operation.
+    async fn list_one(&self, seq: Seq, filter: &Filter) -> Result<OperationPage> {
+        if filter.before.is_some_and(|before| seq >= before.seq()) {
             return Ok(OperationPage::default());
-        };
+        }
         match self.view(seq).await {
             Ok(view) if matches_filter(&view, filter) => {
                 Ok(OperationPage { operations: vec![without_result(view)], next: None })

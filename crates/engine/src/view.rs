@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::model::{Cause, GroupView};
-use tidegate_core::{Fault, OnFailure, OnUnknown, OperationId, State, Time};
+use tidegate_core::{Fault, OnFailure, OnUnknown, OperationId, Seq, State, Time};
 use tidegate_store::attempt::AttemptState;
 use tidegate_upstream::{RequestLine, RequestView};
 
@@ -160,6 +160,8 @@ pub struct Filter {
     pub user: Option<Arc<str>>,
     /// Only the operation accepted under this key, while the key is remembered.
     pub dedupe_key: Option<Arc<str>>,
+    /// Only the operation with this sequence number.
+    pub seq: Option<Seq>,
     /// Only operations whose last fault has this text in its message or its class, whatever the
     /// case.
     pub error: Option<Arc<str>>,

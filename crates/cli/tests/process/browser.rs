@@ -3,6 +3,7 @@
 pub(crate) mod axe;
 pub(crate) mod exhibit;
 mod generations;
+mod gone;
 mod needs;
 pub(crate) mod operator;
 mod pictures;

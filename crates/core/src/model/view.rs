@@ -122,6 +122,14 @@ pub struct LimitView {
     pub failures: u32,
 }
 
+impl LimitView {
+    /// How many groups wait for it, or for any of several alternatives of which one charges it.
+    #[must_use]
+    pub const fn waiters(&self) -> usize {
+        self.waiting + self.parked
+    }
+}
+
 impl Model {
     /// Returns an operation that has not ended.
     #[must_use]
@@ -221,19 +229,6 @@ impl Model {
         self.by_group
             .range::<str, _>((start, Bound::Unbounded))
             .map(|(_, ix)| self.group_view(&self.groups[ix.at()]))
-    }
-
-    /// Iterates over groups with at least one operation, by name, after `after`: the name, the
-    /// number of operations, and when the first of them was accepted.
-    pub fn queues<'a>(
-        &'a self,
-        after: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a Arc<str>, u32, Time)> + 'a {
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.by_group.range::<str, _>((start, Bound::Unbounded)).filter_map(|(name, ix)| {
-            let group = &self.groups[ix.at()];
-            Some((name, group.depth, self.head_of(group)?.at))
-        })
     }
 
     /// Iterates over groups that wait for an operator, by name, after `after`.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tidegate_core::bounds::{ALTERNATIVES_MAX, AWAIT_MAX, HORIZON_MAX, RESULT_FILE_LEN_MAX};
+use tidegate_core::text::is_control;
 use tidegate_images::{JobRequest, RequestError};
 use tidegate_upstream::Secret;
 use tidegate_upstream::http::target::BaseUrl;
@@ -86,7 +87,7 @@ impl DispatchConfig {
         let mut found = Problems::at(format!("models.{}", model.name));
         let is_long = model.name.is_empty() || model.name.len() > MODEL_NAME_LEN_MAX;
         found.push_if(is_long, ".name", format!("It must be 1 to {MODEL_NAME_LEN_MAX} bytes long."));
-        let has_space = model.name.chars().any(|c| c.is_control() || c.is_whitespace());
+        let has_space = model.name.chars().any(|c| is_control(c) || c.is_whitespace());
         found.push_if(has_space, ".name", "It must have no spaces.");
         let is_long = model.max_wait.is_some_and(|wait| wait.is_zero() || wait > HORIZON_MAX);
         found.push_if(is_long, ".max_wait", "It must be above zero and at most a year.");

@@ -6,7 +6,7 @@ use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{
     CancelOutcome, ControlRefusal, GroupView, LimitRefusal, LimitView, RerunRefusal, Resolution,
 };
-use tidegate_core::operation::is_control;
+use tidegate_core::text::is_plain_text;
 use tidegate_core::{Draft, OperationId, Seq, Time, bounds};
 use tidegate_store::Clock;
 
@@ -155,7 +155,7 @@ impl Engine {
             ("reason", reason, bounds::NOTE_LEN_MAX),
         ] {
             let least = usize::from(field != "reason");
-            if !(least..=most).contains(&text.len()) || text.chars().any(is_control) {
+            if !is_plain_text(text, least..=most) {
                 let message = format!("{field} must be {least} to {most} bytes on one line");
                 return Err(Error::new(ErrorKind::Invalid, message).field(field));
             }

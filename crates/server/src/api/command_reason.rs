@@ -1,10 +1,9 @@
 //! Why an operator gives a command: the field `reason`, which the audit log keeps.
 
 use tidegate_core::bounds::NOTE_LEN_MAX;
-use tidegate_core::operation::is_control;
 
 use crate::edge::content::RequestBody;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, read};
 
@@ -23,10 +22,6 @@ pub(super) async fn read_reason_only(body: RequestBody) -> Result<()> {
 pub(super) fn read_reason(field: Field<'_>) -> Result<Option<String>> {
     let reason = field.text()?;
     let text = reason.as_deref().unwrap_or_default();
-    field.check_len(text, 0..=NOTE_LEN_MAX)?;
-    if text.chars().any(is_control) {
-        let message = format!("The field {:?} must be one line of text.", field.name);
-        return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
-    }
+    field.check_line(text, 0..=NOTE_LEN_MAX)?;
     Ok(reason)
 }

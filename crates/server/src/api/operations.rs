@@ -1,20 +1,25 @@
 //! Reads operations: one, with or without waiting for its end; pages of them; why one is not
 //! running.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use tidegate::Filter;
-use tidegate_core::State as OperationState;
 use tidegate_core::bounds::WAIT_MS_MAX;
+use tidegate_core::id::parse_seq_end;
+use tidegate_core::{Seq, State as OperationState};
 
 use super::{HandlerResult, parse_id};
 use crate::edge::query::{Query, bad_parameter};
 use crate::state::SharedPartition;
 use crate::wire::cursor;
 use crate::wire::response::{OperationOut, PageOut, WhyOut};
+
+/// How many digits of the end of an id are needed to find it, and how many are used.
+const ID_END_DIGITS: RangeInclusive<usize> = 8..=12;
 
 pub(super) async fn show(
     State(app): State<SharedPartition>,
@@ -69,7 +74,14 @@ pub(crate) fn read_filter(query: &mut Query) -> Filter {
         .with_limit(query.limit());
     (filter.group, filter.kind, filter.upstream) = (group, kind, upstream);
     (filter.dedupe_key, filter.error) = (dedupe_key, error);
+    filter.seq = query.read("id_end", parse_id_end);
     filter
+}
+
+/// Parses the end of an id as pages show it: all of it is in the sequence number.
+fn parse_id_end(text: &str) -> crate::error::Result<Seq> {
+    let seq = parse_seq_end(text).filter(|_| ID_END_DIGITS.contains(&text.len()));
+    seq.ok_or_else(|| bad_parameter("id_end", "must be the last 8 to 12 digits of an id"))
 }
 
 /// Parses comma-separated states, each once and in their own order.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tidegate::{Engine, WaitingGroup};
 use tidegate_core::Time;
 use tidegate_core::model::{Counts, KindLoad};
+use tidegate_dispatch::KIND as GENERATION;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -165,8 +166,8 @@ impl SummaryOut {
 /// How much harm the queue of a group does: operations times milliseconds.
 fn harm(group: &Value, now: Time) -> u128 {
     let head_at = group["head"]["created_at"].as_str().and_then(time::parse);
-    let depth = u128::from(group["depth"].as_u64().unwrap_or_default());
-    depth * head_at.map_or(0, |at| now.since(at).as_millis())
+    let depth = group["alike"]["operations"].as_u64().or_else(|| group["depth"].as_u64());
+    u128::from(depth.unwrap_or_default()) * head_at.map_or(0, |at| now.since(at).as_millis())
 }
 
 /// What takes a scan to find out: the groups in which most work waits longest, and the work of each
@@ -189,7 +190,7 @@ impl GroupRanking {
         {
             return Ok(work.clone());
         }
-        let (groups, kinds) = tokio::try_join!(engine.waiting_groups(GROUPS), engine.kinds())?;
+        let (groups, kinds) = tokio::try_join!(engine.waiting_groups(GROUPS, GENERATION), engine.kinds())?;
         let work = ScannedWork { groups, kinds };
         *last = Some((Instant::now(), work.clone()));
         Ok(work)
@@ -206,6 +207,7 @@ pub(super) async fn show(State(app): State<SharedPartition>) -> HandlerResult {
     let to_json = |group: &WaitingGroup| {
         let out = GroupOut::new(partition, &group.view, group.why.as_ref());
         let out = out.with_outlines(&group.view, &outlines).with_drains_at(group.drains_at);
+        let out = out.with_alike(group.alike.as_ref());
         serde_json::to_value(out).unwrap_or_default()
     };
     let summary = SummaryOut {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use tidegate_core::OperationId;
 use tidegate_core::bounds::NOTE_LEN_MAX;
+use tidegate_core::text::is_control;
 
 /// The most characters of the fields.
 const FIELDS_CHARS_MAX: usize = 1_000;
@@ -68,7 +69,7 @@ pub(crate) fn changed_ids(detail: &str) -> (&str, Vec<&str>) {
 
 /// A text of a caller on one line that is not too long.
 pub(super) fn shorten(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(NOTE_LEN_MAX).collect()
+    text.chars().filter(|c| !is_control(*c)).take(NOTE_LEN_MAX).collect()
 }
 
 #[cfg(test)]

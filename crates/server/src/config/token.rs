@@ -3,6 +3,7 @@
 
 use sha2::{Digest, Sha256};
 use tidegate_core::fingerprint::hex;
+use tidegate_core::text::is_plain_text;
 use tidegate_core::{Time, bounds};
 
 use super::ParseContext;
@@ -149,7 +150,7 @@ fn read_rest(
 }
 
 fn is_tenant(text: &str) -> bool {
-    (1..=bounds::TENANT_LEN_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
+    is_plain_text(text, 1..=bounds::TENANT_LEN_MAX)
 }
 
 /// Reads a time, if there is one.

@@ -97,10 +97,8 @@ impl ProviderStatus {
 
     /// How many generations wait for it, or for any of several providers of which it is one.
     pub(crate) fn waiting(&self) -> usize {
-        let for_it: usize =
-            [&self.breaker, &self.slots, &self.rpm].into_iter().map(|limit| limit.waiting).sum();
         // Every alternative of a provider charges its breaker.
-        for_it + self.breaker.parked
+        self.breaker.waiters() + self.slots.waiting + self.rpm.waiting
     }
 }
 

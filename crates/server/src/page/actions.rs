@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::bounds::NOTE_LEN_MAX;
 use tidegate_core::fingerprint::Fingerprint;
-use tidegate_core::operation::is_control;
+use tidegate_core::text::is_plain_text;
 
 use super::action::{Action, ActionRequest, SubjectKind};
 use super::bulk;
@@ -129,7 +129,7 @@ async fn read_form(name: &str, body: RequestBody) -> Result<(ActionRequest, Form
 }
 
 fn check_reason(reason: &str) -> Result<()> {
-    if reason.len() > NOTE_LEN_MAX || reason.chars().any(is_control) {
+    if !is_plain_text(reason, 0..=NOTE_LEN_MAX) {
         return Err(bad_parameter("reason", &format!("must be at most {NOTE_LEN_MAX} bytes on one line")));
     }
     Ok(())

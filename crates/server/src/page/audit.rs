@@ -61,16 +61,14 @@ fn content(view: &View, operation: Option<&str>, page: &Value) -> Markup {
     }
 }
 
-/// Who decided about an operation, when and why, on its page. Empty if no one did.
+/// Who decided about an operation, when and why, on its page. Empty as long as no one did.
 pub(super) fn decisions(view: &View, id: &str, page: &Value) -> Markup {
     let (entries, has_more) = (items(page, "entries"), page["next_cursor"].is_string());
     html! {
-        @if !entries.is_empty() || has_more {
-            section #decisions data-live {
-                h2 { (view.words.decided) }
-                @if !entries.is_empty() { (table(view, entries)) }
-                @if has_more { p { a href={ "/audit?operation=" (escape(id)) } { (view.words.older) } } }
-            }
+        section #decisions data-live {
+            @if !entries.is_empty() || has_more { h2 { (view.words.decided) } }
+            @if !entries.is_empty() { (table(view, entries)) }
+            @if has_more { p { a href={ "/audit?operation=" (escape(id)) } { (view.words.older) } } }
         }
     }
 }
@@ -131,7 +129,7 @@ fn command_cell(view: &View, entry: &Value, detail: &str) -> Markup {
 
 /// The action of the page that does the same as a command, so that both have the same words,
 /// whichever client it came from.
-fn action_of(entry: &Value) -> Option<Action> {
+pub(super) fn action_of(entry: &Value) -> Option<Action> {
     let detail = text(entry, "detail");
     let outcome = detail.strip_prefix("as ").and_then(|rest| rest.split(',').next());
     let outcome = outcome.map(|word| word.split(':').next().unwrap_or(word));
@@ -157,6 +155,11 @@ fn action_of(entry: &Value) -> Option<Action> {
         ("keys", "complete", _) => Action::CompleteKey,
         _ => return None,
     })
+}
+
+/// Whether a command was carried out.
+pub(super) fn is_done(entry: &Value) -> bool {
+    matches!(number(entry, "status"), 200..300)
 }
 
 /// The operations that a command about several changed, each with a link.

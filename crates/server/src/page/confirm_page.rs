@@ -3,13 +3,14 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_core::bounds::NOTE_LEN_MAX;
 use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::{Action, ActionRequest, FIGURES, SubjectKind};
 use super::bulk;
 use super::error_page;
+use super::keys::actions_for as actions_for_key;
 use super::operation::{actions_for, call_line, facts};
 use super::parts::count;
 use super::view::{View, escape, items, number, text};
@@ -17,6 +18,8 @@ use crate::api::local::LocalApi;
 use crate::edge::auth::Caller;
 use crate::error::{Error, ErrorCode, Result};
 
+/// Under this name a preview says that nothing is known of a group.
+const UNKNOWN_GROUP: &str = "unknown_group";
 /// The failed operations that are counted for a preview.
 const COUNTED_MAX: usize = 200;
 
@@ -37,15 +40,19 @@ pub(super) async fn confirm_page(
     let asked = &ActionRequest { seen: seen(view, asked, &preview), ..asked.clone() };
     let token = key.issue(&asked.identity(), &caller.0, view.now);
     let words = view.words;
+    let obstacle = obstacle(view, asked, &preview);
     let content = html! {
         h1 { (question(view, asked, &preview)) }
         @if let Some(note) = note { p.notice role="alert" { (note) } }
-        @if is_possible(asked, &preview) {
+        @if obstacle.is_none() {
             p.sentence { (words.action(asked.action).effect) }
             (warnings(view, asked, &preview))
         }
         (show_preview(view, asked, &preview))
-        @if is_possible(asked, &preview) {
+        @if let Some(obstacle) = obstacle {
+            p.notice role="alert" { (obstacle) }
+            p.buttons { a.button href=(asked.subject_page()) { (words.back) } }
+        } @else {
             form.confirm method="post" action={ "/actions/" (asked.action.name()) } {
                 input type="hidden" name="subject" value=(asked.subject);
                 @for (name, part) in [("scope", &asked.scope), ("method", &asked.method), ("path", &asked.path), ("seen", &asked.seen)] {
@@ -60,9 +67,6 @@ pub(super) async fn confirm_page(
                     a.button href=(asked.subject_page()) { (words.back) }
                 }
             }
-        } @else {
-            p.notice role="alert" { (words.not_possible) }
-            p.buttons { a.button href=(asked.subject_page()) { (words.back) } }
         }
     };
     view.page(words.action(asked.action).label, &content)
@@ -89,6 +93,14 @@ fn question(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
     html! { (before) code { (asked.subject) } (after) }
 }
 
+/// Why the action cannot be done now, as far as that is known before it is tried.
+fn obstacle(view: &View, asked: &ActionRequest, preview: &Value) -> Option<&'static str> {
+    if preview[UNKNOWN_GROUP] == true {
+        return Some(view.words.no_such_group);
+    }
+    (!is_possible(asked, preview)).then_some(view.words.not_possible)
+}
+
 /// Whether the action can be done in the state that its subject has now.
 fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
     let state = text(preview, "state");
@@ -106,7 +118,8 @@ fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
         SubjectKind::Limit if asked.action == Action::SetLimit => {
             FIGURES.iter().any(|(name, _)| preview[*name].is_number())
         }
-        _ => true,
+        SubjectKind::Key => actions_for_key(state).contains(&asked.action),
+        SubjectKind::Group | SubjectKind::Limit => true,
     }
 }
 
@@ -132,16 +145,35 @@ async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
     match asked.action {
         Action::RerunFailed => {
             let group = escape(&asked.subject);
-            api.get(&format!("/v1/operations?group={group}&state=failed&limit={COUNTED_MAX}")).await
+            let target = format!("/v1/operations?group={group}&state=failed&limit={COUNTED_MAX}");
+            let mut failed = api.get(&target).await?;
+            if items(&failed, "operations").is_empty() && !is_known_group(api, &asked.subject).await? {
+                failed[UNKNOWN_GROUP] = true.into();
+            }
+            Ok(failed)
         }
         // A group that is idle now may be paused, if it has had an operation.
         Action::Pause => match api.get(&asked.subject_target()).await {
-            Err(error) if error.code == ErrorCode::NoGroup => Ok(Value::Null),
+            Err(error) if error.code == ErrorCode::NoGroup => {
+                Ok(json!({ UNKNOWN_GROUP: !is_known_group(api, &asked.subject).await? }))
+            }
             found => found,
         },
         _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
         _ => api.get(&asked.subject_target()).await,
     }
+}
+
+/// Whether the group has anything to do, or has an operation that is still known.
+async fn is_known_group(api: &LocalApi, name: &str) -> Result<bool> {
+    let name = escape(name);
+    match api.get(&format!("/v1/groups/{name}")).await {
+        Err(error) if error.code == ErrorCode::NoGroup => {}
+        found => return found.map(|_| true),
+    }
+    let page = api.get(&format!("/v1/operations?group={name}&limit=1")).await?;
+    // Where there is more than one page is searched, only the command itself finds out.
+    Ok(!items(&page, "operations").is_empty() || page["next_cursor"].is_string())
 }
 
 fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
@@ -151,7 +183,7 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
             dl {
                 dt { (words.state_label) } dd { (view.state(text(preview, "state"))) }
                 dt { (words.request) } dd { (call_line(preview)) }
-                (facts(view, preview))
+                (facts(view, preview, 1))
             }
         },
         SubjectKind::Group if asked.action == Action::RerunFailed => html! {
@@ -161,7 +193,7 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
             }
         },
         SubjectKind::Group => html! {
-            @if preview.is_object() {
+            @if preview["state"].is_string() {
                 p { (view.state(text(preview, "state"))) " · " (words.depth) ": " (count(number(preview, "depth"))) }
                 @if let Some(why) = preview["why"]["because"].as_str() { p { (why) } }
             }
@@ -212,7 +244,6 @@ fn more_fields(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tidegate_core::Time;
 
     use super::super::words::Language;

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde_json::Value;
-use tidegate_core::Time;
+use tidegate_core::{OperationId, Seq, Time};
 use tidegate_dispatch::{Generation, GenerationPage, GenerationQuery, GenerationStatus};
 
 use super::parts::time_ago;
@@ -16,6 +16,7 @@ use super::view::escape;
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
 use crate::api::generations as api;
+use crate::api::parse_id;
 use crate::edge::query::Query;
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::{PartitionState, SharedPartition};
@@ -47,8 +48,8 @@ pub(crate) async fn list(State(app): State<SharedPartition>, headers: HeaderMap,
     let language = Language::preferred(&headers);
     let words = language.words();
     match read_page(&app, query).await {
-        Ok((wanted, page)) => {
-            let content = gallery(&page, &wanted, app.server.clock.now(), words);
+        Ok(found) => {
+            let content = gallery(&found, app.server.clock.now(), language);
             framed(&Frame { title: words.generations, language, regions: Some("") }, &content).into_response()
         }
         Err(error) if error.code == ErrorCode::UnknownModel => without_models(words.generations, language),
@@ -56,13 +57,34 @@ pub(crate) async fn list(State(app): State<SharedPartition>, headers: HeaderMap,
     }
 }
 
-async fn read_page(app: &PartitionState, mut query: Query) -> Result<(GenerationQuery, GenerationPage)> {
+/// What the gallery shows.
+struct GalleryPage {
+    wanted: GenerationQuery,
+    page: GenerationPage,
+    /// The newest generation when the page was opened; `None` on a later page.
+    through: Option<OperationId>,
+    /// How many have come since then, up to as many as a page has.
+    newer: usize,
+}
+
+async fn read_page(app: &PartitionState, mut query: Query) -> Result<GalleryPage> {
     let mut wanted = api::read_query(&mut query);
     wanted.before = api::page_cursor(&mut query, &wanted);
+    let through = query.read("through", parse_id).filter(|_| wanted.before.is_none());
     query.finish()?;
     wanted.limit = wanted.limit.min(SHOWN_MAX);
     let generations = app.generations()?;
-    let mut page = generations.list(&wanted).await.map_err(Error::from)?;
+    // An open page shows the same generations as long as no one asks for the new ones.
+    let after = |id: OperationId| OperationId::new(Time::ZERO, id.partition(), Seq(id.seq().0 + 1));
+    let window = GenerationQuery { before: through.map(after).or(wanted.before), ..wanted.clone() };
+    let mut page = generations.list(&window).await.map_err(Error::from)?;
+    let newer = match through {
+        Some(id) => {
+            let newest = generations.list(&wanted).await.map_err(Error::from)?;
+            newest.generations.iter().filter(|one| one.id.seq() > id.seq()).count()
+        }
+        None => 0,
+    };
     // Pages have neither inputs nor files.
     let whole = join_all(page.generations.iter().map(|one| generations.get(one.id))).await;
     for (one, whole) in page.generations.iter_mut().zip(whole) {
@@ -70,14 +92,20 @@ async fn read_page(app: &PartitionState, mut query: Query) -> Result<(Generation
             *one = whole;
         }
     }
-    Ok((wanted, page))
+    let newest = page.generations.first().map(|one| one.id);
+    let through = through.or_else(|| newest.filter(|_| wanted.before.is_none()));
+    Ok(GalleryPage { wanted, page, through, newer })
 }
 
-fn gallery(page: &GenerationPage, wanted: &GenerationQuery, now: Time, words: &Words) -> Markup {
+fn gallery(found: &GalleryPage, now: Time, language: Language) -> Markup {
+    let GalleryPage { wanted, page, through, newer } = found;
+    let (words, all) = (language.words(), list_address(wanted.user.as_deref(), wanted.status, None));
     html! {
         h1 { (words.generations) @if let Some(user) = &wanted.user { " · " (user) } }
         (filters(wanted, words))
-        section #generations data-live aria-label=(words.generations) {
+        section #generations data-live data-slots data-through=[*through] aria-label=(words.generations) {
+            // The script counts here what it keeps out; the link loads the page anew.
+            p.newcomers hidden data-newer=(newer) { a href=(all) { (language.operator_words().newcomers) } }
             @if page.generations.is_empty() {
                 p.quiet { (words.no_generations) " " code { "tidegate generation create" } "." }
             } @else {

@@ -17,6 +17,7 @@ use super::{error_page, request_query};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 use crate::error::{Error, ErrorCode, Result};
+use crate::wire::time::Timestamp;
 
 /// The groups of a page.
 const ROWS: usize = 50;
@@ -130,7 +131,12 @@ fn table_with(view: &View, groups: &[Value], has_drains: bool) -> Markup {
                     th.c-act scope="col" { span.hidden { (words.actions) } }
                 }
             }
-            tbody { @for group in groups { (row(view, group, has_drains)) } }
+            tbody {
+                @for group in groups {
+                    @if group["alike"].is_object() { (alike_row(view, group, has_drains)) }
+                    @else { (row(view, group, has_drains)) }
+                }
+            }
         }
     }
 }
@@ -146,6 +152,25 @@ fn row(view: &View, group: &Value, has_drains: bool) -> Markup {
             (why_cell(text(&group["why"], "because")))
             @if has_drains { td.wrap { @if let Some(at) = time_in(group, "drains_at") { (drains(view, group, at)) } } }
             td.act { (main_button(view, group)) }
+        }
+    }
+}
+
+/// Generations that wait for the same: each has a group of its own, and one row stands for all.
+fn alike_row(view: &View, group: &Value, has_drains: bool) -> Markup {
+    let (words, alike) = (view.words, &group["alike"]);
+    let state = text(group, "state");
+    let status = if state == "running" { "processing" } else { "queued" };
+    let list = format!("/generations?status={status}");
+    html! {
+        tr id={ "alike-" (text(alike, "cause")) } {
+            td { (view.state(state)) }
+            th scope="row" { a.group href=(list) { (view.language.words().generations) " (" (count(number(alike, "operations"))) ")" } }
+            td.number data-label=(words.depth) { (count(number(alike, "operations"))) }
+            td.number data-label=(words.age) { @if let Some(at) = time_in(&group["head"], "created_at") { (view.ago(at)) } }
+            (why_cell(text(&group["why"], "because")))
+            @if has_drains { td {} }
+            td.act { a.button href=(list) { (words.show) } }
         }
     }
 }
@@ -218,7 +243,7 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
             @if is_unknown { p.sentence { (words.no_such_group) } }
             @else if is_idle { p.sentence { (words.idle_group) } }
             @if let Some(at) = time_in(&group["paused"], "since") {
-                p { (words.paused_by) " " b { (text(&group["paused"], "by")) } ", " (view.when(at)) @if !text(&group["paused"], "reason").is_empty() { ": " (text(&group["paused"], "reason")) } }
+                p { (words.paused_by) " " b { (text(&group["paused"], "by")) } ", " (Timestamp(at)) @if !text(&group["paused"], "reason").is_empty() { ": " (text(&group["paused"], "reason")) } }
             }
             p.buttons {
                 @if !is_unknown { (main_button(view, group)) }
@@ -227,11 +252,12 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
             }
             p { (words.depth) ": " (count(number(group, "depth"))) " · " a href={ "/v1/groups/" (escape(name)) } { (words.as_json) } }
         }
-        @if !items(group, "line").is_empty() {
-            section #line data-live="steady" { h2 { (words.head_of_queue) } (operation_table(view, items(group, "line"))) }
+        // Empty ones too: on an open page they are filled, and emptied.
+        section #line data-live="steady" {
+            @if !items(group, "line").is_empty() { h2 { (words.head_of_queue) } (operation_table(view, items(group, "line"))) }
         }
-        @if !items(last, "operations").is_empty() {
-            section #last data-live="steady" { h2 { (words.last_operations) } (operation_table(view, items(last, "operations"))) }
+        section #last data-live="steady" {
+            @if !items(last, "operations").is_empty() { h2 { (words.last_operations) } (operation_table(view, items(last, "operations"))) }
         }
     }
 }
@@ -248,6 +274,26 @@ mod tests {
         let groups = [json!({ "group": "g", "state": "waiting", "depth": 1 })];
         assert!(table(&view, &groups).into_string().contains(">Will be empty</th>"));
         assert!(!table_with(&view, &groups, false).into_string().contains(">Will be empty</th>"));
+    }
+
+    /// OPS-24: generations that wait for the same are one row, with their number and their list.
+    #[test]
+    fn ops_24_generations_that_wait_for_the_same_are_one_row() {
+        let row = |state: &str| {
+            let alike = json!({ "cause": "alternatives-3", "groups": 1_200, "operations": 1_201 });
+            let why = json!({ "because": "Waiting for one of its alternatives." });
+            let group =
+                json!({ "group": "generation:x", "state": state, "depth": 1, "alike": alike, "why": why });
+            table(&View::at(Language::English, Time::ZERO), &[group]).into_string()
+        };
+        let html = row("waiting");
+        for part in
+            ["id=\"alike-alternatives-3\"", "Generations (1,201)", ">1,201<", "one of its alternatives"]
+        {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(html.contains("/generations?status=queued") && !html.contains("generation:x"), "{html}");
+        assert!(row("running").contains("/generations?status=processing"));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::time::Duration;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::decision::Decision;
 use super::parts::{operation_link, span_in};
+use super::runs::attempt_number;
 use super::view::{View, items, number, text, time_in};
 
 /// A step of the way of an operation.
@@ -54,10 +56,22 @@ impl Progress {
     }
 }
 
+/// What is known of the way of an operation.
+#[derive(Clone, Copy)]
+pub(super) struct JourneyData<'a> {
+    pub operation: &'a Value,
+    pub why: &'a Value,
+    /// The decision that ended it, if one did.
+    pub decision: Option<Decision<'a>>,
+    /// How often it was run; all of the way is that of the last run.
+    pub run: u64,
+}
+
 /// The steps of an operation, in order, and the current one; `None` when it has ended.
-fn way(operation: &Value, why: &Value) -> (Vec<Step>, Option<Step>) {
+fn way(data: &JourneyData<'_>) -> (Vec<Step>, Option<Step>) {
+    let &JourneyData { operation, why, decision, .. } = data;
     let mut steps = vec![Step::Accepted, Step::Turn, Step::Limit, Step::Sent, Step::Answer];
-    let is_decided = number(&operation["journey"], "decision_ms") > 0;
+    let is_decided = decision.is_some() || number(&operation["journey"], "decision_ms") > 0;
     let current = match (text(operation, "state"), text(why, "waiting_for")) {
         ("succeeded" | "failed" | "canceled", _) => None,
         ("unknown", _) => Some(Step::Decision),
@@ -91,8 +105,14 @@ fn was_never_sent(operation: &Value) -> bool {
 }
 
 /// How far each step of this operation is.
-fn progress_of(operation: &Value, steps: &[Step], current: Option<Step>) -> Vec<(Step, Progress)> {
+fn progress_of(data: &JourneyData<'_>, steps: &[Step], current: Option<Step>) -> Vec<(Step, Progress)> {
+    let operation = data.operation;
     let mut steps = progress(steps, current);
+    if data.decision.is_some() {
+        // No answer came, and none is awaited any more.
+        let answer = steps.iter_mut().find(|(step, _)| *step == Step::Answer);
+        answer.into_iter().for_each(|(_, progress)| *progress = Progress::Ahead);
+    }
     if was_never_sent(operation) {
         // It ended before these steps were done, or it is not known that they were.
         let is_turn_known = operation["journey"][Step::Turn.time()].is_u64();
@@ -121,16 +141,16 @@ fn progress(steps: &[Step], current: Option<Step>) -> Vec<(Step, Progress)> {
 }
 
 /// The way of an operation, with the time spent as far as it is known.
-pub(super) fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
+pub(super) fn journey(view: &View, data: &JourneyData<'_>) -> Markup {
     let words = view.words;
-    let (steps, current) = way(operation, why);
+    let (steps, current) = way(data);
     html! {
         ol.journey aria-label=(words.journey) {
-            @for (step, progress) in progress_of(operation, &steps, current) {
+            @for (step, progress) in progress_of(data, &steps, current) {
                 li class=(progress.class()) aria-current=[(progress == Progress::Current).then_some("step")] {
-                    b { (words.steps[step as usize]) } span { (step_note(view, step, current, operation, why)) }
+                    b { (words.steps[step as usize]) } span { (step_note(view, step, current, data)) }
                     @if step != Step::Accepted && progress != Progress::Ahead {
-                        span.quiet { (step_time(view, &operation["journey"][step.time()])) }
+                        span.quiet { (step_time(view, &data.operation["journey"][step.time()])) }
                     }
                 }
             }
@@ -139,7 +159,8 @@ pub(super) fn journey(view: &View, operation: &Value, why: &Value) -> Markup {
 }
 
 /// What is known of a step apart from its time.
-fn step_note(view: &View, step: Step, current: Option<Step>, operation: &Value, why: &Value) -> Markup {
+fn step_note(view: &View, step: Step, current: Option<Step>, data: &JourneyData<'_>) -> Markup {
+    let &JourneyData { operation, why, decision, run } = data;
     let (words, is_current) = (view.words, current == Some(step));
     let (state, attempt) = (text(operation, "state"), number(operation, "attempt"));
     let (accepted, ended) = (time_in(operation, "created_at"), time_in(operation, "finished_at"));
@@ -154,7 +175,7 @@ fn step_note(view: &View, step: Step, current: Option<Step>, operation: &Value, 
             }
             Step::Limit => {
                 @if is_current {
-                    (text(why, "waiting_for")) @if let Some(name) = why["name"].as_str() { ": " (name) }
+                    (words.waits_for) " " (words.wait(text(why, "waiting_for"))) @if let Some(name) = why["name"].as_str() { ": " (name) }
                     @if let Some(until) = until { ", " (view.within(until)) }
                 }
             }
@@ -162,12 +183,20 @@ fn step_note(view: &View, step: Step, current: Option<Step>, operation: &Value, 
                 span title=(words.not_sent_about) { (words.not_sent) }
                 @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
             }
+            Step::Sent if attempt > 0 && run > 1 => (attempt_number(view.language.words(), run, run, attempt)),
             Step::Sent => { @if attempt > 0 { (words.attempt) " " (attempt) } }
+            Step::Answer if decision.is_some() => (words.none_came),
             Step::Answer => {
                 @if is_answered { (view.state(state)) }
                 @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
             }
-            Step::Decision => { @if is_current { (text(why, "waiting_for")) } }
+            Step::Decision => {
+                @if let Some(decision) = decision {
+                    (decision.label(view))
+                    @if let Some(by) = decision.by() { ", " (words.decided_by) " " (by) }
+                    @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
+                } @else if is_current { (words.waits_for) " " (words.wait(text(why, "waiting_for"))) }
+            }
         }
     }
 }
@@ -189,6 +218,10 @@ mod tests {
     use super::super::words::Language;
     use super::*;
 
+    fn data<'a>(operation: &'a Value, why: &'a Value) -> JourneyData<'a> {
+        JourneyData { operation, why, decision: Decision::of(operation, &[]), run: 1 }
+    }
+
     #[test]
     fn an_operation_is_at_one_place_of_its_way() {
         let table = [
@@ -201,7 +234,7 @@ mod tests {
             ("succeeded", json!({ "waiting_for": "nothing" }), None),
         ];
         for (state, why, expected) in table {
-            assert_eq!(way(&json!({ "state": state }), &why).1, expected, "{state} {why}");
+            assert_eq!(way(&data(&json!({ "state": state }), &why)).1, expected, "{state} {why}");
         }
         let steps = [Step::Accepted, Step::Turn, Step::Limit];
         let progress: Vec<_> = progress(&steps, Some(Step::Turn)).into_iter().map(|(_, far)| far).collect();
@@ -212,8 +245,9 @@ mod tests {
     #[test]
     fn ops_23_what_was_never_sent_says_so() {
         let view = View::at(Language::English, Time::ZERO);
-        let shown =
-            |operation: &Value| journey(&view, operation, &json!({ "waiting_for": "nothing" })).into_string();
+        let shown = |operation: &Value| {
+            journey(&view, &data(operation, &json!({ "waiting_for": "nothing" }))).into_string()
+        };
         for state in ["canceled", "failed"] {
             let unsent = json!({ "state": state, "attempt": 0, "attempts": [], "journey": {} });
             let html = shown(&unsent);
@@ -238,15 +272,35 @@ mod tests {
         let operation =
             |state: &str, waited: u64| json!({ "state": state, "journey": { "decision_ms": waited } });
         let (nothing, person) = (json!({ "waiting_for": "nothing" }), json!({ "waiting_for": "person" }));
-        assert!(!way(&operation("succeeded", 0), &nothing).0.contains(&Step::Decision));
-        let (steps, current) = way(&operation("unknown", 0), &person);
+        assert!(!way(&data(&operation("succeeded", 0), &nothing)).0.contains(&Step::Decision));
+        let (steps, current) = way(&data(&operation("unknown", 0), &person));
         assert_eq!((steps.last(), current), (Some(&Step::Decision), Some(Step::Decision)));
-        let (steps, current) = way(&operation("queued", 7), &person);
+        for (language, said) in
+            [(Language::English, ">waits for an operator<"), (Language::Russian, ">ждёт оператора<")]
+        {
+            let view = View::at(language, Time::ZERO);
+            let html = journey(&view, &data(&operation("unknown", 0), &person)).into_string();
+            assert!(html.contains(said), "{html}");
+        }
+        let (steps, current) = way(&data(&operation("queued", 7), &person));
         assert_eq!((steps[2], current), (Step::Decision, Some(Step::Decision)), "its group is held");
-        let (steps, current) = way(&operation("running", 7), &json!({ "waiting_for": "running" }));
+        let (steps, current) = way(&data(&operation("running", 7), &json!({ "waiting_for": "running" })));
         assert_eq!(progress(&steps, current).last(), Some(&(Step::Decision, Progress::Past)));
         let view = View::at(Language::English, Time::ZERO);
-        let html = journey(&view, &operation("succeeded", 12_345), &nothing).into_string();
+        let html = journey(&view, &data(&operation("succeeded", 12_345), &nothing)).into_string();
         assert!(html.contains("Decision") && html.contains("12 s"), "{html}");
+    }
+
+    /// OPS-23: what an operator decided is no answer, and a way after a re-run says which it is.
+    #[test]
+    fn ops_23_a_decision_is_no_answer() {
+        let view = View::at(Language::English, Time::ZERO);
+        let attempts = json!([{ "attempt": 1, "state": "unknown" }]);
+        let decided = json!({ "state": "succeeded", "attempt": 1, "attempts": attempts, "journey": {} });
+        let nothing = json!({ "waiting_for": "nothing" });
+        let html = journey(&view, &JourneyData { run: 2, ..data(&decided, &nothing) }).into_string();
+        assert!(html.contains("none came") && html.contains("It happened"), "{html}");
+        assert!(!html.contains("succeeded</span>") && html.contains("run 2, attempt 1"), "{html}");
+        assert_eq!(html.matches("class=\"ahead\"").count(), 1, "the answer: {html}");
     }
 }

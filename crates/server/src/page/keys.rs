@@ -145,17 +145,21 @@ fn table(view: &View, site: PageSite, keys: &[KeySummary], flag: Option<&str>) -
     }
 }
 
-/// What an operator can do about a key in its state. A proxy has no forms.
-fn buttons(view: &View, name: &RecordName, state: &str) -> Markup {
-    let actions: &[Action] = match state {
+/// What an operator can do about a key in its state.
+pub(super) fn actions_for(state: &str) -> &'static [Action] {
+    match state {
         "unknown" => &[Action::CompleteKey, Action::ReleaseKey],
         "processing" => &[Action::ReleaseKey],
         _ => &[Action::ExpireKey],
-    };
+    }
+}
+
+/// The links to what can be done about a key. A proxy has no forms.
+fn buttons(view: &View, name: &RecordName, state: &str) -> Markup {
     let (key, scope) = (name.key.as_str(), name.scope.as_str());
     let parts = KeyParts { key, scope, method: &name.method, path: &name.path };
     html! {
-        @for action in actions {
+        @for action in actions_for(state) {
             @let label = view.words.action(*action).label;
             a.button href=(action.key_href(&parts)) aria-label={ (label) " " (key) } { (label) } " "
         }

@@ -8,7 +8,7 @@ use tidegate_core::Time;
 use tidegate_dispatch::LedgerEntry;
 
 use super::generations::without_models;
-use super::parts::{time_ago, why_cell};
+use super::parts::{count, id_link, time_ago, why_cell};
 use super::view::escape;
 use super::words::{Language, Words};
 use super::{Frame, error_page, framed};
@@ -73,7 +73,7 @@ fn content(
 pub(super) fn attempts_table(entries: &[LedgerEntry], now: Time, words: &Words, is_mixed: bool) -> Markup {
     html! {
         table.cards.rows {
-            caption.hidden { (words.attempts) }
+            caption { (words.costs_about) }
             thead {
                 tr {
                     @if is_mixed { th.c-id scope="col" { (words.generation) } }
@@ -93,10 +93,9 @@ pub(super) fn attempts_table(entries: &[LedgerEntry], now: Time, words: &Words, 
 
 fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup {
     let id = entry.generation.to_string();
-    let short = id.get(id.len().saturating_sub(8)..).unwrap_or(&id);
     html! {
         tr {
-            @if is_mixed { th scope="row" { a.id href={ "/generations/" (id) } title=(id) { "op_…" (short) } } }
+            @if is_mixed { th scope="row" { (id_link("/generations/", &id)) } }
             td.number data-label=(words.attempt) { (entry.attempt) }
             td { (entry.provider) " · " (entry.key) }
             td.why {
@@ -106,7 +105,7 @@ fn row(entry: &LedgerEntry, now: Time, words: &Words, is_mixed: bool) -> Markup 
                 }
             }
             td { (time_ago(entry.submitted_at, now, words)) }
-            td.number data-label=(words.cost) { @if let Some(cost) = entry.cost { (cost) } }
+            td.number data-label=(words.cost) { @if let Some(cost) = entry.cost { (count(cost)) } }
             td { @if let Some(job) = &entry.external_id { code title=(job) { (job) } } }
             (why_cell(entry.reason.as_deref().unwrap_or_default()))
         }

@@ -36,15 +36,24 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut qu
                 let found = items(&page, "limits").iter().find(|limit| text(limit, "name") == name);
                 found.map(|limit| now_sentence(&view, limit))
             });
+            let name = query.take("name");
+            let shown = named(items(&page, "limits"), name.as_deref());
             let content = html! {
                 (notice_with(&api, &view, &mut query, changed.as_deref()))
                 h1 { (view.words.limits) }
-                section #limits data-live="steady" { (all(&view, items(&page, "limits"))) }
+                @if let Some(name) = &name { p { (view.words.names_contain) " " code { (name) } " · " a href="/limits" { (view.words.show_all) } } }
+                section #limits data-live="steady" { (all(&view, &shown)) }
             };
             view.live_page(view.words.limits, &content)
         }
         Err(error) => error_page(&error),
     }
+}
+
+/// The limits whose names contain a text, whatever the case; all of them without one.
+pub(super) fn named(limits: &[Value], wanted: Option<&str>) -> Vec<Value> {
+    let wanted = wanted.unwrap_or_default().to_lowercase();
+    limits.iter().filter(|limit| text(limit, "name").to_lowercase().contains(&wanted)).cloned().collect()
 }
 
 /// What the figures of a limit are now, by the names that they have in its form.
@@ -154,7 +163,7 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, has_buttons: bool) -> Mar
             td.number data-label=(words.refill) { @if let Some(refill) = limit["refill_per_s"].as_f64() { (figure(refill)) "/s" } }
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }
-            td { (words.source_of(text(limit, "source"))) }
+            td data-label=(words.source) { (words.source_of(text(limit, "source"))) }
             td { @if let Some((what, at)) = next { (what) " " (view.within(at)) } }
             @if has_buttons {
                 td.act {

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::Time;
-use tidegate_core::fault::RESOLVED_AS_FAILED;
 use tidegate_dispatch::KIND as GENERATION;
 
+use super::decision::is_decided_failure;
 use super::parts::count;
 use super::view::{View, escape, items, text};
 use crate::api::local::LocalApi;
@@ -65,7 +65,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let hidden_stopped = stopped.len() > STOPPED_CARDS || has_more(&data.stopped);
     let failed = listed(&data.failed, "operations");
     let of_held = of_held_groups(failed, &stopped);
-    let mut failures = by_group(failed.iter().filter(|one| !is_decided(one)));
+    let mut failures = by_group(failed.iter().filter(|one| !is_decided_failure(one)));
     failures
         .retain(|(source, _)| !matches!(source, FailureSource::Group(group) if of_held.contains_key(group)));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
@@ -102,7 +102,7 @@ fn needed(data: &NeedsData, cards: usize) -> u64 {
 pub(super) async fn read_failures(api: &LocalApi, since: Time) -> Result<Value> {
     let since = escape(&Timestamp(since).to_string());
     let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&created_after={since}");
-    let counts = |one: &Value| !is_generation(one) && !is_decided(one);
+    let counts = |one: &Value| !is_generation(one) && !is_decided_failure(one);
     read_enough(api, &target, ("operations", FAILURE_CARDS), counts).await
 }
 
@@ -139,11 +139,6 @@ async fn read_enough(
 
 fn is_generation(operation: &Value) -> bool {
     operation["kind"] == GENERATION
-}
-
-/// Whether an operator said that it failed: that was the decision, and it is not asked for again.
-fn is_decided(operation: &Value) -> bool {
-    text(&operation["fault"], "message").starts_with(RESOLVED_AS_FAILED)
 }
 
 /// Says that a part cannot be read now.
@@ -191,6 +186,7 @@ fn of_held_groups<'a>(failed: &'a [Value], stopped: &[&'a Value]) -> HeldFailure
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tidegate_core::fault::RESOLVED_AS_FAILED;
 
     use super::*;
     use crate::page::words::Language;
@@ -232,7 +228,12 @@ mod tests {
         };
         let html = section(&view, &data).into_string();
         assert!(html.contains("Needs you (3)") && html.matches("<li ").count() == 3, "{html}");
-        assert!(html.contains("In its queue: <b>3</b>") && html.contains("since 1970"), "{html}");
+        assert!(
+            html.contains("In its queue: <b>3</b>")
+                && html.contains("unknown for <time")
+                && html.matches("</time>").count() == 1,
+            "{html}"
+        );
         data.stopped = Ok(json!({ "groups": groups, "next_cursor": "more" }));
         data.stopped_count = 40;
         assert!(section(&view, &data).into_string().contains("Needs you (41)"));

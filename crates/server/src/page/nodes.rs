@@ -52,19 +52,20 @@ fn table(view: &View, cluster: &Value, nodes: &[Value]) -> Markup {
         table.cards {
             caption.hidden { (words.nodes) }
             thead { tr { th scope="col" { (words.node) } th scope="col" { (words.address) } th scope="col" { (words.partitions) } } }
-            tbody { @for node in nodes { (row(node)) } }
+            tbody { @for node in nodes { (row(view, node)) } }
         }
     }
 }
 
-fn row(node: &Value) -> Markup {
+fn row(view: &View, node: &Value) -> Markup {
+    let words = view.words;
     let partitions: Vec<String> = items(node, "partitions").iter().map(Value::to_string).collect();
     let address = text(node, "address");
     html! {
         tr {
             th scope="row" { (text(node, "name")) }
-            td { @if !address.is_empty() { a href={ "http://" (address) "/" } { (address) } } }
-            td.why { (partitions.join(" ")) }
+            td data-label=[(!address.is_empty()).then_some(words.address)] { @if !address.is_empty() { a href={ "http://" (address) "/" } { (address) } } }
+            td.why data-label=(words.partitions) { (partitions.join(" ")) }
         }
     }
 }
@@ -83,7 +84,8 @@ mod tests {
         assert!(section(&view, &alone).into_string().is_empty());
         let html = table(&view, &alone, &listed(&alone)).into_string();
         assert!(
-            html.contains("<th scope=\"row\">n</th>") && html.contains("<td class=\"why\">0</td>"),
+            html.contains("<th scope=\"row\">n</th>")
+                && html.contains("<td class=\"why\" data-label=\"Partitions\">0</td>"),
             "{html}"
         );
         let two = json!({ "node": "a", "nodes": [

@@ -10,10 +10,12 @@ use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::Action;
 use super::actions::{button, notice};
-use super::journey::journey;
+use super::decision::{Decision, is_decided_failure};
+use super::journey::{JourneyData, journey};
 use super::needs::not_known;
 use super::parts::{group as group_link, operation_link};
 use super::request::{attempts, request};
+use super::runs::{Runs, attempt_number};
 use super::shell::server_flag;
 use super::view::{View, escape, items, number, text, time_in};
 use super::{audit, error_page};
@@ -37,7 +39,7 @@ pub(crate) async fn show(
             let decided = audit::read_about(&api, text(&operation, "id")).await;
             let content = html! {
                 (notice(&api, &view, &mut query))
-                (content(&view, &operation, &why, &flag))
+                (content(&view, &OperationData { operation: &operation, why: &why, decided: decided.as_ref().ok(), flag: &flag }))
                 @match &decided {
                     Ok(page) => (audit::decisions(&view, text(&operation, "id"), page)),
                     Err(problem) => (not_known(&view, problem)),
@@ -55,17 +57,32 @@ async fn read(api: &LocalApi, text: &str) -> Result<(Value, Value)> {
     tokio::try_join!(api.get(&operation), api.get(&why))
 }
 
-/// The page; `flag` ends the commands that it names.
-fn content(view: &View, operation: &Value, why: &Value, flag: &str) -> Markup {
+/// What the page shows.
+struct OperationData<'a> {
+    operation: &'a Value,
+    why: &'a Value,
+    /// The commands about it, if they can be read.
+    decided: Option<&'a Value>,
+    /// Ends the commands that the page names.
+    flag: &'a str,
+}
+
+fn content(view: &View, data: &OperationData<'_>) -> Markup {
+    let &OperationData { operation, why, decided, flag } = data;
     let (words, id) = (view.words, text(operation, "id"));
+    let decision = Decision::of(operation, decided.map_or(&[], |page| items(page, "entries")));
+    let runs = Runs::of(operation, decided);
     html! {
         section #operation data-live {
             h1 { (view.state(text(operation, "state"))) " " code { (id) } }
-            p.sentence { (text(why, "because")) }
+            @match &decision {
+                Some(decision) => (decision.sentence(view)),
+                None => p.sentence { (text(why, "because")) },
+            }
             (buttons(view, operation))
-            (journey(view, operation, why))
+            (journey(view, &JourneyData { operation, why, decision, run: runs.last }))
             dl {
-                (facts(view, operation))
+                (facts(view, operation, runs.last))
                 dt { (words.kind) } dd { (text(operation, "kind")) }
                 @if let Some(job) = operation["job_id"].as_str() { dt { (words.job) } dd { code { (job) } } }
                 @if let Some(behind) = why["behind"].as_str() { dt { (words.behind) } dd { (operation_link(behind)) } }
@@ -80,7 +97,7 @@ fn content(view: &View, operation: &Value, why: &Value, flag: &str) -> Markup {
                 @if !operation["result"].is_null() { dt { (words.result) } dd { a href={ "/v1/operations/" (id) } { (words.as_json) } } }
             }
             @if operation["request"].is_object() { (request(view, &operation["request"])) }
-            @if !items(operation, "attempts").is_empty() { (attempts(view, items(operation, "attempts"))) }
+            @if !items(operation, "attempts").is_empty() { (attempts(view, items(operation, "attempts"), &runs)) }
         }
         section #commands data-live {
             p.quiet { (words.on_command_line) }
@@ -131,20 +148,22 @@ pub(super) fn call_line(operation: &Value) -> Markup {
     }
 }
 
-/// What matters most about an operation, in a list of terms.
-pub(super) fn facts(view: &View, operation: &Value) -> Markup {
+/// What matters most about an operation in its run, in a list of terms.
+pub(super) fn facts(view: &View, operation: &Value, run: u64) -> Markup {
     let words = view.words;
     let most = operation["max_attempts"].as_u64();
     html! {
         dt { (words.group) } dd { (group_link(text(operation, "group"))) }
         @if let Some(upstream) = operation["upstream"].as_str() { dt { (words.upstream) } dd { (upstream) } }
         @if let Some(at) = time_in(operation, "created_at") { dt { (words.accepted) } dd { (view.when(at)) } }
-        dt { (words.attempt) } dd { (number(operation, "attempt")) @if let Some(most) = most { ", " (words.most) " " (most) } }
+        dt { (words.attempt) } dd { (attempt_number(view.language.words(), run, run, number(operation, "attempt"))) @if let Some(most) = most { ", " (words.most) " " (most) } }
         @if let Some(at) = time_in(operation, "finished_at") { dt { (words.ended) } dd { (view.when(at)) } }
         @if let Some(fault) = operation["fault"]["message"].as_str() {
             dt { (words.last_fault) }
             dd {
-                (text(&operation["fault"], "class")) ": " (fault)
+                // The class is that of an earlier attempt, and no part of what an operator decided.
+                @if !is_decided_failure(operation) { (text(&operation["fault"], "class")) ": " }
+                (fault)
                 @if operation["fault"]["may_have_happened"] == true { " (" (words.may_have_happened) ")" }
             }
         }
@@ -154,6 +173,7 @@ pub(super) fn facts(view: &View, operation: &Value) -> Markup {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tidegate_core::fault::RESOLVED_AS_FAILED;
 
     use super::*;
     use crate::page::words::Language;
@@ -165,9 +185,23 @@ mod tests {
             [(Language::English, "<dd>0, at most 2</dd>"), (Language::Russian, "<dd>0, максимум 2</dd>")]
         {
             let view = View::at(language, tidegate_core::Time::ZERO);
-            let html = facts(&view, &json!({ "attempt": 0, "max_attempts": 2 })).into_string();
+            let html = facts(&view, &json!({ "attempt": 0, "max_attempts": 2 }), 1).into_string();
             assert!(html.contains(said), "{html}");
         }
+    }
+
+    /// OPS-23: a decided failure is what the operator said, and no class of a fault.
+    #[test]
+    fn ops_23_a_decided_failure_has_no_class() {
+        let view = View::at(Language::English, tidegate_core::Time::ZERO);
+        let shown = |message: &str| {
+            let fault = json!({ "class": "transient", "message": message });
+            facts(&view, &json!({ "state": "failed", "fault": fault, "attempt": 1 }), 2).into_string()
+        };
+        assert!(shown("it was cut").contains("<dd>transient: it was cut</dd>"));
+        let decided = shown(RESOLVED_AS_FAILED);
+        assert!(decided.contains(&format!("<dd>{RESOLVED_AS_FAILED}</dd>")), "{decided}");
+        assert!(decided.contains("<dd>run 2, attempt 1</dd>"), "{decided}");
     }
 
     #[test]

@@ -39,6 +39,8 @@ struct ListRequest {
     cursor: Option<String>,
     /// Only what was accepted before this time.
     created_before: Option<String>,
+    /// What the id ends with, as pages show it.
+    id_end: Option<String>,
 }
 
 /// What was found.
@@ -56,6 +58,7 @@ impl ListRequest {
             error: query.take("error"),
             cursor: query.take("cursor"),
             created_before: query.take("created_before"),
+            id_end: query.take("id_end"),
         };
         query.finish()?;
         Ok(request)
@@ -68,6 +71,7 @@ impl ListRequest {
         let others = [
             ("state", self.state.as_deref()),
             ("created_before", before),
+            ("id_end", self.id_end.as_deref()),
             ("error", error),
             ("cursor", cursor),
         ];
@@ -86,11 +90,12 @@ impl ListRequest {
         self.state.is_some()
             || self.error.is_some()
             || self.created_before.is_some()
+            || self.id_end.is_some()
             || self.filters.iter().any(Option::is_some)
     }
 
-    /// The other parts of the filter of an action about all of this list. A key names one
-    /// operation, and needs no such action.
+    /// The other parts of the filter of an action about all of this list. A key, or the end of an
+    /// id, names few operations, and needs no such action.
     fn bulk_parts(&self) -> Option<String> {
         let [group, upstream, kind, key] = &self.filters;
         let (error, before) = (&self.error, &self.created_before);
@@ -99,7 +104,7 @@ impl ListRequest {
         let pair = |(name, value): (&str, &Option<String>)| {
             value.as_ref().map(|value| format!("&{name}={}", escape(value)))
         };
-        key.is_none().then(|| others.filter_map(pair).collect())
+        (key.is_none() && self.id_end.is_none()).then(|| others.filter_map(pair).collect())
     }
 }
 
@@ -178,6 +183,9 @@ fn filter_form(view: &View, request: &ListRequest) -> Markup {
             label { (words.error_text) input type="search" name="error" value=[request.error.as_deref()]; }
             @if let Some(before) = &request.created_before {
                 label { (words.created_before) input type="search" name="created_before" value=(before); }
+            }
+            @if let Some(end) = &request.id_end {
+                label { (words.id_end) input type="search" name="id_end" value=(end); }
             }
             button type="submit" { (words.filter) }
             @if request.is_filtered() { a.button href="/operations" { (words.show_all) } }

@@ -71,6 +71,7 @@ pub(crate) struct OperatorWords {
     pub next: &'static str,
     pub error_text: &'static str,
     pub created_before: &'static str,
+    pub id_end: &'static str,
     pub nothing_matches: &'static str,
     pub nothing_matches_yet: &'static str,
     pub no_operations: &'static str,
@@ -78,6 +79,7 @@ pub(crate) struct OperatorWords {
     pub no_groups_in_state: &'static str,
     pub no_groups_named: &'static str,
     pub names_begin_with: &'static str,
+    pub names_contain: &'static str,
     pub no_such_group: &'static str,
     pub idle_group: &'static str,
     /// A template: a limit, and its figures.
@@ -86,6 +88,12 @@ pub(crate) struct OperatorWords {
     pub no_commands: &'static str,
     pub audit_about: &'static str,
     pub decided: &'static str,
+    /// Before what an operator decided.
+    pub decided_as: &'static str,
+    /// Before who decided.
+    pub decided_by: &'static str,
+    pub no_answer_came: &'static str,
+    pub none_came: &'static str,
     pub request: &'static str,
     pub request_id: &'static str,
     pub upstream: &'static str,
@@ -103,7 +111,8 @@ pub(crate) struct OperatorWords {
     pub age: &'static str,
     pub accepted: &'static str,
     pub ended: &'static str,
-    pub since: &'static str,
+    /// Before the time that something has lasted.
+    pub lasting: &'static str,
     pub ago: &'static str,
     pub within: &'static str,
     /// Before an expected time until something.
@@ -136,6 +145,8 @@ pub(crate) struct OperatorWords {
     pub closed: &'static str,
     pub journey: &'static str,
     pub not_recorded: &'static str,
+    /// Before what is waited for.
+    pub waits_for: &'static str,
     pub may_happen_twice: &'static str,
     pub paid_again: &'static str,
     pub not_sent: &'static str,
@@ -169,6 +180,8 @@ pub(crate) struct OperatorWords {
     action_words: [ActionWords; ACTION_COUNT],
     states: [(&'static str, &'static str); 16],
     sources: [(&'static str, &'static str); 3],
+    /// What an operation waits for.
+    waits: [(&'static str, &'static str); 9],
 }
 
 impl Language {
@@ -188,6 +201,11 @@ impl OperatorWords {
     /// The word for a state, as the API names it.
     pub(super) fn state<'a>(&self, word: &'a str) -> &'a str {
         look_up(&self.states, word)
+    }
+
+    /// The word for what an operation waits for, as the API names it.
+    pub(super) fn wait<'a>(&self, word: &'a str) -> &'a str {
+        look_up(&self.waits, word)
     }
 
     /// The word for where the figures of a limit come from.

@@ -24,10 +24,18 @@ pub(super) fn state_in(word: &str, shown: &str) -> Markup {
     html! { span class={ "state " (word) } { span aria-hidden="true" { (glyph) } " " (shown) } }
 }
 
-/// An operation's id with a link to its page; the end of an id says more than its beginning.
+/// How much of an id is shown; the search finds it.
+pub(super) const SHOWN_ID_LEN: usize = 8;
+
+/// An operation's id with a link to its page.
 pub(super) fn operation_link(id: &str) -> Markup {
-    let short = id.get(id.len().saturating_sub(8)..).unwrap_or(id);
-    html! { a.id href={ "/operations/" (id) } title=(id) { "op_…" (short) } }
+    id_link("/operations/", id)
+}
+
+/// An id with a link to its page below a path; the end of an id says more than its beginning.
+pub(super) fn id_link(path: &str, id: &str) -> Markup {
+    let short = id.get(id.len().saturating_sub(SHOWN_ID_LEN)..).unwrap_or(id);
+    html! { a.id href={ (path) (id) } title=(id) { "op_…" (short) } }
 }
 
 /// A group's name with a link to its page.

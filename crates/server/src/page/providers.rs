@@ -109,12 +109,12 @@ fn row(status: &ProviderStatus, now: Time, words: &Words) -> Markup {
         tr {
             th scope="row" { (status.name) }
             td { span class={ "state " (class) } { span aria-hidden="true" { (glyph) } " " (words.availability(state)) } }
-            td { @if let Some(until) = until { (time_until(until, now, words)) } }
+            td data-label=[until.map(|_| words.until)] { @if let Some(until) = until { (time_until(until, now, words)) } }
             td.number data-label=(words.slots) { (slots(&status.slots, words)) }
             td.number data-label=(words.per_minute) { (rate(&status.rpm, words)) }
             td.number data-label=(words.waiting) { (count(status.waiting() as u64)) }
             td.number data-label=(words.errors_in_a_row) { (status.breaker.failures) }
-            td.why {
+            td.why data-label=[status.last_error.as_ref().map(|_| words.last_error)] {
                 @if let Some(error) = &status.last_error { span title=(error.message) { (error.message) " (" (time_ago(error.at, now, words)) ")" } }
             }
         }

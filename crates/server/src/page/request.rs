@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::parts::{count, span_in};
+use super::runs::{Runs, attempt_number};
 use super::view::{View, number, text, time_in};
 
 /// A request, as far as the API shows it.
@@ -44,13 +45,13 @@ fn body(view: &View, request: &Value) -> Markup {
 }
 
 /// The attempts that are remembered: those whose job ends elsewhere, and those of unknown outcome.
-pub(super) fn attempts(view: &View, attempts: &[Value]) -> Markup {
+pub(super) fn attempts(view: &View, attempts: &[Value], runs: &Runs) -> Markup {
     let words = view.words;
     html! {
         section {
             h2 { (words.attempts) }
             table.cards {
-                caption { (words.attempts_shown) }
+                caption { (words.attempts_shown) ". " (view.language.words().costs_about) }
                 thead {
                     tr {
                         th.number scope="col" { (words.attempt) }
@@ -63,26 +64,27 @@ pub(super) fn attempts(view: &View, attempts: &[Value]) -> Markup {
                         th.number scope="col" { (words.cost) }
                     }
                 }
-                tbody { @for attempt in attempts { (attempt_row(view, attempt)) } }
+                tbody { @for (attempt, run) in attempts.iter().zip(&runs.of_attempts) { (attempt_row(view, attempt, (*run, runs.last))) } }
             }
         }
     }
 }
 
-fn attempt_row(view: &View, attempt: &Value) -> Markup {
+/// One attempt, with its run and the last one.
+fn attempt_row(view: &View, attempt: &Value, (run, last): (u64, u64)) -> Markup {
     let words = view.words;
     let (accepted, ended) = (time_in(attempt, "accepted_at"), time_in(attempt, "ended_at"));
     let units = view.language.words().units;
     html! {
         tr {
-            th.number scope="row" { (number(attempt, "attempt")) }
+            th.number.wrap scope="row" data-label=[(last == 1).then_some(words.attempt)] { (attempt_number(view.language.words(), run, last, number(attempt, "attempt"))) }
             td { (view.state(text(attempt, "state"))) }
-            td.wrap { @if let Some(at) = accepted { (view.when(at)) } }
-            td.wrap { @if let Some(at) = ended { (view.when(at)) } }
+            td.wrap data-label=[accepted.map(|_| words.accepted)] { @if let Some(at) = accepted { (view.when(at)) } }
+            td.wrap data-label=[ended.map(|_| words.ended)] { @if let Some(at) = ended { (view.when(at)) } }
             td.number data-label=(words.took) { @if let (Some(from), Some(to)) = (accepted, ended) { (span_in(to.since(from), units)) } }
             td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
             td title=[attempt["job_id"].as_str()] { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
-            td.number { @if let Some(cost) = attempt["cost"].as_u64() { (cost) } }
+            td.number data-label=(words.cost) { @if let Some(cost) = attempt["cost"].as_u64() { (count(cost)) } }
         }
     }
 }
@@ -109,8 +111,11 @@ mod tests {
         let attempt = json!({
             "attempt": 1, "state": "unknown", "accepted_at": "1970-01-01T00:00:00.567Z", "job_id": "job-1",
         });
-        let html = attempt_row(&view, &attempt).into_string();
-        assert!(html.contains("<td class=\"wrap\">1970-01-01T00:00:00.567Z"), "{html}");
+        let html = attempt_row(&view, &attempt, (1, 1)).into_string();
+        assert!(
+            html.contains("<td class=\"wrap\" data-label=\"Accepted\">1970-01-01T00:00:00.567Z"),
+            "{html}"
+        );
         assert!(html.contains("title=\"job-1\""), "{html}");
     }
 

@@ -1,5 +1,8 @@
-//! The search of the header: an id or the end of one, a `field:value`, the name of a group or its
-//! beginning, a key, or the text of an error. It leads to a page and shows nothing itself.
+//! The search of the header: an id or the end of one, a `field:value`, a name or its beginning, a
+//! key, what an operation was submitted with, or the text of an error. Upper and lower case are the
+//! same. It leads to a page and shows nothing itself.
+
+mod scan;
 
 use axum::extract::State;
 use axum::http::header::LOCATION;
@@ -16,12 +19,6 @@ use crate::error::{Error, Result};
 
 /// The fields of `field:value`, besides those that are filters of operations.
 const MORE_FIELDS: [(&str, &str); 3] = [("state", "state"), ("error", "error"), ("key", "dedupe_key")];
-
-/// The shortest end of an id that is searched for.
-const ID_END_LEN_MIN: usize = 4;
-/// The operations of a page that are searched for the end of an id, and the most pages.
-const ID_PAGE: usize = 200;
-const ID_PAGES_MAX: usize = 5;
 
 pub(crate) async fn find(State(api): State<LocalApi>, uri: Uri) -> Response {
     let mut query = Query::parse(&filled_in(request_query(&uri)));
@@ -44,20 +41,21 @@ fn by_form(wanted: &str) -> Option<String> {
     if wanted.is_empty() {
         return Some("/operations".to_owned());
     }
-    if let Ok(id) = wanted.parse::<OperationId>() {
+    if let Ok(id) = wanted.to_lowercase().parse::<OperationId>() {
         return Some(format!("/operations/{id}"));
     }
     let (name, value) = wanted.split_once(':').filter(|(_, value)| !value.is_empty())?;
     let mut fields = FILTERS.iter().map(|name| (*name, *name)).chain(MORE_FIELDS);
-    let (_, parameter) = fields.find(|(known, _)| *known == name)?;
+    let (_, parameter) = fields.find(|(known, _)| name.eq_ignore_ascii_case(known))?;
     Some(match parameter {
         "group" => format!("/groups/{}", escape(value)),
+        "state" => format!("/operations?state={}", escape(&value.to_lowercase())),
         parameter => format!("/operations?{parameter}={}", escape(value)),
     })
 }
 
-/// Where a name leads: to the group or to the operation that has it, or to the errors with this
-/// text.
+/// Where a name leads: to what has exactly this name, to what has it in another case or in part, or
+/// to the errors with this text.
 async fn by_name(api: &LocalApi, wanted: &str) -> Result<String> {
     let name = escape(wanted);
     let of_group = api.get(&format!("/v1/operations?group={name}&limit=1")).await?;
@@ -68,38 +66,27 @@ async fn by_name(api: &LocalApi, wanted: &str) -> Result<String> {
     if let Some(operation) = items(&of_key, "operations").first() {
         return Ok(format!("/operations/{}", text(operation, "id")));
     }
+    if let Some(target) = scan::by_shown_id(api, wanted).await? {
+        return Ok(target);
+    }
+    if api.get(&format!("/v1/deployments/{name}")).await.is_ok() {
+        return Ok(format!("/deployments/{name}"));
+    }
+    if let Some(target) = scan::limits(api, wanted, scan::NameMatch::Whole).await? {
+        return Ok(target);
+    }
     let next_group = api.get(&format!("/v1/groups?after={name}&limit=1")).await?;
     if items(&next_group, "groups").first().is_some_and(|group| text(group, "group").starts_with(wanted)) {
         return Ok(format!("/groups?prefix={name}"));
     }
-    Ok(match by_end(api, wanted).await? {
-        Some(id) => format!("/operations/{id}"),
-        None => format!("/operations?error={name}"),
-    })
-}
-
-/// The newest operation whose id ends like this. Pages show the ends of ids, behind "op_…".
-async fn by_end(api: &LocalApi, wanted: &str) -> Result<Option<String>> {
-    let Some(end) = id_end(wanted) else { return Ok(None) };
-    let mut cursor = String::new();
-    for _ in 0..ID_PAGES_MAX {
-        let page = api.get(&format!("/v1/operations?limit={ID_PAGE}{cursor}")).await?;
-        let mut ids = items(&page, "operations").iter().map(|operation| text(operation, "id"));
-        if let Some(id) = ids.find(|id| id.ends_with(end)) {
-            return Ok(Some(id.to_owned()));
-        }
-        let Some(next) = page["next_cursor"].as_str() else { break };
-        cursor = format!("&cursor={}", escape(next));
+    if let Some(target) = scan::groups(api, wanted).await? {
+        return Ok(target);
     }
-    Ok(None)
-}
-
-/// The part of a text that may be the end of an id.
-fn id_end(wanted: &str) -> Option<&str> {
-    let end = wanted.strip_prefix("op_").unwrap_or(wanted).trim_start_matches('…');
-    let is_digit =
-        |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && !b"ilou".contains(&byte));
-    (end.len() >= ID_END_LEN_MIN && end.bytes().all(is_digit)).then_some(end)
+    if let Some(target) = scan::operations(api, wanted).await? {
+        return Ok(target);
+    }
+    let of_limits = scan::limits(api, wanted, scan::NameMatch::Part).await?;
+    Ok(of_limits.unwrap_or_else(|| format!("/operations?error={name}")))
 }
 
 #[cfg(test)]
@@ -114,7 +101,9 @@ mod tests {
         let table = [
             ("", Some("/operations".to_owned())),
             (&*id, Some(format!("/operations/{id}"))),
+            (&*id.to_uppercase(), Some(format!("/operations/{id}"))),
             ("state:failed", Some("/operations?state=failed".to_owned())),
+            ("State:FAILED", Some("/operations?state=failed".to_owned())),
             ("key:ord 7", Some("/operations?dedupe_key=ord%207".to_owned())),
             ("group:shop:acme", Some("/groups/shop%3Aacme".to_owned())),
             ("shop:acme", None),
@@ -123,15 +112,6 @@ mod tests {
         ];
         for (wanted, target) in table {
             assert_eq!(by_form(wanted), target, "{wanted}");
-        }
-    }
-
-    #[test]
-    fn the_end_of_an_id_is_known_by_its_digits() {
-        let table =
-            [("op_…00000wng", Some("00000wng")), ("…0wng", Some("0wng")), ("wng", None), ("refused", None)];
-        for (wanted, end) in table {
-            assert_eq!(id_end(wanted), end, "{wanted}");
         }
     }
 }

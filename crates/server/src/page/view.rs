@@ -56,6 +56,11 @@ impl View {
         html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (self.span(at)) } }
     }
 
+    /// How long it has lasted since then, with the time itself as a tooltip.
+    pub(super) fn lasting(&self, at: Time) -> Markup {
+        html! { (self.words.lasting) " " (self.ago(at)) }
+    }
+
     /// The time until then, with the time itself as a tooltip.
     pub(super) fn within(&self, at: Time) -> Markup {
         let left = span_in(at.since(self.now), self.language.words().units);

@@ -56,11 +56,11 @@ fn row(view: &View, kind: &Value) -> Markup {
     html! {
         tr {
             th scope="row" { a href={ "/operations?kind=" (escape(name)) } { (name) } }
-            td { @if is_remote { (words.remote_workers) } @else { (words.this_server) } }
+            td data-label=(words.executed_by) { @if is_remote { (words.remote_workers) } @else { (words.this_server) } }
             td.number data-label=(words.for_a_worker) { (count(number(kind, "ready"))) }
             td.number data-label=(words.state("running")) { a href={ "/operations?state=running&kind=" (escape(name)) } { (count(number(kind, "running"))) } }
             td.number data-label=(words.awaiting) { (count(number(kind, "awaiting"))) }
-            td.why {
+            td.why data-label=[is_remote.then_some(words.last_asked)] {
                 @if is_remote {
                     @match time_in(kind, "asked_at") {
                         Some(at) => { (view.ago(at)) " " (words.ago) },
@@ -106,6 +106,9 @@ mod tests {
         ];
         let html = content(&view, &kinds).into_string();
         assert_eq!(html.matches("no worker asks for it").count(), 2, "{html}");
+        for label in ["Executed by", "Wait for a worker", "Last asked by a worker"] {
+            assert!(html.contains(&format!("data-label=\"{label}\"")), "{label}: {html}");
+        }
         assert!(html.contains("this server") && html.contains("1 min</time> ago"), "{html}");
     }
 }

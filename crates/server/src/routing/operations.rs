@@ -5,7 +5,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tidegate::Filter;
-use tidegate_core::id::Partition;
+use tidegate_core::id::{Partition, seq_end};
 use tidegate_core::{OperationId, Seq, Time};
 
 use super::cursor::{self, PartitionCursor};
@@ -75,6 +75,7 @@ fn filter_query(filter: &Filter) -> String {
         + &pair("state", states.as_deref())
         + &pair("upstream", filter.upstream.as_deref())
         + &pair("dedupe_key", filter.dedupe_key.as_deref())
+        + &pair("id_end", filter.seq.map(seq_end).as_deref())
         + &pair("error", filter.error.as_deref())
         + &pair("may_have_happened", filter.may_have_happened.map(|wanted| wanted.to_string()).as_deref())
         + &pair("created_after", time(filter.created_after).as_deref())

@@ -82,7 +82,10 @@ fn describe_limits() {
     );
     describe_gauge!("tidegate_limit_level", "What is left of a limit, in tokens or slots.");
     describe_gauge!("tidegate_limit_capacity", "The capacity of a limit, in tokens or slots.");
-    describe_gauge!("tidegate_limit_waiting", "Groups that wait for a limit.");
+    describe_gauge!(
+        "tidegate_limit_waiting",
+        "Groups that wait for a limit, or for any of several of which it is one."
+    );
     describe_gauge!("tidegate_limit_in_flight", "Calls in flight that charge a limit.");
     describe_gauge!("tidegate_limit_closed", "1 while an upstream has closed a limit.");
     describe_gauge!("tidegate_provider_available", "1 while a provider takes jobs.");

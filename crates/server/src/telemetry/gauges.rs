@@ -150,7 +150,7 @@ fn report_limit(limit: &LimitView) {
         gauge("tidegate_limit_level", level);
         gauge("tidegate_limit_capacity", capacity);
     }
-    gauge("tidegate_limit_waiting", limit.waiting as f64);
+    gauge("tidegate_limit_waiting", limit.waiters() as f64);
     gauge("tidegate_limit_in_flight", f64::from(limit.in_flight));
     gauge("tidegate_limit_closed", f64::from(u8::from(limit.frozen_until.is_some())));
 }

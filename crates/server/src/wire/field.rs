@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tidegate_core::text::is_control;
 
 use super::object::missing;
 use crate::error::{Error, ErrorCode, Result};
@@ -44,6 +45,16 @@ impl<'a> Field<'a> {
         let message =
             format!("The field {:?} must be {} to {} bytes long.", self.name, bytes.start(), bytes.end());
         Err(Error::new(ErrorCode::Invalid, message).field(self.name))
+    }
+
+    /// Checks the length of a name or a note, and that it holds no control characters.
+    pub(crate) fn check_line(&self, text: &str, bytes: RangeInclusive<usize>) -> Result<()> {
+        self.check_len(text, bytes)?;
+        if text.chars().any(is_control) {
+            let message = format!("The field {:?} must not hold control characters.", self.name);
+            return Err(Error::new(ErrorCode::Invalid, message).field(self.name));
+        }
+        Ok(())
     }
 
     /// Parses a required text.

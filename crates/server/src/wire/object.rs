@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use tidegate_core::text::is_control;
 
 use super::problems::RequestProblems;
 use crate::error::{Error, ErrorCode};
@@ -98,7 +99,7 @@ fn not_an_object(got: &str) -> Error {
 
 /// Truncates a name from outside for a message.
 pub(crate) fn truncate_name(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(64).collect()
+    name.chars().filter(|c| !is_control(*c)).take(64).collect()
 }
 
 fn unknown<const N: usize>(name: &str, names: &[&str; N]) -> Error {

@@ -102,7 +102,7 @@ fn parse_submission(object: ParsedObject<'_, 16>, request_id: &Arc<str>) -> Resu
     };
     let mut short = |place: usize, bytes: RangeInclusive<usize>| {
         let text = problems.check(field(place).text())?;
-        problems.check(field(place).check_len(&text, bytes));
+        problems.check(field(place).check_line(&text, bytes));
         Some(Arc::from(text))
     };
     let dedupe_key = short(4, 1..=DEDUPE_KEY_LEN_MAX);
@@ -131,11 +131,7 @@ fn parse_submission(object: ParsedObject<'_, 16>, request_id: &Arc<str>) -> Resu
 }
 
 fn check_group(field: &Field<'_>, group: String) -> Result<String> {
-    field.check_len(&group, 1..=GROUP_LEN_MAX)?;
-    if group.chars().any(char::is_control) {
-        let message = "The field \"group\" must not hold control characters.";
-        return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
-    }
+    field.check_line(&group, 1..=GROUP_LEN_MAX)?;
     Ok(group)
 }
 

@@ -1,6 +1,7 @@
 //! Generations over HTTP, against simulated providers: what a caller sees from the creation to the
 //! picture.
 
+mod alike;
 mod board;
 mod described;
 mod languages;

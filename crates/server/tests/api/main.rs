@@ -28,6 +28,7 @@ mod idempotent;
 mod keys;
 mod login;
 mod look;
+mod names;
 mod openapi;
 mod operator_pages;
 mod orders;

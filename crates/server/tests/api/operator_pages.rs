@@ -79,6 +79,56 @@ async fn operations_are_found() {
     .await;
 }
 
+/// The search finds what pages show, whatever the case and however much came since: the end of an
+/// id, a limit, and what an operation was submitted with.
+#[tokio::test]
+async fn what_pages_show_is_found() {
+    within(async {
+        let limits = "[[upstream.limit]]\nname = \"Points\"\ncapacity = 5000\nrefill_per_s = 5000\n";
+        let limits = limits.replace("Points", "points");
+        let world = World::with(&limits, HttpSimOptions::default()).await;
+        let mut known = operation("Shop:Acme");
+        (known["dedupe_key"], known["deployment_id"]) = ("Order-7".into(), "D-9".into());
+        let request = world.request(Method::POST, "/v1/operations").header("x-request-id", "Req-1");
+        let submitted = request.body(known.to_string()).send().await.unwrap();
+        let submitted: serde_json::Value = serde_json::from_str(&submitted.text().await.unwrap()).unwrap();
+        let id = submitted["id"].as_str().unwrap().to_owned();
+        let client = Client::builder().redirect(Policy::none()).build().unwrap();
+        let find = async |wanted: &str| {
+            let response = client.get(world.url(&format!("/search?q={wanted}"))).send().await.unwrap();
+            response.headers()["location"].to_str().unwrap().to_owned()
+        };
+        let (page, short) = (format!("/operations/{id}"), id[id.len() - 8..].to_owned());
+        for (wanted, target) in [
+            (&*id.to_uppercase(), &*page),
+            (&format!("op_%E2%80%A6{short}"), &page),
+            (&short.to_uppercase(), &page),
+            ("req-1", &page),
+            ("d-9", &page),
+            ("order-7", &page),
+            ("shop%3Aacme", "/groups/Shop%3AAcme"),
+            ("SHOP", "/groups?prefix=Shop"),
+            ("ECHO%2FPoints", "/limits?name=ECHO%2FPoints"),
+            ("oint", "/limits?name=oint"),
+            ("no+such+text", "/operations?error=no%20such%20text"),
+        ] {
+            assert_eq!(find(wanted).await, target, "{wanted}");
+        }
+        let batch = json!({ "operations": vec![operation("many"); 1_000] });
+        assert_eq!(world.post("/v1/operations/batch", batch).await.status, 202);
+        world.submit(operation("many")).await;
+        assert_eq!(find(&short).await, page, "a thousand came since");
+        let (_, html) = self::page(&world, "/limits?name=POINTS").await;
+        assert!(html.contains("echo/points") && html.contains("Names that contain"), "{html}");
+        let (_, html) = self::page(&world, "/limits?name=none").await;
+        assert!(!html.contains("echo/points"), "{html}");
+        let (_, html) = self::page(&world, &format!("/operations?id_end={short}")).await;
+        assert!(html.contains(&id) && html.contains("End of the id"), "{html}");
+        world.get("/v1/operations?id_end=wng").await.refused(400, "TG0001", Some("id_end"));
+    })
+    .await;
+}
+
 /// An operation shows its way; a group without operations has a page, and so has an address that
 /// is not there.
 #[tokio::test]

@@ -20,6 +20,8 @@ const RECORD: &str = r#"
     window.shifts = [];
     let allFrom = Infinity;
     const look = () => {
+        // Those that come while the list is open wait to be asked for.
+        document.querySelector(".newcomers:not([hidden]) a")?.click();
         if (allFrom === Infinity && list.querySelectorAll("li").length === 3) allFrom = performance.now() + 100;
         const shown = document.getElementById(id)?.querySelector(".state")?.lastChild.textContent.trim();
         if (shown && shown !== window.statesSeen.at(-1)) window.statesSeen.push(shown);

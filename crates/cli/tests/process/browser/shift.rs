@@ -116,8 +116,8 @@ async fn keep_pictures(browser: &Browser, server: &str) {
     }
 }
 
-/// The overview and the lists shift by less than 0.02 under the load of the demo, at 1440 and
-/// 390 px; rows do not move below the pointer, and a frozen page stays as it is.
+/// The overview, the lists and the gallery shift by less than 0.02 under the load of the demo, at
+/// 1440 and 390 px; rows do not move below the pointer, and a frozen page stays as it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_do_not_shift_under_load() {
     let _alone = ALONE.lock().await;
@@ -126,10 +126,16 @@ async fn pages_do_not_shift_under_load() {
         let time = std::env::var_os("TIDEGATE_SEED").map_or(WATCHED, |_| WATCHED_LONG);
         let start = |name: &'static str| Browser::start(&driver, name, "en-GB,en");
         let server = demo();
-        let (overview, phone, operations, groups) =
-            tokio::join!(start("overview"), start("phone"), start("operations"), start("groups"));
+        let (overview, phone, operations, groups, gallery) = tokio::join!(
+            start("overview"),
+            start("phone"),
+            start("operations"),
+            start("groups"),
+            start("gallery")
+        );
         let page = |path: &str| format!("{}{path}", server.address);
         let (home, list, all_groups) = (page(""), page("/operations"), page("/groups"));
+        let generations = page("/generations");
         // The first wave fills every list.
         sleep(Duration::from_secs(2)).await;
         tokio::join!(
@@ -137,6 +143,7 @@ async fn pages_do_not_shift_under_load() {
             watch(&phone, &home, PHONE, time),
             watch(&operations, &list, DESKTOP, time),
             watch(&groups, &all_groups, DESKTOP, time),
+            watch(&gallery, &generations, DESKTOP, time),
         );
         point_and_hold(&overview, &server.address).await;
         keep_pictures(&overview, &server.address).await;

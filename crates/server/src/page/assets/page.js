@@ -54,24 +54,28 @@ function patch(element, wanted) {
   while (place) { const next = place.nextSibling; place.remove(); place = next; }
 }
 
-// Rows keep their places while the page is open. What came up takes the place of what is gone; the
-// rest of it is counted in a line. A place that no one takes stays empty.
+// Rows, and the cards of a gallery, keep their places while the page is open. What came up takes the
+// place of what is gone; the rest of it is counted in a line, with what the server left out. A place
+// that no one takes stays empty.
 function keepSlots(old, wanted) {
-  const rows = [...old.querySelectorAll("tbody > tr")];
-  const body = wanted.querySelector("tbody");
+  const rows = [...old.querySelectorAll("tbody > tr, .gallery > li")];
+  const body = wanted.querySelector("tbody, .gallery");
   if (!rows.length || !body) return;
   const known = new Set(rows.map((row) => row.id));
   const found = new Map([...body.children].map((row) => [row.id, row]));
   const came = [...found.values()].filter((row) => !known.has(row.id));
   body.replaceChildren(...rows.map((row) => found.get(row.id) || came.shift() || emptied(row)));
   const line = wanted.querySelector(".newcomers");
-  line.hidden = !came.length;
-  line.firstChild.textContent = line.textContent.replace("{}", came.length);
+  const left = came.length + Number(line.dataset.newer ?? 0);
+  line.hidden = !left;
+  line.firstChild.textContent = line.textContent.replace("{}", left);
 }
 
 function emptied(row) {
   const empty = row.cloneNode(true);
-  for (const cell of empty.querySelectorAll("td")) cell.textContent = "";
+  for (const cell of empty.querySelectorAll("td, .picture")) cell.textContent = "";
+  // An empty line of a card is as high as one with a text.
+  for (const line of empty.querySelectorAll(".title, p")) line.textContent = "\u00a0";
   empty.className = "quiet";
   return empty;
 }
@@ -90,12 +94,21 @@ function patchSteadily(region, wanted) {
   if (region.offsetHeight < height) region.style.minHeight = `${height}px`;
 }
 
+// The query of the page, with the newest entry that is shown: later ones wait to be asked for.
+function wantedSearch() {
+  const region = document.querySelector("[data-through]");
+  if (!region || region.id === renewed) return location.search;
+  const query = new URLSearchParams(location.search);
+  query.set("through", region.dataset.through);
+  return `?${query}`;
+}
+
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
   try {
     const path = word.dataset.regions || location.pathname;
-    const answer = await fetch(path + location.search, { cache: "no-store" });
+    const answer = await fetch(path + wantedSearch(), { cache: "no-store" });
     if (answer.status === 404) close();
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -114,7 +127,7 @@ async function refresh() {
     fresh = Date.now();
     say(held ? word.dataset.held + freshAt() : word.dataset.fresh);
   } catch (error) {
-    // A server that started anew may not know what the page is about.
+    // A server that started anew may not know what the page is about. It is looked for now and then.
     if (error.message === "404") say(word.dataset.gone, true); else lost();
   }
   setTimeout(() => { busy = false; if (again) { again = false; refresh(); } }, 500);
@@ -153,9 +166,10 @@ button.addEventListener("click", () => {
   if (held) { close(); say(word.dataset.held + freshAt()); } else { open(); }
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
-// In the background, the title is kept up to date now and then.
+// In the background, the title is kept up to date now and then; and what is gone may come back.
 setInterval(() => {
-  if (document.hidden && !held && document.querySelector("[data-needed]")) refresh();
+  if (!document.hidden) open();
+  else if (!held && document.querySelector("[data-needed]")) refresh();
 }, 30000);
 // At another width, every height is another one.
 let width = innerWidth;

@@ -26,29 +26,24 @@ pub(super) fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) ->
                 @if let Some(upstream) = operation["upstream"].as_str() { (words.upstream) " " b { (upstream) } " · " }
                 (words.group) " " (group_link(name))
                 @if let Some(group) = group { " · " (words.depth) ": " b { (count(number(group, "depth"))) } }
-                " · " (words.attempt) " " (number(operation, "attempt"))
-            }
-            p {
-                @if let Some(at) = since { (words.since) " " (view.when(at)) }
-                @else if let Some(at) = time_in(operation, "created_at") { (words.accepted) " " (view.when(at)) }
+                " · " (words.attempt) " " (number(operation, "attempt")) " · "
+                @if let Some(at) = since { (words.state("unknown")) " " (view.lasting(at)) }
+                @else if let Some(at) = time_in(operation, "created_at") { (words.accepted) " " (view.ago(at)) " " (words.ago) }
             }
             p.buttons { @for action in actions_for("unknown") { (button(view, *action, id)) } }
         }
     }
 }
 
-/// A group that is paused, or held after a failure, with what failed in it lately.
+/// A group that is paused, or held after a failure, with what failed in it lately. Since when is in
+/// the sentence that says why.
 pub(super) fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFailures<'_>>) -> Markup {
     let (words, name) = (view.words, text(group, "group"));
-    let since = time_in(&group["paused"], "since").or_else(|| time_in(&group["held"], "since"));
     let held = group["held"]["operation"].as_str();
     html! {
         li id={ "need-group-" (name) } {
             p.why { (view.state(text(group, "state"))) " " (text(&group["why"], "because")) }
-            p {
-                (words.group) " " (group_link(name)) " · " (words.depth) ": " b { (count(number(group, "depth"))) }
-                @if let Some(at) = since { " · " (words.since) " " (view.when(at)) }
-            }
+            p { (words.group) " " (group_link(name)) " · " (words.depth) ": " b { (count(number(group, "depth"))) } }
             @if let Some(id) = held {
                 p {
                     (operation_link(id)) " "
@@ -88,7 +83,7 @@ pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Gr
                 }
                 " · " (words.failed_lately) ": " b { (count(failures.count)) }
             }
-            p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.when(at)) } }
+            p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.ago(at)) " " (words.ago) } }
             p.buttons {
                 @match source {
                     FailureSource::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),

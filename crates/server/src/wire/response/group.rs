@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tidegate::{OperationOutline, OperationView, Reason};
+use tidegate::{AlikeGroups, OperationOutline, OperationView, Reason};
 use tidegate_core::fact::GroupHold;
 use tidegate_core::id::Partition;
 use tidegate_core::model::{ActiveOperation, GroupView};
@@ -26,6 +26,17 @@ pub(crate) struct GroupOut<'a> {
     /// When the last operation of its queue is expected to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     drains_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alike: Option<AlikeOut>,
+}
+
+/// The groups that one stands for, all of which wait for the same.
+#[derive(Serialize)]
+struct AlikeOut {
+    /// The same for the same cause.
+    cause: String,
+    groups: u64,
+    operations: u64,
 }
 
 impl<'a> GroupOut<'a> {
@@ -41,6 +52,7 @@ impl<'a> GroupOut<'a> {
             held: view.held.as_ref().map(HeldOut::new),
             line: None,
             drains_at: None,
+            alike: None,
         }
     }
 
@@ -77,6 +89,15 @@ impl<'a> GroupOut<'a> {
         self
     }
 
+    /// Adds the groups that it stands for.
+    pub(crate) fn with_alike(mut self, alike: Option<&AlikeGroups>) -> Self {
+        self.alike = alike.map(|alike| {
+            let AlikeGroups { cause, groups, operations, .. } = *alike;
+            AlikeOut { cause: cause.to_string(), groups, operations }
+        });
+        self
+    }
+
     /// Adds the head of its queue.
     pub(crate) fn with_line(mut self, line: &'a [OperationView]) -> Self {
         self.line = Some(line.iter().map(OperationOut::line).collect());
@@ -86,8 +107,9 @@ impl<'a> GroupOut<'a> {
     /// An empty group.
     pub(crate) const fn idle(name: &'a str) -> Self {
         let (group, state) = (name, "idle");
-        let (head, why, paused, held, line, drains_at) = (None, None, None, None, None, None);
-        Self { group, state, depth: 0, head, why, paused, held, line, drains_at }
+        let (head, why, paused, held) = (None, None, None, None);
+        let (line, drains_at, alike) = (None, None, None);
+        Self { group, state, depth: 0, head, why, paused, held, line, drains_at, alike }
     }
 }
 

@@ -61,7 +61,7 @@ impl<'a> LimitOut<'a> {
             period_ms,
             level,
             in_flight: view.in_flight,
-            waiting: view.waiting,
+            waiting: view.waiters(),
             source: source_word(view.source),
             closed_until: view.frozen_until.map(Timestamp),
             reset_at: view.reset_at.map(Timestamp),

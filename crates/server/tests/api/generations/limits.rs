@@ -46,6 +46,19 @@ async fn dsp_1_a_user_has_limits() {
     .await;
 }
 
+/// DSP-1: a user whose name would turn what is next to it on a page is refused.
+#[tokio::test]
+async fn dsp_1_a_user_is_plain_text() {
+    within(async {
+        let studio = Studio::start(one_slot()).await;
+        for user in ["anna\u{202e}1", "anna\n1"] {
+            let refused = studio.post("/api/generations/create", &generation(user, "a cat")).await;
+            refused.refused(400, "TG0002", Some("user_id"));
+        }
+    })
+    .await;
+}
+
 /// DSP-14: slots and rate of a provider are changed at run time, and what waited runs at once.
 #[tokio::test]
 async fn dsp_14_limits_are_changed_at_run_time() {

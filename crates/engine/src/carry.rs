@@ -25,7 +25,7 @@ use crate::figures::AttemptFigures;
 use crate::prepare::fingerprint;
 use crate::spent::costs;
 
-/// A report on its way from its call until what it settles is durable: it is large, and moved often.
+/// A report on its way from its call until what it settles is durable: large, and moved often.
 pub(crate) type BoxedReport = Box<Report>;
 
 /// A worker's report.

@@ -1,8 +1,8 @@
 //! The checksum of a stored operation, which is the last field of its envelope. It covers all that
 //! a call is made from, so a request that a store damaged is noticed before it is sent or shown, on
 //! every store. It does not keep out someone who may write to the store. It is short, because a
-//! store on disk writes it three times. An operation that an earlier version accepted has none, or a
-//! longer one in hexadecimal.
+//! store on disk writes it three times. An operation that an earlier version accepted has none, or
+//! a longer one in hexadecimal.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

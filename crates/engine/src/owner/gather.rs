@@ -36,9 +36,9 @@ impl Owner {
         self.share.limit(self.waiting()).min(self.options.batch_max)
     }
 
-    /// Lets the tasks that are ready run before a batch is sealed: what they submit and report joins
-    /// it. Otherwise the first of many callers that wake together would get an append of its own,
-    /// and the others would wait for it. On an idle runtime this is one turn of the scheduler.
+    /// Lets the tasks that are ready run before a batch is sealed: what they submit and report
+    /// joins it. Otherwise the first of many callers that wake together would get an append of its
+    /// own, and the others would wait for it. On an idle runtime this is one turn of the scheduler.
     pub(super) async fn let_ready_tasks_join(&mut self) {
         for _ in 0..JOIN_ROUNDS_MAX {
             let before = self.building.commands;

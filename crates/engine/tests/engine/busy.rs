@@ -1,11 +1,14 @@
 //! Many callers of limited upstreams: what one waits for, others do not, and what was refused
 //! together does not come back together.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::Options;
+use tidegate_contract::{FaultPlan, FaultyStore, StoreMethod};
 use tidegate_core::fact::LimitShape;
 use tidegate_core::{Fault, FaultClass, State, Verdict};
+use tidegate_store::Store;
 use tokio::time::Instant;
 
 use crate::scripted_upstream::*;
@@ -87,4 +90,30 @@ async fn lim_12_what_was_refused_together_comes_back_spread() {
     // tenth of a second is a tenth.
     assert_eq!(tenths.iter().sum::<usize>(), COUNT);
     assert!(tenths.iter().all(|count| (50..=150).contains(count)), "{tenths:?}");
+}
+
+/// Callers that come back together are served in two halves, so that one half is applied while the
+/// other is written; none gets an append of its own.
+#[tokio::test(start_paused = true)]
+async fn callers_that_come_together_are_served_in_halves() {
+    const CALLERS: u64 = 64;
+    const ROUNDS: u64 = 20;
+    let faulty = Arc::new(FaultyStore::new(memory(), FaultPlan::none()));
+    let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
+    let engine = open(&store, &all_done(0)).await;
+    let before = faulty.calls_of(StoreMethod::Append);
+    let mut callers = tokio::task::JoinSet::new();
+    for n in 0..CALLERS {
+        let engine = engine.clone();
+        callers.spawn(async move {
+            for _ in 0..ROUNDS {
+                let later = operation(&format!("g-{n}"), "|x").with_delay(Duration::from_secs(60));
+                engine.submit(later).await.unwrap();
+            }
+        });
+    }
+    callers.join_all().await;
+    let appends = faulty.calls_of(StoreMethod::Append) - before;
+    let each = CALLERS * ROUNDS / appends;
+    assert!((28..=36).contains(&each), "{appends} appends, each of {each} operations");
 }

@@ -113,6 +113,8 @@ fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
         SubjectKind::Group if asked.action == Action::Resume => {
             state == "paused" || (state == "held" && preview["held"]["unknown"] != true)
         }
+        // A second pause would replace who paused it, and why.
+        SubjectKind::Group if asked.action == Action::Pause => !preview["paused"].is_object(),
         SubjectKind::Group if asked.action == Action::RerunFailed => !items(preview, "operations").is_empty(),
         SubjectKind::Operations => number(preview, "matched") > 0,
         SubjectKind::Limit if asked.action == Action::SetLimit => {

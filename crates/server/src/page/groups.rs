@@ -238,17 +238,18 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
     html! {
         section #group data-live {
             h1 { (view.state(text(group, "state"))) " " (name) }
+            // Before what changes its height: they stay under the pointer.
+            p.buttons {
+                @if !is_unknown { (main_button(view, group)) }
+                @if has_failed { (button(view, Action::RerunFailed, name)) }
+                a.button href={ "/operations?group=" (escape(name)) } { (words.operations) }
+            }
             @if let Some(why) = group["why"]["because"].as_str() { p.sentence { (why) } }
             @if let Some(id) = group["held"]["operation"].as_str() { p { (words.operation) " " (operation_link(id)) } }
             @if is_unknown { p.sentence { (words.no_such_group) } }
             @else if is_idle { p.sentence { (words.idle_group) } }
             @if let Some(at) = time_in(&group["paused"], "since") {
                 p { (words.paused_by) " " b { (text(&group["paused"], "by")) } ", " (Timestamp(at)) @if !text(&group["paused"], "reason").is_empty() { ": " (text(&group["paused"], "reason")) } }
-            }
-            p.buttons {
-                @if !is_unknown { (main_button(view, group)) }
-                @if has_failed { (button(view, Action::RerunFailed, name)) }
-                a.button href={ "/operations?group=" (escape(name)) } { (words.operations) }
             }
             p { (words.depth) ": " (count(number(group, "depth"))) " · " a href={ "/v1/groups/" (escape(name)) } { (words.as_json) } }
         }

@@ -1,7 +1,9 @@
 //! What needs an operator: one card for each decision, with the call, what is known of it, and the
-//! buttons. Unknown outcomes come first, then groups that are stopped, then recent failures.
+//! buttons. What stops everything comes first, then unknown outcomes, groups that are stopped, and
+//! recent failures.
 
 mod cards;
+mod outage;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::Time;
-use tidegate_dispatch::KIND as GENERATION;
+use tidegate_dispatch::{KIND as GENERATION, ModelConfig};
 
 use super::decision::is_decided_failure;
 use super::parts::count;
-use super::view::{View, escape, items, text};
+use super::view::{View, escape, items, text, time_in};
 use crate::api::local::LocalApi;
 use crate::error::{Error, Result};
 use crate::wire::time::Timestamp;
 use cards::{failure_card, stopped_card, unknown_card};
+use outage::Outage;
 
 /// The groups with failures that are shown.
 const FAILURE_CARDS: usize = 9;
@@ -36,6 +39,9 @@ pub(super) struct NeedsData {
     pub failed: Result<Value>,
     /// The number of groups that wait for an operator.
     pub stopped_count: u64,
+    /// The models of generations, and the state of their providers, if there are any.
+    pub models: Vec<ModelConfig>,
+    pub providers: Result<Value>,
 }
 
 /// What failures are counted under.
@@ -48,7 +54,10 @@ enum FailureSource<'a> {
 /// The recent failures of one group, or of all generations.
 struct GroupFailures<'a> {
     count: u64,
+    /// The one that ended last. A failure may be that of a re-run, long after it was accepted.
     last: &'a Value,
+    /// How many have each fault.
+    faults: BTreeMap<&'a str, u64>,
 }
 
 type SourceFailures<'a> = (FailureSource<'a>, GroupFailures<'a>);
@@ -69,9 +78,10 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     failures
         .retain(|(source, _)| !matches!(source, FailureSource::Group(group) if of_held.contains_key(group)));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
-    let parts = [&data.unknown, &data.stopped, &data.failed].into_iter();
+    let outage = Outage::of(&data.models, listed(&data.providers, "providers"));
+    let parts = [&data.unknown, &data.stopped, &data.failed, &data.providers].into_iter();
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
-    let needed = needed(data, unknown.len() + stopped.len()) + failures.len() as u64;
+    let needed = needed(data, unknown.len() + stopped.len()) + (failures.len() + outage.iter().len()) as u64;
     html! {
         h2 data-needed=(needed) { (words.needs_you) @if needed > 0 { " (" (count(needed)) ")" } }
         @for problem in &problems { (not_known(view, problem)) }
@@ -79,6 +89,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
             @if problems.is_empty() { p.quiet { (words.nothing_needed) } }
         } @else {
             ul.needs {
+                @if let Some(outage) = &outage { (outage.card(view)) }
                 @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
                 @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group, of_held.get(text(group, "group")))) }
                 @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
@@ -104,6 +115,11 @@ pub(super) async fn read_failures(api: &LocalApi, since: Time) -> Result<Value> 
     let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&created_after={since}");
     let counts = |one: &Value| !is_generation(one) && !is_decided_failure(one);
     read_enough(api, &target, ("operations", FAILURE_CARDS), counts).await
+}
+
+/// Reads the state of the providers, if there are models that need one.
+pub(super) async fn read_providers(api: &LocalApi, models: &[ModelConfig]) -> Result<Value> {
+    if models.is_empty() { Ok(Value::Null) } else { api.get("/v1/providers").await }
 }
 
 /// Reads the groups that are stopped, past those that wait for an unknown outcome, which has a card
@@ -164,7 +180,13 @@ fn by_group<'a>(failed: impl IntoIterator<Item = &'a Value>) -> Vec<SourceFailur
         } else {
             FailureSource::Group(text(one, "group"))
         };
-        groups.entry(source).or_insert(GroupFailures { count: 0, last: one }).count += 1;
+        let new = || GroupFailures { count: 0, last: one, faults: BTreeMap::new() };
+        let failures = groups.entry(source).or_insert_with(new);
+        failures.count += 1;
+        *failures.faults.entry(text(&one["fault"], "message")).or_default() += 1;
+        if time_in(one, "finished_at") > time_in(failures.last, "finished_at") {
+            failures.last = one;
+        }
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, failures)| Reverse(failures.count));
@@ -210,6 +232,23 @@ mod tests {
         );
     }
 
+    /// OPS-24: the card of failures names the one that ended last, which may be one that was
+    /// re-run, and how many have each fault.
+    #[test]
+    fn ops_24_the_last_failure_is_the_one_that_ended_last() {
+        let failed = |id: &str, second: u32, message: &str| {
+            let at = format!("1970-01-01T00:00:{second:02}Z");
+            json!({ "id": id, "group": "g", "finished_at": at, "fault": { "message": message } })
+        };
+        let failed = [failed("op_3", 5, "no"), failed("op_2", 30, "broken"), failed("op_1", 4, "no")];
+        let view = View::at(Language::English, Time::from_millis(60_000));
+        let groups = by_group(&failed);
+        let (source, failures) = &groups[0];
+        assert_eq!(text(failures.last, "id"), "op_2");
+        let html = failure_card(&view, *source, failures).into_string();
+        assert!(html.contains("Last fault: broken") && html.contains("no (2) · broken (1)"), "{html}");
+    }
+
     /// OPS-24: every card is counted, and so are the stopped groups that did not fit.
     #[test]
     fn ops_24_the_number_of_decisions_is_that_of_the_cards() {
@@ -225,6 +264,8 @@ mod tests {
             stopped: Ok(json!({ "groups": groups })),
             failed: Ok(failed),
             stopped_count: 2,
+            models: Vec::new(),
+            providers: Ok(json!({})),
         };
         let html = section(&view, &data).into_string();
         assert!(html.contains("Needs you (3)") && html.matches("<li ").count() == 3, "{html}");
@@ -259,6 +300,8 @@ mod tests {
             stopped: Ok(json!({ "groups": groups })),
             failed: Ok(json!({ "operations": failed })),
             stopped_count: 3,
+            models: Vec::new(),
+            providers: Ok(json!({})),
         };
         let html = section(&view, &data).into_string();
         assert!(html.contains("Needs you (4)") && html.matches("<li ").count() == 4, "{html}");
@@ -286,6 +329,8 @@ mod tests {
             stopped: Ok(json!({ "groups": [{ "group": "h", "state": "held", "depth": 1, "held": held }] })),
             failed: Ok(json!({ "operations": failed })),
             stopped_count: 1,
+            models: Vec::new(),
+            providers: Ok(json!({})),
         };
         let html = section(&view, &data).into_string();
         assert!(html.contains("Needs you (2)") && !html.contains("op_1") && !html.contains("op_3"), "{html}");
@@ -298,7 +343,14 @@ mod tests {
         let view = View::at(Language::English, Time::from_millis(1));
         let nothing = || Ok(json!({}));
         let away = Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "The store is away."));
-        let data = NeedsData { unknown: away, stopped: nothing(), failed: nothing(), stopped_count: 0 };
+        let data = NeedsData {
+            unknown: away,
+            stopped: nothing(),
+            failed: nothing(),
+            stopped_count: 0,
+            models: Vec::new(),
+            providers: nothing(),
+        };
         let html = section(&view, &data).into_string();
         assert!(html.contains("The store is away.") && !html.contains(view.words.nothing_needed), "{html}");
         let data = NeedsData { unknown: nothing(), ..data };

@@ -35,6 +35,10 @@ pub(crate) struct OperatorWords {
     pub counts_in_total_about: &'static str,
     pub needs_you: &'static str,
     pub nothing_needed: &'static str,
+    pub no_provider_for: &'static str,
+    pub tried_again_in: &'static str,
+    /// In a row of the overview whose group has nothing left to do.
+    pub queue_is_empty: &'static str,
     pub not_known_now: &'static str,
     pub last_hour: &'static str,
     pub most: &'static str,

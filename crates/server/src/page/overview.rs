@@ -12,7 +12,7 @@ use serde_json::Value;
 use tidegate_core::State as OperationState;
 
 use super::deployments::{DeploymentRow, list_recent, panel};
-use super::needs::{NeedsData, not_known, read_failures, read_stopped, section as needs};
+use super::needs::{NeedsData, not_known, read_failures, read_providers, read_stopped, section as needs};
 use super::parts::count;
 use super::view::{View, escape, items, number};
 use super::{Frame, charts, framed, groups, limits, nodes, operations, request_query};
@@ -67,18 +67,20 @@ async fn read(api: &LocalApi, view: &View, only: Option<String>) -> OverviewData
         format!("/v1/operations?limit={ROWS}{state}"),
     ];
     let [unknown, operations] = &targets;
-    let (summary, unknown, stopped, failed, limits, operations, cluster, deployments) = tokio::join!(
+    let models = api.server.generations.as_ref().map(|service| service.dispatch.models()).unwrap_or_default();
+    let (summary, unknown, stopped, failed, providers, limits, operations, cluster, deployments) = tokio::join!(
         api.get("/v1/summary"),
         api.get(unknown),
         read_stopped(api),
         read_failures(api, view.now.before(LATELY)),
+        read_providers(api, &models),
         api.get(limits::WITH_HISTORY),
         api.get(operations),
         api.get("/v1/cluster"),
         list_recent(&api.server),
     );
     let stopped_count = summary.as_ref().map_or(0, |summary| number(&summary["counts"], "stopped"));
-    let needs = NeedsData { unknown, stopped, failed, stopped_count };
+    let needs = NeedsData { unknown, stopped, failed, stopped_count, models, providers };
     let deployments = deployments.unwrap_or_default();
     OverviewData { summary, needs, limits, operations, cluster, deployments, only }
 }
@@ -95,7 +97,7 @@ fn content(view: &View, data: &OverviewData) -> Markup {
             (part(view, &data.limits, |view, page| limits::nearest_end(view, items(page, "limits"), LIMITS_SHOWN)))
             p { a href="/limits" { (words.change_limits) } }
         }
-        section #groups data-live="steady" data-slots { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
+        section #groups data-live="steady" data-slots=(words.queue_is_empty) { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
         section #deployments data-live { (panel(view, &data.deployments)) }
         section #operations data-live="steady" { (last_operations(view, data)) }
         (part(view, &data.cluster, nodes::section))

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_core::text::is_control;
 
 use super::parts::{count, span_in};
 use super::runs::{Runs, attempt_number};
@@ -35,13 +36,20 @@ fn body(view: &View, request: &Value) -> Markup {
     html! {
         @match (shown, len) {
             (Some(text), len) => {
-                pre.body { code { (text) } }
+                pre.body { code { (visible(&text)) } }
                 @if request["body_truncated"] == true { p.quiet { (words.beginning_of) " " (len.unwrap_or_default()) "." } }
             }
             (None, Some(len)) => p.quiet { (words.body_not_shown) " (" (len) ")." },
             (None, None) => "",
         }
     }
+}
+
+/// A text in which characters that change how others are shown are written as JSON escapes them.
+fn visible(text: &str) -> String {
+    let is_shown = |c: char| !is_control(c) || matches!(c, '\n' | '\t');
+    let escape = |c: char| if is_shown(c) { c.to_string() } else { format!("\\u{:04x}", u32::from(c)) };
+    text.chars().map(escape).collect()
 }
 
 /// The attempts that are remembered: those whose job ends elsewhere, and those of unknown outcome.
@@ -117,6 +125,12 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("title=\"job-1\""), "{html}");
+    }
+
+    #[test]
+    fn what_would_turn_a_text_is_seen() {
+        assert_eq!(visible("a\n\tb שלום"), "a\n\tb שלום");
+        assert_eq!(visible("\u{202e}evil\u{2066}\0"), "\\u202eevil\\u2066\\u0000");
     }
 
     /// OPS-22, OPS-23: what others wrote is text, not markup, and a page shows no secret.

@@ -64,18 +64,19 @@ function keepSlots(old, wanted) {
   const known = new Set(rows.map((row) => row.id));
   const found = new Map([...body.children].map((row) => [row.id, row]));
   const came = [...found.values()].filter((row) => !known.has(row.id));
-  body.replaceChildren(...rows.map((row) => found.get(row.id) || came.shift() || emptied(row)));
+  body.replaceChildren(...rows.map((row) => found.get(row.id) || came.shift() || emptied(row, wanted.dataset.slots)));
   const line = wanted.querySelector(".newcomers");
   const left = came.length + Number(line.dataset.newer ?? 0);
   line.hidden = !left;
   line.firstChild.textContent = line.textContent.replace("{}", left);
 }
 
-function emptied(row) {
+function emptied(row, text) {
   const empty = row.cloneNode(true);
   for (const cell of empty.querySelectorAll("td, .picture")) cell.textContent = "";
   // An empty line of a card is as high as one with a text.
   for (const line of empty.querySelectorAll(".title, p")) line.textContent = "\u00a0";
+  for (const why of empty.querySelectorAll("td.why")) why.textContent = text;
   empty.className = "quiet";
   return empty;
 }
@@ -85,6 +86,11 @@ const title = document.title;
 function count(page) {
   const needed = page.querySelector("[data-needed]")?.dataset.needed ?? 0;
   document.title = Number(needed) ? `(${needed}) ${title}` : title;
+}
+
+function patchCount(old, wanted) {
+  const [shown, next] = [old, wanted].map((region) => region.querySelector("[data-needed]"));
+  if (shown && next) patch(shown, next);
 }
 
 // A region keeps the height it once had, so that what is below it does not move up and down.
@@ -117,7 +123,9 @@ async function refresh() {
     const top = pointedAt?.getBoundingClientRect().top;
     for (const region of next.querySelectorAll("[data-live]")) {
       const old = document.getElementById(region.id);
-      if (!old || (inUse(old) && region.id !== renewed)) continue;
+      if (!old) continue;
+      // How many decisions there are is said even while the cards stay as they are.
+      if (inUse(old) && region.id !== renewed) { patchCount(old, region); continue; }
       if ("slots" in region.dataset && region.id !== renewed) keepSlots(old, region);
       patchSteadily(old, region);
     }

@@ -1,6 +1,8 @@
 //! The cards of what needs an operator: each begins with why, and ends with the buttons that decide
 //! it.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_dispatch::KIND as GENERATION;
@@ -12,6 +14,9 @@ use crate::page::groups::main_button;
 use crate::page::operation::{actions_for, call_line};
 use crate::page::parts::{count, group as group_link, operation_link};
 use crate::page::view::{View, escape, number, text, time_in};
+
+/// The faults that a card of failures names.
+const FAULTS_SHOWN: usize = 3;
 
 /// A call of which no one knows whether it took effect, and how many wait behind it.
 pub(super) fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
@@ -63,6 +68,17 @@ pub(super) fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFa
     }
 }
 
+/// The most frequent faults, each with its number.
+fn faults(failures: &GroupFailures<'_>) -> String {
+    let mut faults: Vec<(&str, u64)> =
+        failures.faults.iter().map(|(fault, count)| (*fault, *count)).collect();
+    faults.sort_by_key(|(fault, count)| (Reverse(*count), *fault));
+    let shown = faults.iter().take(FAULTS_SHOWN).map(|(fault, count)| format!("{fault} ({count})"));
+    let mut shown: Vec<String> = shown.collect();
+    shown.extend((faults.len() > FAULTS_SHOWN).then(|| "…".to_owned()));
+    shown.join(" · ")
+}
+
 pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &GroupFailures<'_>) -> Markup {
     let words = view.words;
     let (id, filter) = match source {
@@ -83,6 +99,7 @@ pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Gr
                 }
                 " · " (words.failed_lately) ": " b { (count(failures.count)) }
             }
+            @if failures.faults.len() > 1 { p { (faults(failures)) } }
             p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.ago(at)) " " (words.ago) } }
             p.buttons {
                 @match source {

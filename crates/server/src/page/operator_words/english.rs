@@ -15,10 +15,13 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     find: "Find",
     counts: "Counts",
     counts_now: "now",
-    counts_in_total: "in total",
+    counts_in_total: "ends in total",
     counts_in_total_about: "Counted since the store was first used. An operation that was re-run counts each time it ended.",
     needs_you: "Needs you",
     nothing_needed: "Nothing waits for an operator.",
+    no_provider_for: "No provider takes jobs for",
+    tried_again_in: "tried again in",
+    queue_is_empty: "Its queue is empty.",
     not_known_now: "This cannot be shown now.",
     last_hour: "Last 60 minutes",
     most: "at most",
@@ -195,7 +198,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ActionWords {
             label: "Open",
             question: "Open limit {}?",
-            effect: "It does not wait any more for the time that the upstream asked for.",
+            effect: "Calls that charge it may start at once, whatever closed it: a time that the upstream asked for, or errors in a row. The next such answer closes it again.",
         },
         ActionWords {
             label: "As configured",

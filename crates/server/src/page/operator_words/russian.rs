@@ -15,10 +15,13 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     find: "Найти",
     counts: "Счётчики",
     counts_now: "сейчас",
-    counts_in_total: "всего",
+    counts_in_total: "завершений всего",
     counts_in_total_about: "Завершений с начала работы хранилища. Повторённая операция считается каждый раз, когда завершилась.",
     needs_you: "Ждёт вашего решения",
     nothing_needed: "Ничто не ждёт оператора.",
+    no_provider_for: "Ни один провайдер не принимает задания для",
+    tried_again_in: "следующая попытка через",
+    queue_is_empty: "Очередь пуста.",
     not_known_now: "Это сейчас нельзя показать.",
     last_hour: "Последние 60 минут",
     most: "максимум",
@@ -195,7 +198,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ActionWords {
             label: "Открыть",
             question: "Открыть лимит {}?",
-            effect: "Ждать до времени, названного сервисом, больше не нужно.",
+            effect: "Вызовы, которые его расходуют, могут начаться сразу, что бы его ни закрыло: время, названное сервисом, или ошибки подряд. Следующий такой ответ закроет его снова.",
         },
         ActionWords {
             label: "Как в настройке",

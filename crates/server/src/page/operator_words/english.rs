@@ -15,7 +15,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     find: "Find",
     counts: "Counts",
     counts_now: "now",
-    counts_in_total: "ends in total",
+    counts_in_total: "in total, with re-runs",
     counts_in_total_about: "Counted since the store was first used. An operation that was re-run counts each time it ended.",
     needs_you: "Needs you",
     nothing_needed: "Nothing waits for an operator.",

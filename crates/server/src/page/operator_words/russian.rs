@@ -15,7 +15,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     find: "Найти",
     counts: "Счётчики",
     counts_now: "сейчас",
-    counts_in_total: "завершений всего",
+    counts_in_total: "всего, с повторами",
     counts_in_total_about: "Завершений с начала работы хранилища. Повторённая операция считается каждый раз, когда завершилась.",
     needs_you: "Ждёт вашего решения",
     nothing_needed: "Ничто не ждёт оператора.",

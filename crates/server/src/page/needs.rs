@@ -56,6 +56,8 @@ struct GroupFailures<'a> {
     count: u64,
     /// The one that ended last. A failure may be that of a re-run, long after it was accepted.
     last: &'a Value,
+    /// When the first of them ended.
+    since: Option<Time>,
     /// How many have each fault.
     faults: BTreeMap<&'a str, u64>,
 }
@@ -180,11 +182,13 @@ fn by_group<'a>(failed: impl IntoIterator<Item = &'a Value>) -> Vec<SourceFailur
         } else {
             FailureSource::Group(text(one, "group"))
         };
-        let new = || GroupFailures { count: 0, last: one, faults: BTreeMap::new() };
+        let ended_at = time_in(one, "finished_at");
+        let new = || GroupFailures { count: 0, last: one, since: ended_at, faults: BTreeMap::new() };
         let failures = groups.entry(source).or_insert_with(new);
         failures.count += 1;
         *failures.faults.entry(text(&one["fault"], "message")).or_default() += 1;
-        if time_in(one, "finished_at") > time_in(failures.last, "finished_at") {
+        failures.since = failures.since.min(ended_at);
+        if ended_at > time_in(failures.last, "finished_at") {
             failures.last = one;
         }
     }
@@ -247,6 +251,7 @@ mod tests {
         assert_eq!(text(failures.last, "id"), "op_2");
         let html = failure_card(&view, *source, failures).into_string();
         assert!(html.contains("Last fault: broken") && html.contains("no (2) · broken (1)"), "{html}");
+        assert!(html.contains("<b>3</b>, the first <time") && html.contains("56 s</time> ago"), "{html}");
     }
 
     /// OPS-24: every card is counted, and so are the stopped groups that did not fit.

@@ -131,6 +131,7 @@ pub(crate) struct OperatorWords {
     pub last_fault: &'static str,
     pub may_have_happened: &'static str,
     pub failed_lately: &'static str,
+    pub the_first: &'static str,
     pub failed_found: &'static str,
     pub depth: &'static str,
     pub why: &'static str,

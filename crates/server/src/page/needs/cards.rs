@@ -98,6 +98,7 @@ pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Gr
                     FailureSource::Group(group) => (group_link(group)),
                 }
                 " · " (words.failed_lately) ": " b { (count(failures.count)) }
+                @if let Some(at) = failures.since.filter(|_| failures.count > 1) { ", " (words.the_first) " " (view.ago(at)) " " (words.ago) }
             }
             @if failures.faults.len() > 1 { p { (faults(failures)) } }
             p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.ago(at)) " " (words.ago) } }

@@ -40,7 +40,7 @@ impl<'a> Outage<'a> {
         let waiting = self.providers.iter().map(|one| number(one, "waiting")).max().unwrap_or(0);
         html! {
             li #need-providers {
-                p.why { (view.state("failed")) " " (words.no_provider_for) " " b { (self.models.join(", ")) } }
+                p.why { (view.state("waiting")) " " (words.no_provider_for) " " b { (self.models.join(", ")) } }
                 @for provider in &self.providers {
                     p {
                         b { (text(provider, "name")) }

@@ -106,6 +106,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     last_fault: "Last fault",
     may_have_happened: "it may have happened",
     failed_lately: "failed within a day",
+    the_first: "the first",
     failed_found: "Failed operations",
     depth: "In its queue",
     why: "Why",

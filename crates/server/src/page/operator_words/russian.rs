@@ -106,6 +106,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     last_fault: "Последняя ошибка",
     may_have_happened: "возможно, вызов выполнился",
     failed_lately: "ошибок за сутки",
+    the_first: "первая",
     failed_found: "Операций с ошибкой",
     depth: "В очереди",
     why: "Почему",

@@ -122,6 +122,12 @@ impl Breaker {
         if now.since(self.failed_at) < FORGOTTEN_AFTER { self.failures } else { 0 }
     }
 
+    /// Whether its last outage was so long ago that the next failure begins another one.
+    #[must_use]
+    pub fn is_outage_over(&self, now: Time) -> bool {
+        now.since(self.open_until) >= FORGOTTEN_AFTER
+    }
+
     /// Whether it behaves like a new one.
     #[must_use]
     pub fn is_at_rest(&self, now: Time) -> bool {
@@ -172,9 +178,10 @@ impl Breaker {
         self.latency = Duration::from_micros(next.max(1));
     }
 
-    /// Closes the breaker on behalf of an operator, and forgets its failures.
-    pub const fn reset(&mut self) {
-        (self.failures, self.open_until, self.at_once) = (0, Time::ZERO, 0);
+    /// Ends the cooldown on behalf of an operator: one call goes first, as when it had passed. The
+    /// failures still count, as nothing shows that the provider is well.
+    pub fn end_cooldown(&mut self, now: Time) {
+        self.open_until = self.open_until.min(now);
     }
 
     /// Whether the grant `mark` was given since the last opening.

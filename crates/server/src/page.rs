@@ -6,6 +6,7 @@ pub(crate) mod actions;
 pub(crate) mod audit;
 mod bulk;
 mod charts;
+mod closure;
 mod confirm_page;
 mod decision;
 pub(crate) mod deployments;

@@ -22,19 +22,22 @@ pub(crate) struct ProviderArgs {
 enum ProviderCommand {
     /// List providers: whether each takes jobs, its slots, its rate and its last error.
     List,
-    /// Set the limits of a provider.
+    /// Set the limits of a provider, or try it again now.
     #[command(
-        after_help = "Examples:\n  tidegate provider set replicate --max-concurrent 40\n  tidegate provider set fal --max-concurrent 10 --rpm 120\n\nThe new limits take effect at once and survive a restart, until the figures in the configuration change. To return to those: tidegate limit set provider:fal/slots --reset."
+        after_help = "Examples:\n  tidegate provider set replicate --max-concurrent 40\n  tidegate provider set fal --max-concurrent 10 --rpm 120\n  tidegate provider set fal --open\n\nThe new limits take effect at once and survive a restart, until the figures in the configuration change. To return to those: tidegate limit set provider:fal/slots --reset."
     )]
     Set {
         /// Its name, as `provider list` shows it.
         name: String,
         /// How many jobs run at once.
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), required_unless_present = "rpm")]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), required_unless_present_any = ["rpm", "open"])]
         max_concurrent: Option<u64>,
         /// How many submits a minute allows.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
         rpm: Option<u64>,
+        /// End its cooldown: one job goes to it at once, and others follow when it takes that.
+        #[arg(long)]
+        open: bool,
     },
 }
 
@@ -49,8 +52,8 @@ pub(crate) async fn run(args: ProviderArgs, output: &Output) -> Result<(), CliEr
                 table(all["providers"].as_array().map(Vec::as_slice).unwrap_or_default(), output);
             }
         }
-        ProviderCommand::Set { name, max_concurrent, rpm } => {
-            let body = json!({ "max_concurrent": max_concurrent, "rpm": rpm });
+        ProviderCommand::Set { name, max_concurrent, rpm, open } => {
+            let body = json!({ "max_concurrent": max_concurrent, "rpm": rpm, "open": open.then_some(true) });
             let path = format!("/v1/providers/{}", encode_segment(&name));
             let changed = client.patch(&path, &body, "name").await?;
             if output.json {

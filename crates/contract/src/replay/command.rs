@@ -59,7 +59,9 @@ pub(super) enum CommandKind {
     Resume(Arc<str>),
     Configure(Arc<str>, LimitShape),
     SetLimit(Arc<str>, LimitShape),
+    PauseUnpaused(Arc<str>),
     Thaw(Arc<str>),
+    ThawClosed(Arc<str>),
     Wake(Seq),
     Rechain(Seq, Alternatives),
     /// A new owner, which awaits jobs until then at least.
@@ -78,6 +80,7 @@ pub(super) enum CommandOutcome {
     Cancel(CancelOutcome),
     Resolve(Result<Option<EndedOperation>, ControlRefusal>),
     Paused,
+    PausedOnce(Result<(), ControlRefusal>),
     Resume(Result<(), ControlRefusal>),
     Configured(Result<bool, LimitRefusal>),
     Limit(Result<(), LimitRefusal>),
@@ -126,6 +129,10 @@ impl Command {
                 model.pause(now, group, &"suite".into(), &"to see".into(), facts);
                 CommandOutcome::Paused
             }
+            CommandKind::PauseUnpaused(group) => {
+                let paused = model.pause_unpaused(now, group, &"suite".into(), &"once".into(), facts);
+                CommandOutcome::PausedOnce(paused)
+            }
             CommandKind::Resume(group) => CommandOutcome::Resume(model.resume(now, group, facts)),
             CommandKind::Configure(limit, shape) => {
                 CommandOutcome::Configured(model.configure(now, limit, *shape, facts))
@@ -134,6 +141,7 @@ impl Command {
                 CommandOutcome::Limit(model.set_limit(now, limit, *shape, facts))
             }
             CommandKind::Thaw(limit) => CommandOutcome::Limit(model.thaw(now, limit, facts)),
+            CommandKind::ThawClosed(limit) => CommandOutcome::Limit(model.thaw_closed(now, limit, facts)),
             CommandKind::Wake(seq) => CommandOutcome::Woken(model.wake_operation(now, *seq, facts)),
             CommandKind::Rechain(seq, alternatives) => {
                 CommandOutcome::Rechained(model.replace_alternatives(now, *seq, alternatives.clone(), facts))

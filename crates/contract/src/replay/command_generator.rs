@@ -109,6 +109,7 @@ impl CommandGenerator {
                 let says = [Resolution::Succeeded, Resolution::Failed, Resolution::Repeat];
                 CommandKind::Resolve(self.seq(), *self.rng.pick(&says))
             }
+            21 if self.rng.percent(15) => CommandKind::PauseUnpaused(self.group()),
             21 if self.rng.percent(50) => CommandKind::Pause(self.group()),
             21 | 22 => CommandKind::Resume(self.group()),
             _ => self.rare(),
@@ -130,6 +131,7 @@ impl CommandGenerator {
             2 if limit == "cap" => {
                 CommandKind::Wake(self.claims.last().map_or(self.last_seq, |(seq, _)| *seq))
             }
+            2 if self.rng.percent(30) => CommandKind::ThawClosed(limit.into()),
             2 => CommandKind::Thaw(limit.into()),
             _ if self.ended.is_empty() => self.take(),
             _ => {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage,
-    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitClosure,
+    LimitImage, LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::DedupeEntry;
 use tidegate_core::{
@@ -18,7 +18,7 @@ use crate::rng::TestRng;
 
 /// A fact of any kind.
 pub fn fact(rng: &mut TestRng) -> Fact {
-    match rng.below(26) {
+    match rng.below(27) {
         0 => Fact::Accepted(Box::new(accepted(rng))),
         1 => Fact::Claimed { seq: seq(rng), fence: fence(rng), at: time(rng), until: time(rng) },
         2 => Fact::Renewed { seq: seq(rng), fence: fence(rng), until: time(rng) },
@@ -52,6 +52,7 @@ pub fn fact(rng: &mut TestRng) -> Fact {
             let fault = fault(rng).unwrap_or_else(|| Fault::new(FaultClass::Transient, "cut"));
             Fact::Doubted { seq: seq(rng), fault: Box::new(fault) }
         }
+        25 => Fact::ClosureImage { limit: name(rng), closure: Box::new(closure(rng)) },
         23 => Fact::Rechained { seq: seq(rng), alternatives: Box::new(alternatives(rng)) },
         _ => Fact::KeyImage { seq: seq(rng), dedupe: dedupe(rng) },
     }
@@ -141,6 +142,11 @@ fn settled(rng: &mut TestRng) -> SettledClaim {
         fault: fault(rng),
         hints: some(rng, 2, hint),
     }
+}
+
+fn closure(rng: &mut TestRng) -> LimitClosure {
+    let (since, at, accepted_at) = (time(rng), time(rng), time(rng));
+    LimitClosure { since, at, seq: seq(rng), accepted_at, fault: fault(rng) }
 }
 
 fn awaiting_image(rng: &mut TestRng) -> AwaitingImage {

@@ -135,13 +135,19 @@ fn dsp_25_latency_is_followed() {
     assert!(breaker.latency > Duration::ZERO, "zero means that it is not known");
 }
 
-/// An operator's reset admits every call at once.
+/// An operator ends a cooldown: one call goes first, and its failure counts after those before it.
 #[test]
-fn a_reset_closes_it() {
+fn an_operator_ends_a_cooldown() {
     let mut breaker = breaker();
     call(&mut breaker, BreakerReport::Failed, START);
-    breaker.reset();
-    assert!(breaker.is_at_rest(START));
+    breaker.end_cooldown(START);
+    assert_eq!(breaker.ready(START), Readiness::Now);
+    let mark = breaker.take();
+    assert_eq!(breaker.ready(START), Readiness::AfterAnswer, "one goes first");
+    breaker.report(mark, BreakerReport::Failed, START);
+    assert_eq!(breaker.ready(START), Readiness::At(START.after(seconds(30))), "the second in a row");
+    breaker.end_cooldown(START.after(seconds(40)));
+    assert_eq!(breaker.open_until, START.after(seconds(30)), "one that is over stays as it was");
 }
 
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 //! same state; facts that cannot apply (an unknown operation, an old fence) change nothing.
 
 mod charges;
+mod closures;
 mod limits;
 mod settled;
 
@@ -43,7 +44,7 @@ impl Model {
             Fact::Sent { seq, fence, at } => self.absorb_sent(*seq, *fence, *at),
             Fact::Polled { seq, fence, at, until } => self.absorb_polled(*seq, *fence, *at, *until),
             Fact::Reported { seq, fence, at, limit, report } => {
-                self.absorb_reported(*seq, *fence, *at, limit, *report);
+                self.absorb_reported((*seq, *fence), *at, limit, *report);
             }
             Fact::Settled(settled) => self.absorb_settled(settled),
             Fact::Ended { seq, at, state, hold } => {
@@ -77,9 +78,13 @@ impl Model {
             Fact::Thawed { limit, at } => {
                 self.advance_clock(*at);
                 if let Some(ix) = self.by_limit.get(limit).copied() {
-                    match &mut self.limits[ix.at()].meter {
-                        Meter::Bucket(bucket) => bucket.thaw(*at),
-                        Meter::Breaker(breaker) => breaker.reset(),
+                    let limit = &mut self.limits[ix.at()];
+                    match &mut limit.meter {
+                        Meter::Bucket(bucket) => {
+                            limit.closure = None;
+                            bucket.thaw(*at);
+                        }
+                        Meter::Breaker(breaker) => breaker.end_cooldown(*at),
                         Meter::Cap(_) => {}
                     }
                     self.stale.push(ix);
@@ -88,6 +93,7 @@ impl Model {
             Fact::LimitGone { limit, at } => self.absorb_limit_gone(limit, *at),
             Fact::Counters(counters) => self.counters = *counters,
             Fact::LimitImage(image) => self.restore_limit(image),
+            Fact::ClosureImage { limit, closure } => self.restore_closure(limit, closure),
             Fact::GroupImage(image) => self.restore_group(image),
             Fact::AwaitingImage(image) => self.restore_awaiting(image),
             Fact::PollImage { fence } => self.restore_poll(*fence),

@@ -42,6 +42,8 @@ pub enum ControlRefusal {
     NotUnknown,
     /// The group is neither paused nor held.
     NotStopped,
+    /// The group is paused already.
+    AlreadyPaused,
     /// The outcome of this operation must be resolved first.
     Unresolved(Seq),
 }
@@ -209,6 +211,26 @@ impl Model {
         };
         self.decide(facts, fact);
         self.rearm(now);
+    }
+
+    /// Pauses a group that is not paused: no one's reason is replaced.
+    ///
+    /// # Errors
+    /// When it is paused already.
+    pub fn pause_unpaused(
+        &mut self,
+        now: Time,
+        group: &Arc<str>,
+        by: &Arc<str>,
+        reason: &Arc<str>,
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), ControlRefusal> {
+        let known = self.by_group.get(group).map(|ix| &self.groups[ix.at()]);
+        if known.is_some_and(|known| known.paused.is_some()) {
+            return Err(ControlRefusal::AlreadyPaused);
+        }
+        self.pause(now, group, by, reason, facts);
+        Ok(())
     }
 
     /// Resumes a paused or held group.

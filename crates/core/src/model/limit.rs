@@ -11,7 +11,7 @@ use super::pool::{PoolIx, first_of};
 use crate::breaker::Breaker;
 use crate::bucket::{Bucket, Readiness};
 use crate::cap::Cap;
-use crate::fact::{LimitShape, LimitSource};
+use crate::fact::{LimitClosure, LimitShape, LimitSource};
 use crate::id::{Fence, Turn};
 use crate::time::Time;
 
@@ -69,6 +69,8 @@ pub(super) struct Limit {
     pub meter: Meter,
     pub configured: Option<LimitShape>,
     pub source: LimitSource,
+    /// Why it is closed, or was until a little while ago.
+    pub closure: Option<Box<LimitClosure>>,
     pub waiting: BTreeSet<(PoolIx, Turn, GroupIx)>,
     /// The deadlines of groups that wait, for this limit or another one, and whose heads charge it.
     pub watched: BTreeSet<(Time, GroupIx)>,
@@ -94,6 +96,7 @@ impl Limit {
             meter,
             configured: None,
             source,
+            closure: None,
             waiting: BTreeSet::new(),
             watched: BTreeSet::new(),
             watched_cost_max: 0,

@@ -29,6 +29,8 @@ pub enum LimitRefusal {
     TooMany,
     /// A figure is zero or out of bounds.
     OutOfBounds,
+    /// It is open already.
+    NotClosed,
 }
 
 impl Model {
@@ -108,7 +110,8 @@ impl Model {
         }
     }
 
-    /// Reopens a limit that an upstream had closed, or a breaker that had opened.
+    /// Reopens a limit that an upstream had closed. Of a breaker it ends the cooldown: one call
+    /// goes first, and the others follow when it succeeds.
     ///
     /// # Errors
     /// When there is no such limit.
@@ -120,6 +123,23 @@ impl Model {
         self.decide(facts, Fact::Thawed { limit: Arc::clone(name), at: now });
         self.rearm(now);
         Ok(())
+    }
+
+    /// The same for one that is closed.
+    ///
+    /// # Errors
+    /// When there is no such limit, or it is open.
+    pub fn thaw_closed(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), LimitRefusal> {
+        let limit = self.limit(name, self.now(now)).ok_or(LimitRefusal::Unknown)?;
+        if limit.frozen_until.is_none() {
+            return Err(LimitRefusal::NotClosed);
+        }
+        self.thaw(now, name, facts)
     }
 
     /// Creates the limits that an operation opens, where no limit of that name exists.

@@ -25,7 +25,12 @@ const UNSENT: Time = Time::MAX;
 impl Model {
     /// Yields everything a new owner must know, in an order that an empty model can absorb.
     pub fn snapshot(&self) -> impl Iterator<Item = Fact> + '_ {
-        let limits = self.limits.iter().map(|(_, limit)| Fact::LimitImage(Box::new(limit_image(limit))));
+        let limits = self.limits.iter().flat_map(|(_, limit)| {
+            let closure = limit.closure.clone();
+            let closure =
+                closure.map(|closure| Fact::ClosureImage { limit: Arc::clone(&limit.name), closure });
+            std::iter::once(Fact::LimitImage(Box::new(limit_image(limit)))).chain(closure)
+        });
         let groups = self.by_group.values().flat_map(|ix| {
             let group = &self.groups[ix.at()];
             let awaiting = group.run.as_ref().and_then(|run| run.awaiting.as_deref());

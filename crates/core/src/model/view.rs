@@ -7,7 +7,7 @@ use super::group::GroupPlacement;
 use super::limit::Meter;
 use super::{Entry, Group, Limit, Model};
 use crate::bucket::Budget;
-use crate::fact::{GroupHold, LimitShape, LimitSource};
+use crate::fact::{GroupHold, LimitClosure, LimitShape, LimitSource};
 use crate::fault::Fault;
 use crate::id::{Fence, Seq};
 use crate::state::State;
@@ -120,6 +120,8 @@ pub struct LimitView {
     pub reset_at: Option<Time>,
     /// Failures in a row that count now, for a breaker.
     pub failures: u32,
+    /// Why it is closed, or lets one call through at a time after it was.
+    pub closure: Option<LimitClosure>,
 }
 
 impl LimitView {
@@ -341,6 +343,7 @@ impl Model {
                 Meter::Breaker(breaker) => breaker.failures(now),
                 Meter::Bucket(_) | Meter::Cap(_) => 0,
             },
+            closure: limit.current_closure(now).cloned(),
         }
     }
 }

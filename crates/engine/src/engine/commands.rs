@@ -1,22 +1,14 @@
-//! Operator commands: cancel, rerun, resolve, pause, resume, set limits.
+//! Operator commands about one operation: cancel, rerun, resolve.
 
-use std::sync::Arc;
-
-use tidegate_core::fact::LimitShape;
-use tidegate_core::model::{
-    CancelOutcome, ControlRefusal, GroupView, LimitRefusal, LimitView, RerunRefusal, Resolution,
-};
-use tidegate_core::text::is_plain_text;
-use tidegate_core::{Draft, OperationId, Seq, Time, bounds};
+use tidegate_core::model::{CancelOutcome, RerunRefusal, Resolution};
+use tidegate_core::{Draft, OperationId, Seq, Time};
 use tidegate_store::Clock;
 
 use super::Engine;
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journey::ReleasedHead;
 use crate::owner::{Owner, refusal_error};
 use crate::prepare;
-use crate::query::no_group_error;
 use crate::view::OperationView;
 
 impl Engine {
@@ -143,110 +135,6 @@ impl Engine {
             }
         }
     }
-
-    /// Pauses a group.
-    ///
-    /// # Errors
-    /// When a name is out of bounds.
-    pub async fn pause(&self, group: &str, by: &str, reason: &str) -> Result<GroupView> {
-        for (field, text, most) in [
-            ("group", group, bounds::GROUP_LEN_MAX),
-            ("by", by, bounds::NOTE_LEN_MAX),
-            ("reason", reason, bounds::NOTE_LEN_MAX),
-        ] {
-            let least = usize::from(field != "reason");
-            if !is_plain_text(text, least..=most) {
-                let message = format!("{field} must be {least} to {most} bytes on one line");
-                return Err(Error::new(ErrorKind::Invalid, message).field(field));
-            }
-        }
-        let (group, by, reason): (Arc<str>, Arc<str>, Arc<str>) = (group.into(), by.into(), reason.into());
-        let view = self.update_owner(move |owner| {
-            let now = owner.clock.now();
-            owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
-            owner.model.group(&group)
-        });
-        view.await?.ok_or_else(|| Error::new(ErrorKind::Internal, "the group was paused and does not exist"))
-    }
-
-    /// Resumes a paused or held group. One that is neither stays as it is, so a resume can be
-    /// repeated.
-    ///
-    /// # Errors
-    /// When nothing is queued in the group and it is not stopped, or an outcome must be resolved
-    /// first.
-    pub async fn resume(&self, group: &str) -> Result<()> {
-        let name: Arc<str> = group.into();
-        let resumed = self.update_owner(move |owner| {
-            let now = owner.clock.now();
-            let held = owner.model.group(&name).and_then(|group| Some((group.head?, group.held?)));
-            let resumed = owner.model.resume(now, &name, &mut owner.building.facts);
-            // An unknown outcome stays unknown until it is resolved.
-            if let (Ok(()), Some((head, held))) = (&resumed, held.filter(|(_, held)| !held.unknown)) {
-                let head = ReleasedHead { seq: head.seq, accepted_at: head.at, held_since: held.since };
-                owner.building.released.push(head);
-            }
-            resumed.map_err(|refusal| {
-                let unresolved = match refusal {
-                    ControlRefusal::Unresolved(seq) => {
-                        owner.model.active(seq).map(|a| owner.id_of(seq, a.at))
-                    }
-                    _ => None,
-                };
-                (refusal, unresolved)
-            })
-        });
-        match resumed.await? {
-            Ok(()) | Err((ControlRefusal::NotStopped, _)) => Ok(()),
-            Err((ControlRefusal::Unresolved(_), Some(id))) => {
-                let message = format!("the outcome of {id} is unknown: resolve or cancel it first");
-                Err(Error::new(ErrorKind::NotNow, message).operation(id))
-            }
-            Err(_) => Err(no_group_error(group)),
-        }
-    }
-
-    /// Changes the figures of a limit.
-    ///
-    /// # Errors
-    /// When there is no limit of that name, or the figures are out of bounds.
-    pub async fn set_limit(&self, name: &str, shape: LimitShape) -> Result<LimitView> {
-        let limit: Arc<str> = name.into();
-        let set = self.update_owner(move |owner| {
-            let now = owner.clock.now();
-            owner.model.set_limit(now, &limit, shape, &mut owner.building.facts)?;
-            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
-        });
-        set.await?.map_err(|refusal| limit_refusal_error(refusal, name))
-    }
-
-    /// Restores the configured figures of a limit.
-    ///
-    /// # Errors
-    /// When there is no limit of that name.
-    pub async fn reset_limit(&self, name: &str) -> Result<LimitView> {
-        let limit: Arc<str> = name.into();
-        let reset = self.update_owner(move |owner| {
-            let now = owner.clock.now();
-            owner.model.reset_limit(now, &limit, &mut owner.building.facts)?;
-            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
-        });
-        reset.await?.map_err(|refusal| limit_refusal_error(refusal, name))
-    }
-
-    /// Reopens a limit that an upstream had closed.
-    ///
-    /// # Errors
-    /// When there is no limit of that name.
-    pub async fn thaw(&self, name: &str) -> Result<LimitView> {
-        let limit: Arc<str> = name.into();
-        let thawed = self.update_owner(move |owner| {
-            let now = owner.clock.now();
-            owner.model.thaw(now, &limit, &mut owner.building.facts)?;
-            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
-        });
-        thawed.await?.map_err(|refusal| limit_refusal_error(refusal, name))
-    }
 }
 
 /// Which unknown outcome an operator has seen and decides about.
@@ -302,22 +190,4 @@ fn invalid_state_error(view: &OperationView, verb: &str) -> Error {
 fn only_archived_error(id: OperationId) -> Error {
     let message = format!("{id} is only in the archive: it can be read but not rerun");
     Error::new(ErrorKind::NotNow, message).operation(id)
-}
-
-fn limit_refusal_error(refusal: LimitRefusal, name: &str) -> Error {
-    match refusal {
-        LimitRefusal::Unknown => Error::new(ErrorKind::NoLimit, format!("there is no limit {name:?}")),
-        LimitRefusal::OtherKind => {
-            let message = format!(
-                "{name:?} is of another kind: a cap takes at_once, a budget capacity and refill_per_s, a gate only open"
-            );
-            Error::new(ErrorKind::NotNow, message)
-        }
-        LimitRefusal::TooMany => Error::new(ErrorKind::Invalid, "there are too many limits already"),
-        LimitRefusal::OutOfBounds => {
-            let most = bounds::TOKENS_MAX;
-            let message = format!("capacity, refill_per_s and at_once must be above 0 and at most {most}");
-            Error::new(ErrorKind::Invalid, message).field("capacity")
-        }
-    }
 }

@@ -18,6 +18,20 @@ pub(super) async fn read_reason_only(body: RequestBody) -> Result<()> {
     problems.finish()
 }
 
+/// Reads a body that may hold a reason, and whether the command is refused when it would change
+/// nothing.
+pub(super) async fn read_reason_and_strict(body: RequestBody) -> Result<bool> {
+    let body = body.read().await?;
+    if body.is_empty() {
+        return Ok(false);
+    }
+    let Fields { values: [raw, strict], mut problems } = read(&body, &["reason", "strict"])?;
+    problems.check(read_reason(Field { name: "reason", raw }));
+    let strict = problems.check(Field { name: "strict", raw: strict }.flag());
+    problems.finish()?;
+    Ok(strict.unwrap_or(false))
+}
+
 /// Reads a reason, which fits on a line of the audit log.
 pub(super) fn read_reason(field: Field<'_>) -> Result<Option<String>> {
     let reason = field.text()?;

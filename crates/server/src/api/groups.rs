@@ -11,7 +11,7 @@ use tidegate_core::Seq;
 use tidegate_core::model::GroupView;
 
 use super::HandlerResult;
-use super::command_reason::read_reason_only;
+use super::command_reason::read_reason_and_strict;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
 use crate::edge::query::{Query, bad_parameter};
@@ -108,18 +108,23 @@ pub(super) async fn pause(
     body: RequestBody,
 ) -> HandlerResult {
     let body = body.read().await?;
-    let Fields { values: [by, reason, create], mut problems } =
-        if body.is_empty() { Fields::empty() } else { read(&body, &["by", "reason", "create"])? };
+    let Fields { values: [by, reason, create, strict], mut problems } =
+        if body.is_empty() { Fields::empty() } else { read(&body, &["by", "reason", "create", "strict"])? };
     let by = problems.check(Field { name: "by", raw: by }.text());
     let by = by.unwrap_or_else(|| caller.to_string());
     let reason = problems.check(Field { name: "reason", raw: reason }.text()).unwrap_or_default();
     let may_create = problems.check(Field { name: "create", raw: create }.flag()).unwrap_or(false);
+    let strict = problems.check(Field { name: "strict", raw: strict }.flag()).unwrap_or(false);
     problems.finish()?;
     if !may_create && !is_known_group(&app, &name).await? {
         let hint = "To pause it before its first operation, send create: true.";
         return Err(unknown_group_error(&name, hint).into());
     }
-    let view = app.engine.pause(&name, &by, &reason).await?;
+    let view = if strict {
+        app.engine.pause_unpaused(&name, &by, &reason).await?
+    } else {
+        app.engine.pause(&name, &by, &reason).await?
+    };
     tracing::info!(group = name, by, reason, caller = &*caller, "group paused");
     group_response(&app, &view, None).await
 }
@@ -158,8 +163,12 @@ pub(super) async fn resume(
     Path(name): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    read_reason_only(body).await?;
-    match app.engine.resume(&name).await {
+    let strict = read_reason_and_strict(body).await?;
+    let resumed = match strict {
+        true => app.engine.resume_stopped(&name).await,
+        false => app.engine.resume(&name).await,
+    };
+    match resumed {
         Ok(()) => tracing::info!(group = name, caller = &*caller, "group resumed"),
         // All its operations have ended: there is nothing to resume.
         Err(error) if error.kind == ErrorKind::NoGroup => {

@@ -25,8 +25,9 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
     let mut limits = app.engine.limits().await?;
     limits.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let (limits, next_cursor) = page.select(limits, |limit| &limit.name);
+    let partition = app.engine.partition();
     let limits = limits.iter().map(|limit| {
-        let shown = LimitOut::new(limit);
+        let shown = LimitOut::new(limit, partition);
         if with_history { shown.with_hour(app.limit_history.hour(&limit.name)) } else { shown }
     });
     let limits = limits.collect();
@@ -71,7 +72,7 @@ impl LimitPage {
 
 pub(super) async fn show(State(app): State<SharedPartition>, Path(name): Path<String>) -> HandlerResult {
     let view = app.engine.limit(&name).await?;
-    Ok(Json(LimitOut::new(&view)).into_response())
+    Ok(Json(LimitOut::new(&view, app.engine.partition())).into_response())
 }
 
 pub(super) async fn change(
@@ -84,9 +85,10 @@ pub(super) async fn change(
     let wish = parse_limit_request(&body)?;
     let view = match wish {
         LimitRequest::Set(shape) => app.engine.set_limit(&name, shape).await?,
-        LimitRequest::Open => app.engine.thaw(&name).await?,
+        LimitRequest::Open { strict: true } => app.engine.thaw_closed(&name).await?,
+        LimitRequest::Open { strict: false } => app.engine.thaw(&name).await?,
         LimitRequest::Reset => app.engine.reset_limit(&name).await?,
     };
     tracing::info!(limit = name, by = &*caller, to = %wish, "limit changed");
-    Ok(Json(LimitOut::new(&view)).into_response())
+    Ok(Json(LimitOut::new(&view, app.engine.partition())).into_response())
 }

@@ -237,7 +237,7 @@ fn page_routes() -> Vec<Route> {
         html("/generations", Read).partition(RoutingRule::Generations, page::generations::list),
         html("/generations/{id}", Read).partition(RoutingRule::Generation, page::generations::detail::show),
         html("/ledger", Read).partition(RoutingRule::Generations, page::ledger::show),
-        html("/providers", Read).partition(RoutingRule::Generations, page::providers::show),
+        html("/providers", Read).page(page::providers::show),
         html("/docs", Open).stateless(page::reference::show),
         html("/docs/errors", Open).stateless(page::errors::list),
         html("/docs/errors/{code}", Open).stateless(page::errors::show),

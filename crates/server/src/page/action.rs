@@ -33,6 +33,7 @@ pub(super) enum Action {
     AllHappened,
     NoneHappened,
     SendAllAgain,
+    OpenProvider,
 }
 
 /// What an action is about.
@@ -42,12 +43,13 @@ pub(super) enum SubjectKind {
     Group,
     Limit,
     Key,
+    Provider,
     /// All operations that a filter finds.
     Operations,
 }
 
 /// The number of actions.
-pub(super) const ACTION_COUNT: usize = 19;
+pub(super) const ACTION_COUNT: usize = 20;
 
 const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
     ("pause", Action::Pause, SubjectKind::Group),
@@ -69,9 +71,11 @@ const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
     ("all-happened", Action::AllHappened, SubjectKind::Operations),
     ("none-happened", Action::NoneHappened, SubjectKind::Operations),
     ("send-all-again", Action::SendAllAgain, SubjectKind::Operations),
+    ("open-provider", Action::OpenProvider, SubjectKind::Provider),
 ];
 
-/// The figures of a limit that an operator may set, and the least of each that a form offers.
+/// The figures of a limit that an operator may set, and the least of each that a form offers. The
+/// words about them are in this order.
 pub(super) const FIGURES: [(&str, &str); 4] =
     [("capacity", "1"), ("refill_per_s", "0.000001"), ("period_ms", "1"), ("at_once", "1")];
 
@@ -200,6 +204,7 @@ impl ActionRequest {
                 format!("/v1/limits/{}", self.subject.split('/').map(escape).collect::<Vec<_>>().join("/"))
             }
             SubjectKind::Key => format!("/v1/keys/{name}{}", self.key_query()),
+            SubjectKind::Provider => format!("/v1/providers/{name}"),
             SubjectKind::Operations => format!("/v1/operations?{}", self.subject),
         }
     }
@@ -212,6 +217,7 @@ impl ActionRequest {
             SubjectKind::Group => format!("/groups/{name}"),
             SubjectKind::Limit => "/limits".to_owned(),
             SubjectKind::Key => "/keys".to_owned(),
+            SubjectKind::Provider => "/providers".to_owned(),
             SubjectKind::Operations => format!("/operations?{}", self.subject),
         }
     }
@@ -252,20 +258,24 @@ impl ActionRequest {
         let resolve = |outcome| operation("resolve", json!({ "as": outcome, "attempt": attempt }));
         let limit = |body| ApiCommand { method: Method::PUT, target: self.subject_target(), body };
         Ok(match self.action {
-            Action::Pause => group("pause", json!({ "by": by, "reason": self.form.reason })),
-            Action::Resume => group("resume", Value::Null),
+            Action::Pause => group("pause", json!({ "by": by, "reason": self.form.reason, "strict": true })),
+            Action::Resume => group("resume", json!({ "strict": true })),
             Action::RerunFailed => group("rerun", Value::Null),
             Action::Cancel => operation("cancel", Value::Null),
             Action::Rerun => operation("rerun", Value::Null),
             Action::Happened => resolve("succeeded"),
             Action::DidNotHappen => resolve("failed"),
             Action::SendAgain => resolve("repeat"),
-            Action::OpenLimit => limit(json!({ "open": true })),
+            Action::OpenLimit => limit(json!({ "open": true, "strict": true })),
             Action::ResetLimit => limit(json!({ "reset": true })),
             Action::SetLimit => limit(self.figures()?),
             Action::ReleaseKey => key("release", Value::Null),
             Action::ExpireKey => key("expire", Value::Null),
             Action::CompleteKey => key("complete", self.response()?),
+            Action::OpenProvider => {
+                let target = self.subject_target();
+                ApiCommand { method: Method::PATCH, target, body: json!({ "open": true }) }
+            }
             Action::CancelAll
             | Action::RerunAll
             | Action::AllHappened

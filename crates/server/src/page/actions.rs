@@ -20,7 +20,7 @@ use super::confirm_page::confirm_page;
 use super::error_page;
 use super::parts::count;
 use super::repeated_form::FormFingerprint;
-use super::view::{View, escape, filled_in, text};
+use super::view::{View, escape, filled_in};
 use crate::api::local::LocalApi;
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
@@ -148,24 +148,8 @@ fn is_confirmed(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> bool 
 }
 
 async fn send(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> Result<String> {
-    if asked.action == Action::Pause {
-        check_not_paused(api, asked).await?;
-    }
     let done = api.send(caller, &asked.form.reason, &asked.command(&caller.0)?).await?;
     Ok(with_proof(api, asked.done_page(&done)))
-}
-
-/// Refuses a pause from a form that is older than another pause, which it would replace.
-async fn check_not_paused(api: &LocalApi, asked: &ActionRequest) -> Result<()> {
-    // What has no operation is not paused.
-    let Ok(group) = api.get(&asked.subject_target()).await else { return Ok(()) };
-    let paused = &group["paused"];
-    if !paused.is_object() {
-        return Ok(());
-    }
-    let (by, reason) = (text(paused, "by"), text(paused, "reason"));
-    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    Err(Error::new(ErrorCode::NotNow, format!("It is paused already, by {by}{reason}.")))
 }
 
 /// A page that says what was done, with the proof that it was: anyone can write such an address.

@@ -9,6 +9,7 @@ use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::{Action, ActionRequest, FIGURES, SubjectKind};
 use super::bulk;
+use super::closure;
 use super::error_page;
 use super::keys::actions_for as actions_for_key;
 use super::operation::{actions_for, call_line, facts};
@@ -17,6 +18,8 @@ use super::view::{View, escape, items, number, text};
 use crate::api::local::LocalApi;
 use crate::edge::auth::Caller;
 use crate::error::{Error, ErrorCode, Result};
+use crate::generations::providers::Availability;
+use crate::wire::object::truncate_name;
 
 /// Under this name a preview says that nothing is known of a group.
 const UNKNOWN_GROUP: &str = "unknown_group";
@@ -60,7 +63,7 @@ pub(super) async fn confirm_page(
                 }
                 input type="hidden" name="token" value=(token);
                 (more_fields(view, asked, &preview))
-                label { (words.reason) input type="text" name="reason" maxlength=(NOTE_LEN_MAX) autocomplete="off" value=(asked.form.reason); }
+                label { (words.reason) " (" (words.optional) ")" input type="text" name="reason" maxlength=(NOTE_LEN_MAX) autocomplete="off" value=(asked.form.reason); }
                 p.quiet { (words.recorded_as) " " b { (caller.0) } "." }
                 p.buttons {
                     button.primary type="submit" { (button_text(view, asked, &preview)) }
@@ -120,7 +123,9 @@ fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
         SubjectKind::Limit if asked.action == Action::SetLimit => {
             FIGURES.iter().any(|(name, _)| preview[*name].is_number())
         }
+        SubjectKind::Limit if asked.action == Action::OpenLimit => preview["closed_until"].is_string(),
         SubjectKind::Key => actions_for_key(state).contains(&asked.action),
+        SubjectKind::Provider => state == Availability::CoolingDown.as_str(),
         SubjectKind::Group | SubjectKind::Limit => true,
     }
 }
@@ -154,16 +159,27 @@ async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
             }
             Ok(failed)
         }
-        // A group that is idle now may be paused, if it has had an operation.
-        Action::Pause => match api.get(&asked.subject_target()).await {
+        // A group that is idle now may be paused, if it has had an operation; it may have been
+        // resumed by someone else.
+        Action::Pause | Action::Resume => match api.get(&asked.subject_target()).await {
             Err(error) if error.code == ErrorCode::NoGroup => {
                 Ok(json!({ UNKNOWN_GROUP: !is_known_group(api, &asked.subject).await? }))
             }
             found => found,
         },
+        Action::OpenProvider => find_provider(api, &asked.subject).await,
         _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
         _ => api.get(&asked.subject_target()).await,
     }
+}
+
+async fn find_provider(api: &LocalApi, name: &str) -> Result<Value> {
+    let all = api.get("/v1/providers").await?;
+    let found = items(&all, "providers").iter().find(|one| text(one, "name") == name).cloned();
+    found.ok_or_else(|| {
+        let message = format!("There is no provider {:?}.", truncate_name(name));
+        Error::new(ErrorCode::NoProvider, message)
+    })
 }
 
 /// Whether the group has anything to do, or has an operation that is still known.
@@ -200,7 +216,8 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
                 @if let Some(why) = preview["why"]["because"].as_str() { p { (why) } }
             }
         },
-        SubjectKind::Limit => html! {},
+        SubjectKind::Limit => closure::of_limit(view, preview),
+        SubjectKind::Provider => closure::of_provider(view, preview),
         SubjectKind::Operations => html! {
             @if preview["more"] == true { p { (words.more_than_at_once) } }
             p { a href=(asked.subject_page()) { (words.show) } }
@@ -233,7 +250,7 @@ fn more_fields(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
         Action::SetLimit => html! {
             @for (name, least) in FIGURES.iter().filter(|(name, _)| preview[*name].is_number()) {
                 @let shown = asked.form.figure(name).map_or_else(|| preview[*name].to_string(), str::to_owned);
-                label { code { (name) } input type="number" name=(name) min=(least) step="any" required value=(shown); }
+                label { code { (name) } " " (view.words.figure_about(name)) input type="number" name=(name) min=(least) step="any" required value=(shown); }
             }
         },
         Action::CompleteKey => html! {

@@ -42,7 +42,10 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, mut qu
                 (notice_with(&api, &view, &mut query, changed.as_deref()))
                 h1 { (view.words.limits) }
                 @if let Some(name) = &name { p { (view.words.names_contain) " " code { (name) } " · " a href="/limits" { (view.words.show_all) } } }
-                section #limits data-live="steady" { (all(&view, &shown)) }
+                section #limits data-live="steady" {
+                    @if shown.is_empty() && name.is_some() { p.quiet { (view.words.nothing_matches) } }
+                    @else { (all(&view, &shown)) }
+                }
             };
             view.live_page(view.words.limits, &content)
         }
@@ -164,7 +167,10 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, has_buttons: bool) -> Mar
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }
             td data-label=(words.source) { (words.source_of(text(limit, "source"))) }
-            td { @if let Some((what, at)) = next { (what) " " (view.within(at)) } }
+            td {
+                @if let Some((what, at)) = next { (what) " " (view.within(at)) }
+                @if has_buttons { (cause(view, limit)) }
+            }
             @if has_buttons {
                 td.act {
                     @if limit["closed_until"].is_string() { (button(view, Action::OpenLimit, name)) }
@@ -173,6 +179,14 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, has_buttons: bool) -> Mar
                 }
             }
         }
+    }
+}
+
+/// Since when and why a limit is closed.
+fn cause(view: &View, limit: &Value) -> Markup {
+    html! {
+        @if let Some(since) = time_in(limit, "failing_since") { " · " (view.words.failing) " " (view.lasting(since)) }
+        @if let Some(message) = limit["last_fault"]["message"].as_str() { " · " (message) }
     }
 }
 
@@ -200,7 +214,7 @@ fn level(view: &View, limit: &Value) -> Markup {
 }
 
 /// What is left of a limit, such as "4 of 10 left"; whether it is open, for a gate or a breaker.
-fn level_words(view: &View, limit: &Value) -> String {
+pub(super) fn level_words(view: &View, limit: &Value) -> String {
     let words = view.words;
     let most = limit["capacity"].as_f64().or_else(|| limit["at_once"].as_f64());
     match (limit["level"].as_f64(), most) {

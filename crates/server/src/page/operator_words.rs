@@ -4,7 +4,7 @@
 mod english;
 mod russian;
 
-use super::action::{ACTION_COUNT, Action};
+use super::action::{ACTION_COUNT, Action, FIGURES};
 use super::words::Language;
 
 /// The words of one action: what its button says, what its confirm step asks about `{}`, and what
@@ -37,6 +37,9 @@ pub(crate) struct OperatorWords {
     pub nothing_needed: &'static str,
     pub no_provider_for: &'static str,
     pub tried_again_in: &'static str,
+    /// Before since when a provider, or a limit, is closed after errors.
+    pub failing: &'static str,
+    pub generations_waiting: &'static str,
     /// In a row of the overview whose group has nothing left to do.
     pub queue_is_empty: &'static str,
     pub not_known_now: &'static str,
@@ -165,6 +168,7 @@ pub(crate) struct OperatorWords {
     pub decide: &'static str,
     pub actions: &'static str,
     pub reason: &'static str,
+    pub optional: &'static str,
     pub recorded_as: &'static str,
     pub back: &'static str,
     pub confirm_again: &'static str,
@@ -182,6 +186,8 @@ pub(crate) struct OperatorWords {
     pub steps: [&'static str; 6],
     pub charts: [&'static str; 4],
     pub filters: [&'static str; 4],
+    /// What the figures of a limit count.
+    figures: [&'static str; FIGURES.len()],
     action_words: [ActionWords; ACTION_COUNT],
     states: [(&'static str, &'static str); 16],
     sources: [(&'static str, &'static str); 3],
@@ -201,6 +207,12 @@ impl Language {
 impl OperatorWords {
     pub(super) const fn action(&self, action: Action) -> ActionWords {
         self.action_words[action as usize]
+    }
+
+    /// What a figure of a limit counts.
+    pub(super) fn figure_about(&self, name: &str) -> &'static str {
+        let place = FIGURES.iter().position(|(known, _)| *known == name);
+        place.map_or("", |place| self.figures[place])
     }
 
     /// The word for a state, as the API names it.

@@ -18,7 +18,7 @@ pub(super) fn state_in(word: &str, shown: &str) -> Markup {
         "unknown" | "held" => "?",
         "paused" => "‖",
         "canceled" => "⊘",
-        "queued" | "planned" => "·",
+        "queued" | "planned" | "idle" => "·",
         _ => "◔",
     };
     html! { span class={ "state " (word) } { span aria-hidden="true" { (glyph) } " " (shown) } }
@@ -51,11 +51,6 @@ pub(super) fn why_cell(text: &str) -> Markup {
 /// How long ago, in a language, with the time itself as a tooltip.
 pub(super) fn time_ago(at: Time, now: Time, words: &Words) -> Markup {
     html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (words.span(now.since(at))) " " (words.ago) } }
-}
-
-/// The time until then, in a language, with the time itself as a tooltip.
-pub(super) fn time_until(at: Time, now: Time, words: &Words) -> Markup {
-    html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (words.within) " " (words.span(at.since(now))) } }
 }
 
 /// Formats a duration in one or two units, with these names of second, minute, hour and day.
@@ -118,9 +113,6 @@ mod tests {
         );
         let span = |seconds| span_in(Duration::from_secs(seconds), ["s", "min", "h", "d"]);
         assert_eq!([span(7_445), span(90_061)], ["2 h 04 min", "1 d 1 h"]);
-        let (now, then) = (Time::from_millis(1_000), Time::from_millis(4_000));
-        let until = time_until(then, now, super::super::words::Language::English.words()).into_string();
-        assert!(until.contains(">in 3 s<"), "{until}");
     }
 
     #[test]

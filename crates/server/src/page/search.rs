@@ -18,7 +18,8 @@ use crate::edge::query::Query;
 use crate::error::{Error, Result};
 
 /// The fields of `field:value`, besides those that are filters of operations.
-const MORE_FIELDS: [(&str, &str); 3] = [("state", "state"), ("error", "error"), ("key", "dedupe_key")];
+const MORE_FIELDS: [(&str, &str); 4] =
+    [("state", "state"), ("error", "error"), ("key", "dedupe_key"), ("limit", "limit")];
 
 pub(crate) async fn find(State(api): State<LocalApi>, uri: Uri) -> Response {
     let mut query = Query::parse(&filled_in(request_query(&uri)));
@@ -49,6 +50,7 @@ fn by_form(wanted: &str) -> Option<String> {
     let (_, parameter) = fields.find(|(known, _)| name.eq_ignore_ascii_case(known))?;
     Some(match parameter {
         "group" => format!("/groups/{}", escape(value)),
+        "limit" => format!("/limits?name={}", escape(value)),
         "state" => format!("/operations?state={}", escape(&value.to_lowercase())),
         parameter => format!("/operations?{parameter}={}", escape(value)),
     })
@@ -105,6 +107,7 @@ mod tests {
             ("state:failed", Some("/operations?state=failed".to_owned())),
             ("State:FAILED", Some("/operations?state=failed".to_owned())),
             ("key:ord 7", Some("/operations?dedupe_key=ord%207".to_owned())),
+            ("limit:provider:fal/slots", Some("/limits?name=provider%3Afal%2Fslots".to_owned())),
             ("group:shop:acme", Some("/groups/shop%3Aacme".to_owned())),
             ("shop:acme", None),
             ("op_…00000wng", None),

@@ -132,6 +132,13 @@ mod tests {
     }
 
     #[test]
+    fn a_time_to_come_is_a_span() {
+        let view = View::at(Language::English, Time::from_millis(1_000));
+        let until = view.within(Time::from_millis(4_000)).into_string();
+        assert!(until.contains(">in 3 s<"), "{until}");
+    }
+
+    #[test]
     fn only_what_is_reserved_is_escaped() {
         assert_eq!(escape("op_01-a.b~c/d é&"), "op_01-a.b~c%2Fd%20%C3%A9%26");
     }

@@ -86,8 +86,6 @@ pub(crate) struct Words {
     pub user: &'static str,
     pub status: &'static str,
     pub ago: &'static str,
-    /// Before the time until something.
-    pub within: &'static str,
     pub until: &'static str,
     pub reason: &'static str,
     pub more: &'static str,
@@ -146,6 +144,7 @@ pub(crate) struct Words {
     pub busy: &'static str,
     pub rate_limited: &'static str,
     pub cooling_down: &'static str,
+    pub probing: &'static str,
     pub in_use: &'static str,
     /// Templates: how many are in progress of how many that may be, and how many are left of that.
     pub taken_of: &'static str,
@@ -196,6 +195,7 @@ impl Words {
             Availability::Busy => self.busy,
             Availability::RateLimited => self.rate_limited,
             Availability::CoolingDown => self.cooling_down,
+            Availability::Probing => self.probing,
         }
     }
 
@@ -229,7 +229,6 @@ static ENGLISH: Words = Words {
     user: "User",
     status: "Status",
     ago: "ago",
-    within: "in",
     until: "Until",
     reason: "Reason",
     more: "Older",
@@ -281,6 +280,7 @@ static ENGLISH: Words = Words {
     busy: "busy",
     rate_limited: "rate limited",
     cooling_down: "cooling down",
+    probing: "tried with one job",
     in_use: "in use",
     taken_of: "{} of {} taken",
     left_of: "{} of {} left",
@@ -310,7 +310,6 @@ static RUSSIAN: Words = Words {
     user: "Пользователь",
     status: "Статус",
     ago: "назад",
-    within: "через",
     until: "До",
     reason: "Причина",
     more: "Более ранние",
@@ -362,6 +361,7 @@ static RUSSIAN: Words = Words {
     busy: "занят",
     rate_limited: "исчерпан лимит в минуту",
     cooling_down: "остывает после ошибок",
+    probing: "проба одним заданием",
     in_use: "работает",
     taken_of: "занято {} из {}",
     left_of: "осталось {} из {}",

@@ -74,7 +74,7 @@ impl RoutingRule {
 
 /// Whether the headers of a request for this target are forwarded with it.
 pub(super) fn has_passed_headers(target: &str) -> bool {
-    [PREFIX, "/api/", "/generations", "/ledger", "/providers", "/v1/ledger", "/v1/providers"]
+    [PREFIX, "/api/", "/generations", "/ledger", "/v1/ledger", "/v1/providers"]
         .iter()
         .any(|start| target.starts_with(start))
 }

@@ -108,7 +108,7 @@ fn report_limits(server: &ServerState, loads: Vec<PartitionLoad>) {
     }
     if let Some(service) = &server.generations {
         let now = server.clock.now();
-        let known = providers::from_limits(&service.dispatch, limits, &[]);
+        let known = providers::from_limits(&service.dispatch, limits);
         for provider in &service.dispatch.config().providers {
             // Elsewhere in a cluster, another node reports it.
             let status = known.iter().find(|status| status.name == provider.name);

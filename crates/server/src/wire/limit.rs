@@ -12,7 +12,7 @@ use super::field::Field;
 use super::object::{Fields, missing, read};
 use crate::error::{Error, ErrorCode, Result};
 
-const NAMES: [&str; 6] = ["capacity", "refill_per_s", "period_ms", "at_once", "open", "reset"];
+const NAMES: [&str; 7] = ["capacity", "refill_per_s", "period_ms", "at_once", "open", "reset", "strict"];
 
 /// The longest period of a window: a year.
 const PERIOD_MAX_MS: u64 = 366 * 86_400_000;
@@ -21,7 +21,10 @@ const PERIOD_MAX_MS: u64 = 366 * 86_400_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitRequest {
     Set(LimitShape),
-    Open,
+    /// Open it; if strict, refuse when it is open already.
+    Open {
+        strict: bool,
+    },
     Reset,
 }
 
@@ -39,7 +42,7 @@ impl fmt::Display for LimitRequest {
             }
             // This cannot be requested.
             Self::Set(LimitShape::Gate | LimitShape::Breaker { .. }) => f.write_str("another shape"),
-            Self::Open => f.write_str("open"),
+            Self::Open { .. } => f.write_str("open"),
             Self::Reset => f.write_str("as configured"),
         }
     }
@@ -53,7 +56,11 @@ pub(crate) fn parse_limit_request(body: &[u8]) -> Result<LimitRequest> {
     let refill = problems.check(field(1).figure(0.000_001..=most));
     let period = problems.check(field(2).integer(0..=PERIOD_MAX_MS)).map(Duration::from_millis);
     let at_once = problems.check(field(3).integer(1..=u64::from(u32::MAX)));
-    let [open, reset] = [4, 5].map(|place| problems.check(field(place).flag()));
+    let [open, reset, strict] = [4, 5, 6].map(|place| problems.check(field(place).flag()));
+    if strict.is_some() && open.is_none() {
+        problems
+            .add(Error::new(ErrorCode::Malformed, "The field \"strict\" goes with open.").field("strict"));
+    }
     problems.finish()?;
     match (capacity, refill, period, at_once, open, reset) {
         (Some(capacity), Some(refill), None, None, None, None) => {
@@ -67,7 +74,9 @@ pub(crate) fn parse_limit_request(body: &[u8]) -> Result<LimitRequest> {
         (None, None, None, Some(at_once), None, None) => {
             Ok(LimitRequest::Set(LimitShape::Cap { at_once: u32::try_from(at_once).unwrap_or(u32::MAX) }))
         }
-        (None, None, None, None, Some(true), None) => Ok(LimitRequest::Open),
+        (None, None, None, None, Some(true), None) => {
+            Ok(LimitRequest::Open { strict: strict.unwrap_or(false) })
+        }
         (None, None, None, None, None, Some(true)) => Ok(LimitRequest::Reset),
         (Some(_), None, None, None, None, None) => Err(missing("refill_per_s")),
         (None, Some(_), None, None, None, None) | (None, None, Some(_), None, None, None) => {
@@ -106,7 +115,9 @@ mod tests {
             parse_limit_request(br#"{"capacity":40,"period_ms":9000}"#),
             Ok(LimitRequest::Set(window))
         );
-        assert_eq!(parse_limit_request(br#"{"open":true}"#), Ok(LimitRequest::Open));
+        let open = |body: &[u8]| parse_limit_request(body);
+        assert_eq!(open(br#"{"open":true}"#), Ok(LimitRequest::Open { strict: false }));
+        assert_eq!(open(br#"{"open":true,"strict":true}"#), Ok(LimitRequest::Open { strict: true }));
         assert_eq!(parse_limit_request(br#"{"reset":true}"#), Ok(LimitRequest::Reset));
         let told = |body: &[u8]| parse_limit_request(body).unwrap().to_string();
         assert_eq!(told(br#"{"capacity":40,"refill_per_s":2.5}"#), "capacity 40, refill_per_s 2.5");
@@ -124,6 +135,7 @@ mod tests {
             (br#"{"at_once":1,"open":true}"#, "capacity"),
             (br#"{"open":false}"#, "capacity"),
             (br#"{"open":true,"reset":true}"#, "capacity"),
+            (br#"{"reset":true,"strict":true}"#, "strict"),
             (br#"{"refill":1}"#, "refill"),
         ];
         for (body, field) in table {

@@ -18,6 +18,7 @@ pub(crate) struct ProviderOut<'a> {
     adapter: &'static str,
     state: &'static str,
     until: Option<Timestamp>,
+    failing_since: Option<Timestamp>,
     because: String,
     waiting: usize,
     slots: Option<SlotsOut>,
@@ -62,6 +63,12 @@ struct PoolMemberOut<'a> {
     failures: u32,
 }
 
+impl<'a> PoolMemberOut<'a> {
+    fn new(name: &'a str, breaker: &LimitView) -> Self {
+        Self { name, cooling_until: breaker.frozen_until.map(Timestamp), failures: breaker.failures }
+    }
+}
+
 #[derive(Serialize)]
 struct ProviderErrorOut<'a> {
     at: Timestamp,
@@ -71,24 +78,20 @@ struct ProviderErrorOut<'a> {
 
 impl<'a> ProviderOut<'a> {
     pub(crate) fn new(status: &'a ProviderStatus, now: Time) -> Self {
-        let member = |(name, limit): &'a (String, LimitView)| PoolMemberOut {
-            name,
-            cooling_until: limit.frozen_until.map(Timestamp),
-            failures: limit.failures,
-        };
         let (state, until) = status.state(now);
         Self {
             name: &status.name,
             adapter: status.adapter,
             state: state.as_str(),
             until: until.map(Timestamp),
+            failing_since: status.failing_since().map(Timestamp),
             because: status.because(now),
             waiting: status.waiting(),
             slots: slots(&status.slots),
             rpm: rate(&status.rpm),
             breaker: breaker(&status.breaker, now),
-            keys: status.keys.iter().map(member).collect(),
-            accounts: status.accounts.iter().map(member).collect(),
+            keys: status.keys.iter().map(|key| PoolMemberOut::new(&key.name, &key.breaker)).collect(),
+            accounts: status.accounts.iter().map(|(name, limit)| PoolMemberOut::new(name, limit)).collect(),
             last_error: status.last_error.as_ref().map(last_error),
         }
     }

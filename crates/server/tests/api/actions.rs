@@ -191,7 +191,6 @@ async fn nothing_is_done_that_was_not_confirmed() {
             ("/actions/rerun?subject=x&x=1", 400),
             ("/actions/delete?subject=x", 404),
             ("/actions/rerun?subject=op_00000000000000000000000001", 404),
-            ("/actions/resume?subject=none", 404),
         ] {
             let (status, html) = operator.page(path).await;
             assert!(status == expected && html.contains("</html>"), "{path}: {status} {html}");
@@ -300,7 +299,8 @@ async fn ops_9_a_pause_keeps_its_reason() {
         let refused = operator.post("pause", &form).await;
         assert_eq!(refused.status(), 409);
         let html = refused.text().await.unwrap();
-        assert!(html.contains("It is paused already, by operator: template fix."), "{html}");
+        assert!(html.contains("The group is paused already, by operator since 20"), "{html}");
+        assert!(html.contains(": template fix."), "{html}");
         assert!(!html.contains("name=\"token\""), "it is paused: {html}");
         world.post("/v1/groups/g/pause", json!({ "by": "ben" })).await;
         let paused = world.get("/v1/groups/g").await.json["paused"].clone();
@@ -310,7 +310,7 @@ async fn ops_9_a_pause_keeps_its_reason() {
         let (_, html) = operator.page("/groups/g").await;
         assert!(html.contains("another") && html.contains("/actions/resume?subject=g"), "{html}");
         assert_eq!(unproven(&operator.act("resume", "g", &[]).await), "/groups/g?done=resume");
-        for action in ["pause", "rerun-failed"] {
+        for action in ["pause", "resume", "rerun-failed"] {
             let (status, html) = operator.page(&format!("/actions/{action}?subject=g-misspelled")).await;
             assert!(status == 200 && html.contains("check the spelling"), "{status} {html}");
             assert!(!html.contains("name=\"token\""), "there is nothing to confirm: {html}");
@@ -323,6 +323,41 @@ async fn ops_9_a_pause_keeps_its_reason() {
             operator.post("pause", &[("subject", "g"), ("token", &token), ("reason", turned)]).await;
         assert_eq!(refused.status(), 400);
         assert_eq!(value_of_input(&refused.text().await.unwrap(), "reason"), turned, "nothing is lost");
+    })
+    .await;
+}
+
+/// OPS-9: a form that is older than what someone else did changes nothing and says so; the audit
+/// log has it as refused.
+#[tokio::test]
+async fn ops_9_a_stale_form_is_refused_and_recorded() {
+    within(async {
+        let world = World::new().await;
+        let operator = Operator::at(&world.server);
+        let id = world.submit(operation("g")).await;
+        world.wait_until_ended(&id).await;
+        let late_pause = operator.confirm("pause", "g").await;
+        operator.act("pause", "g", &[]).await;
+        let late_resume = operator.confirm("resume", "g").await;
+        let refused = operator.post("pause", &[("subject", "g"), ("token", &late_pause)]).await;
+        assert_eq!(refused.status(), 409);
+        operator.act("resume", "g", &[]).await;
+        let refused = operator.post("resume", &[("subject", "g"), ("token", &late_resume)]).await;
+        assert_eq!(refused.status(), 409);
+        let html = refused.text().await.unwrap();
+        assert!(html.contains("is neither paused nor held any more"), "{html}");
+        let log = world.get("/v1/audit").await.json;
+        let told = |entry: &Value| format!("{} {}", entry["action"], entry["status"]).replace('"', "");
+        let told: Vec<String> = log["entries"].as_array().unwrap().iter().map(told).collect();
+        assert_eq!(told, ["resume 409", "resume 200", "pause 409", "pause 200"]);
+        world.post("/v1/groups/g/resume", "").await;
+        let strict = world.post("/v1/groups/g/resume", json!({ "strict": true })).await;
+        strict.refused(409, "TG0013", Some("group"));
+        let strict = world.put("/v1/limits/echo", json!({ "open": true, "strict": true })).await;
+        strict.refused(409, "TG0013", None);
+        assert_eq!(world.put("/v1/limits/echo", json!({ "open": true })).await.status, 200);
+        let (_, html) = operator.page("/actions/open-limit?subject=echo").await;
+        assert!(html.contains("not possible in its present state"), "it is open: {html}");
     })
     .await;
 }

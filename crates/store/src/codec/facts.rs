@@ -5,7 +5,7 @@
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
     Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, Fact, GroupHold, GroupImage,
-    LimitImage, LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
+    LimitClosure, LimitImage, LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{
@@ -85,6 +85,7 @@ choice!(Fact {
     37 => AwaitingImage(image),
     38 => ChainImage(image),
     39 => PollImage { fence },
+    40 => ClosureImage { limit, closure },
 });
 
 record!(AcceptedOperation {
@@ -207,6 +208,7 @@ record!(LimitImage {
     transit
 });
 record!(GroupImage { group, turn, not_before, paused, held, running });
+record!(LimitClosure { since, at, seq, accepted_at, fault });
 record!(AwaitingImage { since, until, poll_at, failed_polls, polling, cancel_sent });
 record!(GroupHold { seq, since, unknown, fault });
 record!(OperationImage { accepted, attempt, reconcile_first, cancel_requested, fault });

@@ -7,8 +7,8 @@ use std::time::Duration;
 pub(super) use arbitrary::fact;
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage,
-    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitClosure,
+    LimitImage, LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{
@@ -128,7 +128,7 @@ pub(super) fn one_of_each() -> Vec<Fact> {
     facts
 }
 
-fn images() -> [Fact; 7] {
+fn images() -> [Fact; 8] {
     let (seq, fence) = (Seq(7), Fence(300));
     let held = GroupHold { seq, since: AT, unknown: true, fault: None };
     [
@@ -178,6 +178,16 @@ fn images() -> [Fact; 7] {
             cancel_requested: false,
             fault: Some(fault_once()),
         })),
+        Fact::ClosureImage {
+            limit: "l".into(),
+            closure: Box::new(LimitClosure {
+                since: Time::ZERO,
+                at: AT,
+                seq,
+                accepted_at: AT,
+                fault: Some(fault_once()),
+            }),
+        },
         Fact::KeyImage { seq, dedupe: DedupeEntry { key: 2, fingerprint: 3, expires: AT } },
     ]
 }

@@ -38,6 +38,7 @@ impl Model {
             // with the calls in flight.
             (meter, shape) => {
                 *meter = Limit::new(Arc::clone(&limit.name), shape, limit.source, at).meter;
+                limit.closure = None;
                 self.recharge_running(ix, at);
             }
         }

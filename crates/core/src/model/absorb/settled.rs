@@ -7,10 +7,8 @@ use super::super::awaiting::awaiting_after;
 use super::super::entry::EntryIx;
 use super::super::group::{GroupIx, RunningClaim};
 use super::super::limit::Meter;
-use crate::breaker::BreakerReport;
 use crate::fact::{AwaitingImage, GroupHold, LimitSource, SettleEffect, SettledClaim};
 use crate::fault::Fault;
-use crate::id::{Fence, Seq};
 use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Hint;
@@ -120,9 +118,13 @@ impl Model {
                 Meter::Cap(cap) => {
                     cap.release(settled.fence);
                 }
-                // It counts a job only until it is accepted.
-                Meter::Breaker(_) if run.awaiting.is_some() => {}
-                Meter::Breaker(breaker) => breaker.release(*mark),
+                Meter::Breaker(breaker) => {
+                    // It counts a job only until it is accepted.
+                    if run.awaiting.is_none() {
+                        breaker.release(*mark);
+                    }
+                    limit.name_cause(settled);
+                }
                 Meter::Bucket(_) if !run.is_metered(has_free_polls) => {}
                 Meter::Bucket(bucket) => {
                     match &settled.effect {
@@ -134,6 +136,7 @@ impl Model {
                         || is_awaiting && settled.fault.is_none()
                     {
                         bucket.succeed();
+                        limit.closure = None;
                     }
                     let is_told = |hint: &Hint| hint.limit == limit.name && hint.remaining.is_some();
                     if !settled.hints.iter().any(is_told) {
@@ -158,36 +161,13 @@ impl Model {
             }
         }
         if let SettleEffect::Throttled { until, closed } = &settled.effect {
+            let accepted_at = entry.at;
             for name in closed {
                 let Some(limit) = self.by_limit.get(name).copied() else { continue };
                 let cost = charges.iter().find(|(of, _)| *of == limit).map_or(0, |(_, cost)| cost.micro);
-                if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
-                    bucket.freeze(*until, cost, settled.at);
-                }
+                self.limits[limit.at()].throttle((*until, cost), settled, accepted_at);
                 self.stale.push(limit);
             }
-        }
-    }
-
-    /// Lets a breaker learn from the outcome of a claim that charges it.
-    pub(super) fn absorb_reported(
-        &mut self,
-        seq: Seq,
-        fence: Fence,
-        at: Time,
-        limit: &Arc<str>,
-        report: BreakerReport,
-    ) {
-        self.advance_clock(at);
-        let Some(limit) = self.by_limit.get(limit).copied() else { return };
-        let Some((entry, run)) = self.claimed(seq, fence) else { return };
-        let mut charges = entry.charges.iter().zip(&run.marks);
-        let mark = charges.find(|((of, _), _)| *of == limit).map(|(_, mark)| *mark);
-        if let Some(mark) = mark
-            && let Meter::Breaker(breaker) = &mut self.limits[limit.at()].meter
-        {
-            breaker.report(mark, report, at);
-            self.stale.push(limit);
         }
     }
 

@@ -84,6 +84,74 @@ fn dsp_6_the_probe_is_leased() {
     assert_eq!(world.cools_s(), 0, "a dead worker is not the provider's fault");
 }
 
+/// DSP-24: a breaker remembers since when it is closed, by whom and why, until a call succeeds;
+/// a new owner knows it too.
+#[test]
+fn dsp_24_a_breaker_says_since_when_and_why_it_is_closed() {
+    let mut world = ModelHarness::with_breaker();
+    let closure = |world: &ModelHarness| {
+        let closure = world.model.limit("acme", world.now).unwrap().closure?;
+        let ago = |at: Time| world.now.since(at).as_secs();
+        Some((ago(closure.since), ago(closure.at), closure.seq, closure.fault?.message))
+    };
+    let claims = world.submit(2);
+    assert_eq!(closure(&world), None);
+    world.wait_ms(1_000);
+    world.settle(&claims[0], Verdict::Rejected(Fault::new(FaultClass::Transient, "503")));
+    world.settle(&claims[1], Verdict::Rejected(Fault::new(FaultClass::Transient, "the same outage")));
+    assert_eq!(closure(&world), Some((0, 0, Seq(1), "503".into())));
+    world.wait_ms(11_000);
+    let probe = world.submit(2).pop().unwrap();
+    world.settle(&probe, Verdict::Unknown(Fault::new(FaultClass::Transient, "no answer")));
+    world.wait_ms(31_000);
+    let later = Some((42, 31, probe.seq, "no answer".into()));
+    assert_eq!(closure(&world), later, "since the first failure, and why it failed last");
+    let mut restored = Model::default();
+    world.model.snapshot().for_each(|fact| restored.absorb(&fact));
+    let [restored, known] = [&restored, &world.model].map(|model| model.limit("acme", world.now).unwrap());
+    assert_eq!(restored.closure, known.closure);
+    let probe = world.take(9).pop().unwrap();
+    world.done(&probe);
+    assert_eq!(closure(&world), None, "a success ends it");
+
+    let last = world.submit(1).pop().unwrap();
+    world.settle(&last, Verdict::Rejected(transient()));
+    assert!(closure(&world).is_some());
+    world.wait_ms(620_000);
+    assert_eq!(closure(&world), None, "a failure of ten minutes ago is none of now");
+    let next = world.submit(1).pop().unwrap();
+    world.settle(&next, Verdict::Rejected(transient()));
+    assert_eq!(closure(&world).unwrap().0, 0, "another outage begins now");
+    let name = named("acme");
+    world.model.thaw_closed(world.now, &name, &mut world.facts).unwrap();
+    assert!(closure(&world).is_some(), "nothing shows yet that it is well");
+    let refused = world.model.thaw_closed(world.now, &name, &mut world.facts);
+    assert_eq!(refused, Err(LimitRefusal::NotClosed));
+}
+
+/// OPS-24: so does a bucket that an upstream closed, as long as it is closed.
+#[test]
+fn ops_24_a_closed_bucket_says_since_when_and_why() {
+    let mut world = ModelHarness::new();
+    world.limit("acme", LimitShape::Gate);
+    world.accept(charged("a", &[("acme", 1)]));
+    let claim = world.take(1).pop().unwrap();
+    world.settle(&claim, throttled(Some(5_000)));
+    let closure = world.model.limit("acme", world.now).unwrap().closure.unwrap();
+    assert_eq!((closure.since, closure.seq), (world.now, Seq(1)));
+    assert!(closure.fault.is_some());
+    world.wait_ms(9_000);
+    assert_eq!(world.model.limit("acme", world.now).unwrap().closure, None);
+    let claim = world.take(1).pop().unwrap();
+    world.settle(&claim, throttled(Some(5_000)));
+    let again = world.model.limit("acme", world.now).unwrap().closure.unwrap();
+    assert_eq!((again.since, again.at), (closure.since, world.now), "none succeeded in between");
+    world.wait_ms(9_000);
+    let claim = world.take(1).pop().unwrap();
+    world.done(&claim);
+    assert!(world.model.snapshot().all(|fact| !matches!(fact, Fact::ClosureImage { .. })));
+}
+
 /// DSP-7: time-outs, 5xx, credentials and 429 heat the provider; what its caller got wrong, a
 /// cancel, a dead worker and a call that was not sent do not.
 #[test]
@@ -189,9 +257,10 @@ fn dsp_10_polls_pass_a_breaker_and_an_overdue_job_gives_its_slot_back() {
     assert_eq!(world.cools_s(), 0, "it was sent before the breaker opened");
 }
 
-/// An operator closes a breaker, sees why it is open, and cannot make it another kind of limit.
+/// An operator sees why a breaker is open, ends its cooldown, and cannot make it another kind of
+/// limit.
 #[test]
-fn operators_see_and_reset_a_breaker() {
+fn operators_see_a_breaker_and_end_its_cooldown() {
     let mut world = ModelHarness::with_breaker();
     let claim = world.submit(1).pop().unwrap();
     world.settle(&claim, Verdict::Rejected(transient()));
@@ -207,10 +276,15 @@ fn operators_see_and_reset_a_breaker() {
     let shape = LimitShape::Breaker { ladder };
     world.model.set_limit(world.now, &named("acme"), shape, &mut world.facts).unwrap();
     assert_eq!(world.cools_s(), 10, "a shorter ladder shortens no cooldown");
+    world.submit(4);
     world.model.thaw(world.now, &named("acme"), &mut world.facts).unwrap();
-    let claim = world.take(1).pop().unwrap();
-    world.settle(&claim, Verdict::Rejected(transient()));
-    assert_eq!(world.cools_s(), 1);
+    let mut claims = world.take(9);
+    assert_eq!(claims.len(), 1, "one call goes first, although an operator opened it");
+    let ladder = CooldownLadder([1, 2, 3, 4].map(Duration::from_secs));
+    let shape = LimitShape::Breaker { ladder };
+    world.model.set_limit(world.now, &named("acme"), shape, &mut world.facts).unwrap();
+    world.settle(&claims.pop().unwrap(), Verdict::Rejected(transient()));
+    assert_eq!(world.cools_s(), 2, "the second failure in a row");
 }
 
 /// An operation that cannot start before its deadline because its provider cools is refused, and

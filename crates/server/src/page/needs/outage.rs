@@ -1,38 +1,46 @@
-//! The card of an outage: models of which no provider takes jobs, because all of them cool down
-//! after errors. Generations wait then until one of them is tried again, or an operator opens it.
+//! The card of an outage: models of which no provider takes jobs, because all of them fail. It
+//! stays until one of them takes jobs again, also while one job finds out whether it does.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_core::Time;
 use tidegate_dispatch::ModelConfig;
 
+use crate::generations::providers::Availability;
 use crate::page::action::Action;
-use crate::page::parts::count;
+use crate::page::parts::{count, id_link};
 use crate::page::view::{View, number, text, time_in};
 
 /// Models that no provider serves now, and the providers that would.
 pub(super) struct Outage<'a> {
     models: Vec<&'a str>,
     providers: Vec<&'a Value>,
+    /// Since when none of the providers of one of the models takes jobs.
+    since: Option<Time>,
 }
 
 impl<'a> Outage<'a> {
     /// The outage of these models, if there is one; `providers` is what the API says about each.
     pub(super) fn of(models: &'a [ModelConfig], providers: &'a [Value]) -> Option<Self> {
-        let cools = |name: &str| {
-            let provider = providers.iter().find(|one| text(one, "name") == name);
-            provider.is_some_and(|one| text(one, "state") == "cooling_down")
+        let find = |name: &str| providers.iter().find(|one| text(one, "name") == name);
+        let down_since = |model: &ModelConfig| {
+            let since = |name: &str| time_in(find(name)?, "failing_since");
+            let since = model.chain.iter().map(|link| since(&link.provider)).collect::<Option<Vec<_>>>();
+            since?.into_iter().max()
         };
-        let is_down = |model: &&ModelConfig| {
-            !model.chain.is_empty() && model.chain.iter().all(|link| cools(&link.provider))
-        };
-        let down: Vec<&ModelConfig> = models.iter().filter(is_down).collect();
-        let links = down.iter().flat_map(|model| &model.chain);
+        let down: Vec<(&ModelConfig, Time)> =
+            models.iter().filter_map(|model| Some((model, down_since(model)?))).collect();
+        let links = down.iter().flat_map(|(model, _)| &model.chain);
         let names: BTreeSet<&str> = links.map(|link| link.provider.as_str()).collect();
-        let providers = providers.iter().filter(|one| names.contains(text(one, "name"))).collect();
-        let models: Vec<&str> = down.iter().map(|model| model.name.as_str()).collect();
-        (!models.is_empty()).then_some(Self { models, providers })
+        let providers: Vec<&Value> =
+            providers.iter().filter(|one| names.contains(text(one, "name"))).collect();
+        // When nothing waits and nothing cools, the next job may succeed.
+        let matters = providers.iter().any(|one| number(one, "waiting") > 0 || is_cooling(one));
+        let since = down.iter().map(|(_, since)| *since).min();
+        let models: Vec<&str> = down.iter().map(|(model, _)| model.name.as_str()).collect();
+        (!models.is_empty() && matters).then_some(Self { models, providers, since })
     }
 
     pub(super) fn card(&self, view: &View) -> Markup {
@@ -40,20 +48,14 @@ impl<'a> Outage<'a> {
         let waiting = self.providers.iter().map(|one| number(one, "waiting")).max().unwrap_or(0);
         html! {
             li #need-providers {
-                p.why { (view.state("waiting")) " " (words.no_provider_for) " " b { (self.models.join(", ")) } }
-                @for provider in &self.providers {
-                    p {
-                        b { (text(provider, "name")) }
-                        @if let Some(at) = time_in(provider, "until") { " · " (view.until(at, words.tried_again_in)) }
-                        @if let Some(error) = provider["last_error"]["message"].as_str() { " · " (words.last_fault) ": " (error) }
-                        @if let Some(at) = time_in(&provider["last_error"], "at") { " (" (view.ago(at)) " " (words.ago) ")" }
-                    }
+                p.why {
+                    (view.state("waiting")) " " (words.no_provider_for) " " b { (self.models.join(", ")) }
+                    @if let Some(since) = self.since { " " (view.lasting(since)) }
                 }
-                p { (words.depth) ": " b { (count(waiting)) } }
+                p { (words.generations_waiting) ": " b { (count(waiting)) } }
+                @for provider in &self.providers { (line(view, provider)) }
                 p.buttons {
-                    @for provider in self.providers.iter().filter(|one| text(&one["breaker"], "state") == "open") {
-                        (button_for(view, text(provider, "name")))
-                    }
+                    @for provider in &self.providers { @if is_cooling(provider) { (button_for(view, text(provider, "name"))) } }
                     a.button href="/providers" { (words.show) }
                 }
             }
@@ -61,16 +63,39 @@ impl<'a> Outage<'a> {
     }
 }
 
-/// The button that lets calls through to a provider, with its name, as there are several.
+fn is_cooling(provider: &Value) -> bool {
+    text(provider, "state") == Availability::CoolingDown.as_str()
+}
+
+/// What is known of a provider: since when it fails, why, and when it is tried again.
+fn line(view: &View, provider: &Value) -> Markup {
+    let (words, error) = (view.words, &provider["last_error"]);
+    html! {
+        p {
+            b { (text(provider, "name")) }
+            @if let Some(since) = time_in(provider, "failing_since") { " " (words.failing) " " (view.lasting(since)) }
+            @match time_in(provider, "until").filter(|until| *until > view.now) {
+                Some(until) => { " · " (view.until(until, words.tried_again_in)) },
+                None => { " · " (view.language.words().probing) },
+            }
+            @if let Some(message) = error["message"].as_str() {
+                " · " (words.last_fault) ": " (message)
+                @if let Some(at) = time_in(error, "at") { " (" (view.ago(at)) " " (words.ago) ") " }
+                (id_link("/generations/", text(error, "generation")))
+            }
+        }
+    }
+}
+
+/// The button that sends a job to a provider, with its name, as there are several.
 fn button_for(view: &View, provider: &str) -> Markup {
-    let subject = format!("provider:{provider}/health");
-    html! { a.button href=(Action::OpenLimit.href(&subject)) { (view.words.action(Action::OpenLimit).label) " " (provider) } }
+    let label = view.words.action(Action::OpenProvider).label;
+    html! { a.button href=(Action::OpenProvider.href(provider)) { (label) ": " (provider) } }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tidegate_core::Time;
     use tidegate_dispatch::ChainLinkConfig;
 
     use super::*;
@@ -81,35 +106,62 @@ mod tests {
         ModelConfig::new(name, chain.iter().map(link).collect())
     }
 
-    /// OPS-24: models that no provider serves are an outage, with why, until when and the remedy.
+    fn failing(name: &str, state: &str, since_s: u32) -> Value {
+        json!({
+            "name": name, "state": state, "until": "1970-01-01T00:01:30Z", "waiting": 28,
+            "failing_since": format!("1970-01-01T00:00:{since_s:02}Z"),
+            "last_error": { "message": "HTTP 503", "at": "1970-01-01T00:00:50Z", "generation": "op_7" },
+        })
+    }
+
+    fn well(name: &str, state: &str) -> Value {
+        json!({ "name": name, "state": state, "waiting": 28, "failing_since": null })
+    }
+
+    /// OPS-24: models that no provider serves are an outage, with why, since when, until when and
+    /// the remedy; it stays while one job at a time finds out whether it is over.
     #[test]
     fn ops_24_an_outage_of_all_providers_is_a_card() {
         let models = [model("flux", &["fal", "local"]), model("sdxl", &["fal", "other"])];
-        let provider = |name: &str, state: &str| {
-            json!({
-                "name": name, "state": state, "until": "1970-01-01T00:01:30Z", "waiting": 28,
-                "breaker": { "state": "open" },
-                "last_error": { "message": "HTTP 503", "at": "1970-01-01T00:00:30Z" },
-            })
-        };
         let down =
-            [provider("fal", "cooling_down"), provider("local", "cooling_down"), provider("other", "free")];
+            [failing("fal", "cooling_down", 20), failing("local", "probing", 30), well("other", "free")];
         let view = View::at(Language::English, Time::from_millis(60_000));
         let html = Outage::of(&models, &down).unwrap().card(&view).into_string();
         for part in [
-            "No provider takes jobs for <b>flux</b>",
+            "No provider takes jobs for <b>flux</b> for <time",
+            ">30 s</time>",
+            "<b>fal</b> failing for <time",
+            ">40 s</time>",
             "tried again in 30 s",
             "Last fault: HTTP 503",
+            "op_7",
             "<b>28</b>",
-            "/actions/open-limit?subject=provider%3Afal%2Fhealth",
-            "Open local",
+            "/actions/open-provider?subject=fal",
+            "Try again now: fal",
             "/providers",
         ] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(!html.contains("other"), "it serves no model that is down: {html}");
-        let busy = [provider("fal", "cooling_down"), provider("local", "busy")];
-        assert!(Outage::of(&models, &busy).is_none(), "a busy provider takes jobs later");
-        assert!(Outage::of(&models, &[]).is_none() && Outage::of(&[], &down).is_none());
+        assert!(!html.contains("now: local"), "it is tried already: {html}");
+        let probing = [failing("fal", "probing", 20), failing("local", "probing", 30)];
+        let view = View::at(Language::English, Time::from_millis(100_000));
+        let html = Outage::of(&models[..1], &probing).unwrap().card(&view).into_string();
+        assert!(html.matches("tried with one job").count() == 2, "{html}");
+    }
+
+    /// OPS-24: a provider that takes jobs, now or later, is no outage; neither are failures after
+    /// which nothing waits.
+    #[test]
+    fn ops_24_a_provider_that_takes_jobs_ends_an_outage() {
+        let models = [model("flux", &["fal", "local"])];
+        let cooling = || failing("fal", "cooling_down", 20);
+        assert!(Outage::of(&models, &[cooling(), well("local", "busy")]).is_none(), "it takes jobs later");
+        assert!(Outage::of(&models, &[cooling()]).is_none(), "nothing is known of the other");
+        assert!(Outage::of(&models, &[]).is_none() && Outage::of(&[], &[cooling()]).is_none());
+        let mut idle = [failing("fal", "probing", 20), failing("local", "probing", 30)];
+        assert!(Outage::of(&models, &idle).is_some());
+        idle.iter_mut().for_each(|one| one["waiting"] = 0.into());
+        assert!(Outage::of(&models, &idle).is_none(), "the next job may succeed");
     }
 }

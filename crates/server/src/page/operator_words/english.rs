@@ -21,6 +21,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     nothing_needed: "Nothing waits for an operator.",
     no_provider_for: "No provider takes jobs for",
     tried_again_in: "tried again in",
+    failing: "failing",
+    generations_waiting: "Generations that wait",
     queue_is_empty: "Its queue is empty.",
     not_known_now: "This cannot be shown now.",
     last_hour: "Last 60 minutes",
@@ -139,6 +141,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     decide: "Decide",
     actions: "Actions",
     reason: "Reason",
+    optional: "optional",
     recorded_as: "It is recorded that this was done by",
     back: "Back",
     confirm_again: "The confirmation has expired or was for something else. Look again, and confirm.",
@@ -155,6 +158,12 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     steps: ["Accepted", "Turn", "Limit", "Sent", "Answer", "Decision"],
     charts: ["done", "failed", "throttled (429)", "oldest waiting"],
     filters: ["Group", "Upstream", "Kind", "Key"],
+    figures: [
+        "(tokens, at most)",
+        "(tokens that come back each second)",
+        "(milliseconds until it is full again)",
+        "(calls at once)",
+    ],
     action_words: [
         ActionWords {
             label: "Pause",
@@ -199,7 +208,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ActionWords {
             label: "Open",
             question: "Open limit {}?",
-            effect: "Calls that charge it may start at once, whatever closed it: a time that the upstream asked for, or errors in a row. The next such answer closes it again.",
+            effect: "Calls that charge it may start at once, although the upstream asked for a wait. After errors in a row one call goes first, and the others follow when it succeeds. The next such answer closes it again.",
         },
         ActionWords {
             label: "As configured",
@@ -250,6 +259,11 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
             label: "Send all again",
             question: "",
             effect: "They are sent again. Those of which the first call did take effect happen twice.",
+        },
+        ActionWords {
+            label: "Try again now",
+            question: "Try provider {} again now?",
+            effect: "One job goes to it at once, although it cools. Others follow when the provider takes it. If it fails, the provider cools for longer than before.",
         },
     ],
     states: [

@@ -1,7 +1,9 @@
 //! Limits as JSON: level, rate, and the source of the figures.
 
 use serde::{Serialize, Serializer};
-use tidegate_core::fact::{LimitShape, LimitSource};
+use tidegate_core::OperationId;
+use tidegate_core::fact::{LimitClosure, LimitShape, LimitSource};
+use tidegate_core::id::Partition;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
 
@@ -22,8 +24,30 @@ pub(crate) struct LimitOut<'a> {
     source: &'static str,
     closed_until: Option<Timestamp>,
     reset_at: Option<Timestamp>,
+    failing_since: Option<Timestamp>,
+    last_fault: Option<LimitFaultOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hour: Option<Option<LimitHour>>,
+}
+
+/// The call that closed a limit last.
+#[derive(Serialize)]
+struct LimitFaultOut<'a> {
+    at: Timestamp,
+    operation: String,
+    class: Option<&'static str>,
+    message: Option<&'a str>,
+}
+
+impl<'a> LimitFaultOut<'a> {
+    fn new(closure: &'a LimitClosure, partition: Partition) -> Self {
+        Self {
+            at: Timestamp(closure.at),
+            operation: OperationId::new(closure.accepted_at, partition, closure.seq).to_string(),
+            class: closure.fault.as_ref().map(|fault| fault.class.as_str()),
+            message: closure.fault.as_ref().map(|fault| &*fault.message),
+        }
+    }
 }
 
 impl<'a> LimitOut<'a> {
@@ -33,7 +57,7 @@ impl<'a> LimitOut<'a> {
         self
     }
 
-    pub(crate) fn new(view: &'a LimitView) -> Self {
+    pub(crate) fn new(view: &'a LimitView, partition: Partition) -> Self {
         let (mut capacity, mut refill_per_s, mut at_once, mut period_ms) = (None, None, None, None);
         let (kind, level) = match view.shape {
             LimitShape::Drip { capacity: most, refill_per_s: refill, .. } => {
@@ -65,6 +89,8 @@ impl<'a> LimitOut<'a> {
             source: source_word(view.source),
             closed_until: view.frozen_until.map(Timestamp),
             reset_at: view.reset_at.map(Timestamp),
+            failing_since: view.closure.as_ref().map(|closure| Timestamp(closure.since)),
+            last_fault: view.closure.as_ref().map(|closure| LimitFaultOut::new(closure, partition)),
             hour: None,
         }
     }

@@ -132,3 +132,43 @@ async fn dsp_14_a_provider_that_fails_is_shown_with_its_error() {
     })
     .await;
 }
+
+/// DSP-6, DSP-14: an operator ends the cooldown of a provider: one job goes first, and when it
+/// fails, the next cooldown is longer; since when and why it fails is known throughout.
+#[tokio::test]
+async fn dsp_6_dsp_14_a_provider_is_tried_again_before_its_time() {
+    within(async {
+        let chain = vec![Provider::Fal, Provider::Replicate];
+        let studio = Studio::start(StudioPlan { chain, sim: failing, ..StudioPlan::default() }).await;
+        let open = json!({ "open": true });
+        let refused = studio.patch("/v1/providers/fal", &open).await;
+        refused.refused(409, "TG0013", Some("open"));
+        let first = studio.create(&generation("anna", "a cat")).await;
+        studio.wait_until_ended(&first).await;
+        let hot = studio.provider("fal").await;
+        assert!(hot["failing_since"].is_string(), "{hot}");
+        let opened = studio.patch("/v1/providers/fal", &open).await;
+        assert_eq!((opened.status, &opened.json["state"]), (200, &json!("probing")), "{opened:?}");
+        assert_eq!(opened.json["failing_since"], hot["failing_since"], "nothing shows that it is well");
+        studio.patch("/v1/providers/fal", &open).await.refused(409, "TG0013", Some("open"));
+        let second = studio.create(&generation("anna", "a dog")).await;
+        studio.wait_until_ended(&second).await;
+        let hotter = studio.provider("fal").await;
+        assert_eq!(
+            (&hotter["state"], &hotter["breaker"]["failures"]),
+            (&json!("cooling_down"), &json!(2)),
+            "{hotter}"
+        );
+        assert_eq!(hotter["failing_since"], hot["failing_since"]);
+        assert_eq!(hotter["last_error"]["generation"], json!(second));
+        let limit = studio.get("/v1/limits/provider:fal/health").await.json;
+        assert_eq!(limit["failing_since"], hot["failing_since"]);
+        assert_eq!(limit["last_fault"]["operation"], json!(second), "{limit}");
+        let (status, html) = studio.page("/actions/open-provider?subject=fal").await;
+        assert!(status == 200 && html.contains("failing for") && html.contains("name=\"token\""), "{html}");
+        let (status, html) = studio.page("/actions/open-provider?subject=replicate").await;
+        assert!(status == 200 && html.contains("not possible in its present state"), "{html}");
+        assert_eq!(studio.page("/actions/open-provider?subject=nowhere").await.0, 404);
+    })
+    .await;
+}

@@ -186,6 +186,12 @@ impl Studio {
         answer(self.request(Method::PATCH, path).body(body.to_string())).await
     }
 
+    /// Reads a page as an English reader.
+    pub(super) async fn page(&self, path: &str) -> (u16, String) {
+        let read = self.request(Method::GET, path).header("accept-language", "en").send().await.unwrap();
+        (read.status().as_u16(), read.text().await.unwrap())
+    }
+
     /// Creates a generation and returns its id.
     pub(super) async fn create(&self, body: &Value) -> String {
         let created = self.post("/api/generations/create", body).await;

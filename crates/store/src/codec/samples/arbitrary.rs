@@ -8,8 +8,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use tidegate_core::breaker::{BreakerReport, CooldownLadder};
 use tidegate_core::fact::{
-    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitImage,
-    LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
+    Acceptance, AcceptedOperation, AwaitingImage, ChainImage, Counters, GroupHold, GroupImage, LimitClosure,
+    LimitImage, LimitShape, LimitSource, OperationImage, SettleEffect, SettledClaim,
 };
 use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{
@@ -212,6 +212,11 @@ fn group_image() -> impl Strategy<Value = GroupImage> {
     )
 }
 
+fn closure() -> impl Strategy<Value = LimitClosure> {
+    (time(), time(), seq(), time(), of(fault()))
+        .prop_map(|(since, at, seq, accepted_at, fault)| LimitClosure { since, at, seq, accepted_at, fault })
+}
+
 fn awaiting_image() -> impl Strategy<Value = AwaitingImage> {
     (time(), time(), of(time()), any::<u16>(), any::<(bool, bool)>()).prop_map(
         |(since, until, poll_at, failed_polls, (polling, cancel_sent))| AwaitingImage {
@@ -305,6 +310,8 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
         chain_image().prop_map(|image| Fact::ChainImage(Box::new(image))),
         counters().prop_map(Fact::Counters),
         limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),
+        (text(), closure())
+            .prop_map(|(limit, closure)| Fact::ClosureImage { limit, closure: Box::new(closure) }),
         group_image().prop_map(|image| Fact::GroupImage(Box::new(image))),
         awaiting_image().prop_map(Fact::AwaitingImage),
         any::<u64>().prop_map(|fence| Fact::PollImage { fence: Fence(fence) }),

@@ -82,7 +82,8 @@ async fn run(args: Args, output: &Output) -> Result<(), CliError> {
         Command::Deploy(deploy) => {
             // The command says itself what Discord refused.
             logs::start(&args.log, "warn,tidegate_discord::dialect=off")?;
-            deploy::run(deploy, output).await
+            // A deployment holds an engine of its own, too much for the stack of every command.
+            Box::pin(deploy::run(deploy, output)).await
         }
         Command::Op(op) => remote::op::run(op, output).await,
         Command::Group(group) => remote::group::run(group, output).await,

@@ -2,6 +2,7 @@
 
 mod bulk;
 pub(crate) mod cluster;
+mod filter;
 pub(crate) mod flight;
 pub(crate) mod generation;
 pub(crate) mod group;

@@ -45,10 +45,7 @@ impl Engine {
             let first = self.first_seq_since(time).await?;
             filter.before = Some(OperationId::new(Time::ZERO, self.options.partition, first));
         }
-        let is_rare = filter.upstream.is_some()
-            || filter.user.is_some()
-            || filter.error.is_some()
-            || filter.may_have_happened.is_some();
+        let is_rare = filter.upstream.is_some() || filter.user.is_some() || !filter.outcome.is_empty();
         let chunks = if is_rare { CHUNKS_MAX } else { 1 };
         let chunk = if is_rare { CHUNK.max(filter.limit) } else { filter.limit };
         let mut page = OperationPage { operations: Vec::new(), next: filter.before };
@@ -136,20 +133,10 @@ fn matches_filter(view: &OperationView, filter: &Filter) -> bool {
         && is(&filter.kind, &view.kind)
         && filter.upstream.as_ref().is_none_or(|upstream| view.upstream.as_ref() == Some(upstream))
         && filter.user.as_ref().is_none_or(|user| view.user.as_ref() == Some(user))
-        && filter.error.as_ref().is_none_or(|error| has_fault_text(view, error))
-        && filter
-            .may_have_happened
-            .is_none_or(|wanted| view.fault.as_ref().is_some_and(|fault| fault.may_have_happened == wanted))
+        && filter.outcome.matches(view)
         && (filter.states.is_empty() || filter.states.contains(&view.state))
         && filter.created_after.is_none_or(|after| view.created_at >= after)
         && filter.created_before.is_none_or(|before| view.created_at < before)
-}
-
-/// Whether the last fault of an operation has a text in its message or its class.
-fn has_fault_text(view: &OperationView, text: &str) -> bool {
-    let Some(fault) = &view.fault else { return false };
-    let text = text.to_lowercase();
-    fault.message.to_lowercase().contains(&text) || fault.class.as_str().contains(&text)
 }
 
 /// Merges several lists into one page, newest first: as far down as all of them have scanned.

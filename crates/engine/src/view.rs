@@ -12,6 +12,7 @@ use tidegate_store::attempt::AttemptState;
 use tidegate_upstream::{RequestLine, RequestView};
 
 use crate::journey::JourneyTimes;
+use crate::outcome_filter::OutcomeFilter;
 
 /// An operation, ended or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,12 +163,8 @@ pub struct Filter {
     pub dedupe_key: Option<Arc<str>>,
     /// Only the operation with this sequence number.
     pub seq: Option<Seq>,
-    /// Only operations whose last fault has this text in its message or its class, whatever the
-    /// case.
-    pub error: Option<Arc<str>>,
-    /// Only operations with a fault whose call may have taken effect, or has not. One without a
-    /// fault is neither.
-    pub may_have_happened: Option<bool>,
+    /// Only operations with this fault or end.
+    pub outcome: OutcomeFilter,
     /// Only operations accepted at this time or later.
     pub created_after: Option<Time>,
     /// Only operations accepted earlier.
@@ -221,17 +218,10 @@ impl Filter {
         self
     }
 
-    /// Selects operations with a fault whose call may have taken effect, or has not.
+    /// Selects operations by their last fault and by when they ended.
     #[must_use]
-    pub fn with_may_have_happened(mut self, may_have_happened: Option<bool>) -> Self {
-        self.may_have_happened = may_have_happened;
-        self
-    }
-
-    /// Selects operations whose last fault has this text, whatever the case.
-    #[must_use]
-    pub fn with_error(mut self, error: impl Into<Arc<str>>) -> Self {
-        self.error = Some(error.into());
+    pub fn with_outcome(mut self, outcome: OutcomeFilter) -> Self {
+        self.outcome = outcome;
         self
     }
 

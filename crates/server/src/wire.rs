@@ -11,6 +11,7 @@ pub(crate) mod key;
 pub(crate) mod limit;
 pub(crate) mod model;
 pub(crate) mod object;
+pub(crate) mod outcome_filter;
 pub(crate) mod problems;
 pub(crate) mod provider;
 pub(crate) mod request;

@@ -8,6 +8,7 @@ use hyper::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::filter::{FILTERS, FilterArgs};
 use crate::client::{self, Client};
 use crate::error::CliError;
 use crate::output::{Output, text};
@@ -28,8 +29,11 @@ pub(super) struct SelectionArgs {
     /// Why, for the audit log.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "All that a filter finds")]
     pub filter: FilterArgs,
+    /// Change all that the filter finds; without it, they are only counted.
+    #[arg(long, conflicts_with = "id", help_heading = "All that a filter finds")]
+    pub yes: bool,
 }
 
 /// A command with its reason.
@@ -39,56 +43,6 @@ pub(super) struct CommandBody<'a, B> {
     pub command: &'a B,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
-}
-
-/// The options that make a filter.
-#[rustfmt::skip]
-const FILTERS: [&str; 8] = [
-    "group", "state", "kind", "upstream", "created_after", "created_before", "error", "may_have_happened",
-];
-
-/// A filter, instead of an id.
-#[derive(Args, Debug, Serialize)]
-#[command(next_help_heading = "All that a filter finds")]
-pub(super) struct FilterArgs {
-    /// Operations of this group.
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    group: Option<String>,
-    /// Operations in these states, comma-separated. Default: those that the command can change,
-    /// except canceled ones.
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<String>,
-    /// Operations of this kind.
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<String>,
-    /// Operations for this upstream.
-    #[arg(long, value_name = "NAME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<String>,
-    /// Operations accepted at this time or later, such as 2031-05-06T07:08:09Z.
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    created_after: Option<String>,
-    /// Operations accepted before this time.
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    created_before: Option<String>,
-    /// Operations whose last fault has this text, whatever the case.
-    #[arg(long, value_name = "TEXT")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    /// Operations whose call may have taken effect although they failed, or, with `false`, those of
-    /// which that is excluded.
-    #[arg(long, value_name = "true|false")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    may_have_happened: Option<bool>,
-    /// Change them; without it, they are only counted.
-    #[arg(long, conflicts_with = "id")]
-    #[serde(skip)]
-    yes: bool,
 }
 
 /// A command with its filter.
@@ -104,15 +58,15 @@ struct BulkBody<'a, B> {
 /// Counts what a filter finds, or changes it.
 pub(super) async fn run(
     client: &Client,
-    filter: &FilterArgs,
+    SelectionArgs { filter, yes, .. }: &SelectionArgs,
     verb: &str,
     command: &impl Serialize,
     output: &Output,
 ) -> Result<(), CliError> {
-    let body = client::json(&BulkBody { filter, command, dry_run: !filter.yes })?;
+    let body = client::json(&BulkBody { filter, command, dry_run: !yes })?;
     let path = format!("/v1/operations/{verb}");
     let done = client.call(Method::POST, &path, Some(body), PATIENCE, "matched").await?;
-    print(&done, filter.yes, output);
+    print(&done, *yes, output);
     Ok(())
 }
 

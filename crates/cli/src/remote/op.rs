@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::bulk::{self, CommandBody, SelectionArgs};
+use super::filter::FilterArgs;
 use super::submit::{self, SubmitArgs};
 use crate::client::{self, Client, RemoteArgs, encode_segment, query};
 use crate::error::CliError;
@@ -16,6 +17,8 @@ use crate::output::{Output, text};
 use crate::reply::ServerReply;
 use tidegate_core::bounds::WAIT_MS_MAX;
 
+/// The parameter by which a list continues.
+const CURSOR: &str = "cursor";
 /// How many empty pages are skipped to find one with operations.
 const EMPTY_PAGES_MAX: usize = 500;
 
@@ -43,36 +46,11 @@ enum OpCommand {
     },
     /// List operations, newest first.
     List {
-        /// Only operations of this group.
-        #[arg(long)]
-        group: Option<String>,
-        /// Only operations in these states, comma-separated: queued, waiting, running, unknown,
-        /// succeeded, failed, canceled.
-        #[arg(long)]
-        state: Option<String>,
-        /// Only operations of this kind: http, or another that the server supports, such as
-        /// shopify.bulk.
-        #[arg(long)]
-        kind: Option<String>,
-        /// Only operations for this upstream.
-        #[arg(long, value_name = "NAME")]
-        upstream: Option<String>,
+        #[command(flatten)]
+        filter: FilterArgs,
         /// Only the operation submitted with this dedupe key, within the dedupe window.
         #[arg(long)]
         key: Option<String>,
-        /// Only operations accepted at this time or later, such as 2031-05-06T07:08:09Z.
-        #[arg(long, value_name = "TIME")]
-        created_after: Option<String>,
-        /// Only operations accepted before this time.
-        #[arg(long, value_name = "TIME")]
-        created_before: Option<String>,
-        /// Only operations whose last fault has this text, whatever the case.
-        #[arg(long, value_name = "TEXT")]
-        error: Option<String>,
-        /// Only operations whose call may have taken effect although they failed, or, with `false`,
-        /// those of which that is excluded.
-        #[arg(long, value_name = "true|false")]
-        may_have_happened: Option<bool>,
         /// List at most this many, 1 to 200. Default: 50.
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
@@ -176,33 +154,10 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
             let wait = Duration::from_millis(wait);
             show(&client.call_for_reply(Method::GET, &path, None, wait, "id").await?, output);
         }
-        OpCommand::List {
-            group,
-            state,
-            kind,
-            upstream,
-            key,
-            created_after,
-            created_before,
-            error,
-            may_have_happened,
-            limit,
-            cursor,
-        } => {
-            let pairs = [
-                ("cursor", cursor),
-                ("group", group),
-                ("state", state),
-                ("kind", kind),
-                ("upstream", upstream),
-                ("dedupe_key", key),
-                ("created_after", created_after),
-                ("created_before", created_before),
-                ("error", error),
-                ("may_have_happened", may_have_happened.map(|wanted| wanted.to_string())),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ];
-            list(&first_page(&client, pairs).await?, output);
+        OpCommand::List { filter, key, limit, cursor } => {
+            let others = [("dedupe_key", key), ("limit", limit.map(|limit| limit.to_string()))];
+            let pairs = filter.pairs().chain(others).collect();
+            list(&first_page(&client, pairs, cursor).await?, output);
         }
         OpCommand::Why { id } => why(&client.get(&path(&id, "/why"), "because").await?, &id, output),
         OpCommand::Cancel(selection) => {
@@ -231,7 +186,7 @@ async fn command(
     let body = CommandBody { command: body, reason: selection.reason.as_deref() };
     match &selection.id {
         Some(id) => show(&post(client, id, &format!("/{verb}"), &body).await?, output),
-        None => bulk::run(client, &selection.filter, verb, &body, output).await?,
+        None => bulk::run(client, &selection, verb, &body, output).await?,
     }
     Ok(())
 }
@@ -360,13 +315,19 @@ fn fault(value: &Value) -> String {
 
 /// Returns the first page that is not empty. The server scans a bounded number of operations for
 /// each page, so a page can be empty although more follow.
-async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 11]) -> Result<Value, CliError> {
+async fn first_page(
+    client: &Client,
+    mut pairs: Vec<(&str, Option<String>)>,
+    mut cursor: Option<String>,
+) -> Result<Value, CliError> {
     let mut pages = 1;
     loop {
+        pairs.retain(|(name, _)| *name != CURSOR);
+        pairs.push((CURSOR, cursor));
         let page = client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?;
         let is_empty = page["operations"].as_array().is_some_and(Vec::is_empty);
         match page["next_cursor"].as_str().filter(|_| is_empty && pages < EMPTY_PAGES_MAX) {
-            Some(next) => pairs[0].1 = Some(next.to_owned()),
+            Some(next) => cursor = Some(next.to_owned()),
             None => return Ok(page),
         }
         pages += 1;

@@ -11,7 +11,7 @@ use tidegate_core::model::Resolution;
 use tidegate_core::{OperationId, State as OperationState};
 
 use super::HandlerResult;
-use super::bulk_selection::{FIELDS, Selection, read_time};
+use super::bulk_selection::{FIELDS, Selection};
 use super::commands::RESOLUTIONS;
 use crate::audit::AuditHint;
 use crate::edge::auth::Caller;
@@ -20,15 +20,16 @@ use crate::error::{Result, sentence};
 use crate::state::{PartitionState, SharedPartition};
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
+use crate::wire::outcome_filter::read_time;
 
 /// The most operations that a response names; the audit log names as many.
 const IDS_MAX: usize = 100;
 
 /// The fields of a command that says what happened.
 #[rustfmt::skip]
-const RESOLVE_FIELDS: [&str; 12] = [
-    "group", "state", "upstream", "kind", "created_after", "created_before", "error", "dry_run", "reason",
-    "may_have_happened", "as", "unknown_before",
+const RESOLVE_FIELDS: [&str; 15] = [
+    "as", "unknown_before", "group", "state", "upstream", "kind", "created_after", "created_before", "dry_run",
+    "reason", "error", "fault_class", "fault_message", "may_have_happened", "finished_after",
 ];
 
 /// What became of a bulk command.
@@ -175,12 +176,12 @@ pub(super) async fn resolve(
     body: RequestBody,
 ) -> HandlerResult {
     let body = body.read().await?;
-    let Fields { values, mut problems } = read(&body, &RESOLVE_FIELDS)?;
-    let resolution = Field { name: "as", raw: values[10] }.word(&RESOLUTIONS);
+    let Fields { values: [resolved_as, before, values @ ..], mut problems } = read(&body, &RESOLVE_FIELDS)?;
+    let resolution = Field { name: "as", raw: resolved_as }.word(&RESOLUTIONS);
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
     // The states are the same whatever happened.
     let resolution = problems.check(resolution).unwrap_or(Resolution::Failed);
-    let before = problems.check(read_time(Field { name: "unknown_before", raw: values[11] }));
+    let before = problems.check(read_time(Field { name: "unknown_before", raw: before }));
     let verb = BulkVerb::Resolve(resolution, SeenOutcome::default().with_before(before));
     let (selection, dry_run) = Selection::read(&values, verb, &mut problems)?;
     respond(&app, &caller, verb, &selection, dry_run).await

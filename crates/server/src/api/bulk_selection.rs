@@ -13,20 +13,22 @@ use super::operations::parse_states;
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::PartitionState;
 use crate::wire::field::Field;
+use crate::wire::outcome_filter::{self, OUTCOME_PARTS, read_text, read_time};
 use crate::wire::problems::RequestProblems;
-use crate::wire::time;
 
 /// The most operations that one call changes in a partition.
 const BULK_MAX: usize = 1_000;
 /// How many pages of that length are searched for them.
 const PAGES_MAX: usize = 200;
 
-/// The fields of a command.
+/// The fields of a command: the parts of its filter, and what every command takes.
 #[rustfmt::skip]
-pub(super) const FIELDS: [&str; 10] = [
-    "group", "state", "upstream", "kind", "created_after", "created_before", "error", "dry_run", "reason",
-    "may_have_happened",
+pub(super) const FIELDS: [&str; 13] = [
+    "group", "state", "upstream", "kind", "created_after", "created_before", "dry_run", "reason",
+    "error", "fault_class", "fault_message", "may_have_happened", "finished_after",
 ];
+/// Where the parts about faults and ends begin.
+const OUTCOME: usize = FIELDS.len() - OUTCOME_PARTS.len();
 
 /// Which operations a command is about.
 pub(super) struct Selection {
@@ -48,28 +50,27 @@ impl Selection {
         let field = |place: usize| Field { name: FIELDS[place], raw: values.get(place).copied().flatten() };
         let mut text = |place: usize| problems.check(read_text(field(place)));
         let [group, states, upstream, kind] = [text(0), text(1), text(2), text(3)];
-        let error = text(6);
         let [after, before] = [4, 5].map(|place| problems.check(read_time(field(place))));
-        let may_have_happened = problems.check(field(9).flag());
-        let is_empty = may_have_happened.is_none()
+        let outcome = outcome_filter::read_fields(values.get(OUTCOME..).unwrap_or_default(), problems);
+        let is_empty = outcome.is_empty()
             && after.or(before).is_none()
-            && [&group, &states, &upstream, &kind, &error].into_iter().all(Option::is_none);
+            && [&group, &states, &upstream, &kind].into_iter().all(Option::is_none);
         let states = states.and_then(|words| problems.check(read_states(&words, verb).map(Some)));
-        let dry_run = problems.check(field(7).flag()).unwrap_or_default();
-        problems.check(read_reason(field(8)));
+        let dry_run = problems.check(field(6).flag()).unwrap_or_default();
+        problems.check(read_reason(field(7)));
         std::mem::take(problems).finish()?;
         if is_empty {
             let message = "The filter is empty and would find every operation; give a group, a state, \
-                           an upstream, a kind, a time, the text of an error or may_have_happened.";
+                           an upstream, a kind, a time or something about the fault.";
             return Err(Error::new(ErrorCode::Invalid, message).field("group"));
         }
         let mut filter = Filter::default()
             .with_states(states.unwrap_or_else(|| verb.default_states().to_vec()))
             .with_created_after(after)
             .with_created_before(before)
-            .with_may_have_happened(may_have_happened);
+            .with_outcome(outcome);
         (filter.group, filter.upstream) = (group.map(Into::into), upstream.map(Into::into));
-        (filter.kind, filter.error) = (kind.map(Into::into), error.map(Into::into));
+        filter.kind = kind.map(Into::into);
         Ok((Self { filter }, dry_run))
     }
 
@@ -121,18 +122,6 @@ impl Selection {
     }
 }
 
-/// Reads a text that is not empty.
-fn read_text(field: Field<'_>) -> Result<Option<String>> {
-    let text = field.text()?;
-    match text {
-        Some(text) if text.is_empty() => {
-            let message = format!("The field {:?} is empty; give it a value, or leave it out.", field.name);
-            Err(Error::new(ErrorCode::Malformed, message).field(field.name))
-        }
-        text => Ok(text),
-    }
-}
-
 fn read_states(words: &str, verb: BulkVerb) -> Result<Vec<OperationState>> {
     let states = parse_states(words)?;
     match states.iter().find(|state| !verb.applies_to(**state)) {
@@ -142,16 +131,6 @@ fn read_states(words: &str, verb: BulkVerb) -> Result<Vec<OperationState>> {
             Err(Error::new(ErrorCode::Invalid, message).field("state"))
         }
     }
-}
-
-/// Reads a time.
-pub(super) fn read_time(field: Field<'_>) -> Result<Option<tidegate_core::Time>> {
-    let Some(text) = read_text(field)? else { return Ok(None) };
-    time::parse(&text).map(Some).ok_or_else(|| {
-        let name = field.name;
-        let message = format!("The field {name:?} must be a time of RFC 3339, as in 2031-05-06T07:08:09Z.");
-        Error::new(ErrorCode::Malformed, message).field(name)
-    })
 }
 
 #[cfg(test)]
@@ -185,11 +164,19 @@ mod tests {
             (r#"{"grup":"g"}"#, BulkVerb::Cancel, "grup"),
             (r#"{"group":"g","dry_run":1}"#, BulkVerb::Cancel, "dry_run"),
             (r#"{"may_have_happened":"no"}"#, BulkVerb::Rerun, "may_have_happened"),
+            (r#"{"fault_class":"odd"}"#, BulkVerb::Rerun, "fault_class"),
+            (r#"{"fault_message":""}"#, BulkVerb::Rerun, "fault_message"),
+            (r#"{"finished_after":"today"}"#, BulkVerb::Rerun, "finished_after"),
         ];
         for (body, verb, field) in table {
             let error = selection(body, verb).err().map(|error| error.field);
             assert_eq!(error, Some(Some(field.into())), "{body}");
         }
+    }
+
+    #[test]
+    fn the_parts_about_faults_are_the_last_fields() {
+        assert_eq!(FIELDS[OUTCOME..], OUTCOME_PARTS);
     }
 
     #[test]

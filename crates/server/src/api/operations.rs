@@ -15,8 +15,8 @@ use tidegate_core::{Seq, State as OperationState};
 use super::{HandlerResult, parse_id};
 use crate::edge::query::{Query, bad_parameter};
 use crate::state::SharedPartition;
-use crate::wire::cursor;
 use crate::wire::response::{OperationOut, PageOut, WhyOut};
+use crate::wire::{cursor, outcome_filter};
 
 /// How many digits of the end of an id are needed to find it, and how many are used.
 const ID_END_DIGITS: RangeInclusive<usize> = 8..=12;
@@ -64,16 +64,15 @@ pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -
 
 /// Reads the filter of a list, without its cursor.
 pub(crate) fn read_filter(query: &mut Query) -> Filter {
-    let [group, kind, upstream, dedupe_key, error] =
-        ["group", "kind", "upstream", "dedupe_key", "error"].map(|name| query.take(name).map(Into::into));
+    let [group, kind, upstream, dedupe_key] =
+        ["group", "kind", "upstream", "dedupe_key"].map(|name| query.take(name).map(Into::into));
     let mut filter = Filter::default()
         .with_states(query.read("state", parse_states).unwrap_or_default())
         .with_created_after(query.time("created_after"))
         .with_created_before(query.time("created_before"))
-        .with_may_have_happened(query.flag("may_have_happened"))
+        .with_outcome(outcome_filter::read_query(query))
         .with_limit(query.limit());
-    (filter.group, filter.kind, filter.upstream) = (group, kind, upstream);
-    (filter.dedupe_key, filter.error) = (dedupe_key, error);
+    (filter.group, filter.kind, filter.upstream, filter.dedupe_key) = (group, kind, upstream, dedupe_key);
     filter.seq = query.read("id_end", parse_id_end);
     filter
 }

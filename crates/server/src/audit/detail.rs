@@ -12,7 +12,7 @@ const FIELDS_CHARS_MAX: usize = 1_000;
 const IDS_MAX: usize = 100;
 
 /// The fields of a command that say what it does. Others may hold what a page must not show.
-const TOLD_FIELDS: [&str; 16] = [
+const TOLD_FIELDS: [&str; 19] = [
     "as",
     "group",
     "state",
@@ -21,7 +21,10 @@ const TOLD_FIELDS: [&str; 16] = [
     "created_after",
     "created_before",
     "error",
+    "fault_class",
+    "fault_message",
     "may_have_happened",
+    "finished_after",
     "capacity",
     "refill_per_s",
     "period_ms",

@@ -185,8 +185,9 @@ pub(super) fn notice_with(api: &LocalApi, view: &View, query: &mut Query, now: O
     }
     html! {
         p.notice role="status" {
-            (view.words.done) ": " (view.words.action(action).label)
-            @if let Some(counted) = counted { " (" (count(counted)) ")" } ". "
+            @if counted == Some(0) { (view.words.nothing_changed) " (" (view.words.action(action).label) ")" }
+            @else { (view.words.done) ": " (view.words.action(action).label) }
+            @if let Some(counted) = counted.filter(|counted| *counted > 0) { " (" (count(counted)) ")" } ". "
             @if let Some(now) = now { (now) " " }
             a href="/audit" { (view.words.audit) }
         }

@@ -16,6 +16,7 @@ use crate::api::local::{ApiCommand, LocalApi};
 use crate::edge::auth::Caller;
 use crate::edge::query::Query;
 use crate::error::Result;
+use crate::wire::outcome_filter::OUTCOME_PARTS;
 use crate::wire::time::Timestamp;
 
 /// Under these names a preview says how many calls may have taken effect, and how many generations
@@ -23,14 +24,15 @@ use crate::wire::time::Timestamp;
 pub(super) const DOUBTFUL: &str = "doubtful";
 pub(super) const GENERATIONS: &str = "generations";
 
-/// The parts of a filter, by the names of the API.
-const PARTS: [&str; 7] = ["group", "state", "upstream", "kind", "created_after", "created_before", "error"];
+/// The parts of a filter, by the names of the API, past those about faults and ends.
+const PARTS: [&str; 6] = ["group", "state", "upstream", "kind", "created_after", "created_before"];
 
 /// The filter in the subject of an action, as the API reads it.
 pub(super) fn filter(subject: &str) -> Result<Map<String, Value>> {
     let mut query = Query::parse(subject);
-    let given = PARTS.iter().filter_map(|name| Some(((*name).to_owned(), query.take(name)?.into())));
-    let filter = given.collect();
+    // It comes from a link of a page, which has no flags.
+    let names = PARTS.into_iter().chain(OUTCOME_PARTS);
+    let filter = names.filter_map(|name| Some((name.to_owned(), query.take(name)?.into()))).collect();
     query.finish()?;
     Ok(filter)
 }
@@ -143,8 +145,9 @@ pub(super) fn sentence(view: &View, asked: &ActionRequest, preview: &Value) -> S
     };
     let parts =
         known.into_iter().filter_map(|(name, word)| Some(format!("{word}{}", filter[name].as_str()?)));
-    let error = filter["error"].as_str().map(|error| format!(", \"{error}\"")).unwrap_or_default();
-    format!("{intro}{}{error}", parts.collect::<String>())
+    let quoted = |name: &str| Some(format!(", \"{}\"", filter[name].as_str()?));
+    let faults: String = ["error", "fault_message"].into_iter().filter_map(quoted).collect();
+    format!("{intro}{}{faults}", parts.collect::<String>())
 }
 
 /// How many it would change at once.

@@ -3,23 +3,24 @@
 //! recent failures.
 
 mod cards;
+mod failures;
 mod outage;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::Time;
-use tidegate_dispatch::{KIND as GENERATION, ModelConfig};
+use tidegate_dispatch::ModelConfig;
 
 use super::decision::is_decided_failure;
 use super::parts::count;
-use super::view::{View, escape, items, text, time_in};
+use super::view::{View, escape, items, text};
 use crate::api::local::LocalApi;
 use crate::error::{Error, Result};
 use crate::wire::time::Timestamp;
-use cards::{failure_card, stopped_card, unknown_card};
+use cards::{stopped_card, unknown_card};
+use failures::{FailureSource, Failures, by_source, failure_card, is_generation};
 use outage::Outage;
 
 /// The groups with failures that are shown.
@@ -44,28 +45,8 @@ pub(super) struct NeedsData {
     pub providers: Result<Value>,
 }
 
-/// What failures are counted under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum FailureSource<'a> {
-    Generations,
-    Group(&'a str),
-}
-
-/// The recent failures of one group, or of all generations.
-struct GroupFailures<'a> {
-    count: u64,
-    /// The one that ended last. A failure may be that of a re-run, long after it was accepted.
-    last: &'a Value,
-    /// When the first of them ended.
-    since: Option<Time>,
-    /// How many have each fault.
-    faults: BTreeMap<&'a str, u64>,
-}
-
-type SourceFailures<'a> = (FailureSource<'a>, GroupFailures<'a>);
-
 /// The recent failures of groups that are held after one, by the names of the groups.
-type HeldFailures<'a> = BTreeMap<&'a str, GroupFailures<'a>>;
+type HeldFailures<'a> = BTreeMap<&'a str, Failures<'a>>;
 
 pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let words = view.words;
@@ -76,7 +57,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let hidden_stopped = stopped.len() > STOPPED_CARDS || has_more(&data.stopped);
     let failed = listed(&data.failed, "operations");
     let of_held = of_held_groups(failed, &stopped);
-    let mut failures = by_group(failed.iter().filter(|one| !is_decided_failure(one)));
+    let mut failures = by_source(failed.iter().filter(|one| !is_decided_failure(one)));
     failures
         .retain(|(source, _)| !matches!(source, FailureSource::Group(group) if of_held.contains_key(group)));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
@@ -114,7 +95,7 @@ fn needed(data: &NeedsData, cards: usize) -> u64 {
 /// an operator decided.
 pub(super) async fn read_failures(api: &LocalApi, since: Time) -> Result<Value> {
     let since = escape(&Timestamp(since).to_string());
-    let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&created_after={since}");
+    let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&finished_after={since}");
     let counts = |one: &Value| !is_generation(one) && !is_decided_failure(one);
     read_enough(api, &target, ("operations", FAILURE_CARDS), counts).await
 }
@@ -155,10 +136,6 @@ async fn read_enough(
     Ok(found)
 }
 
-fn is_generation(operation: &Value) -> bool {
-    operation["kind"] == GENERATION
-}
-
 /// Says that a part cannot be read now.
 pub(super) fn not_known(view: &View, problem: &Error) -> Markup {
     html! { p.notice role="alert" { (view.words.not_known_now) " " (problem.message) } }
@@ -172,37 +149,12 @@ fn has_more(part: &Result<Value>) -> bool {
     part.as_ref().is_ok_and(|page| page["next_cursor"].is_string())
 }
 
-/// Failures by what they are counted under, each with the latest; the most of them first.
-fn by_group<'a>(failed: impl IntoIterator<Item = &'a Value>) -> Vec<SourceFailures<'a>> {
-    let mut groups: BTreeMap<FailureSource<'_>, GroupFailures<'_>> = BTreeMap::new();
-    for one in failed {
-        // Each generation has a group of its own.
-        let source = if is_generation(one) {
-            FailureSource::Generations
-        } else {
-            FailureSource::Group(text(one, "group"))
-        };
-        let ended_at = time_in(one, "finished_at");
-        let new = || GroupFailures { count: 0, last: one, since: ended_at, faults: BTreeMap::new() };
-        let failures = groups.entry(source).or_insert_with(new);
-        failures.count += 1;
-        *failures.faults.entry(text(&one["fault"], "message")).or_default() += 1;
-        failures.since = failures.since.min(ended_at);
-        if ended_at > time_in(failures.last, "finished_at") {
-            failures.last = one;
-        }
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, failures)| Reverse(failures.count));
-    groups
-}
-
 /// The failures of groups that are held after one: whether such a group continues without it, or
 /// with it again, is one decision, and the card of the group has both.
 fn of_held_groups<'a>(failed: &'a [Value], stopped: &[&'a Value]) -> HeldFailures<'a> {
     let held = stopped.iter().filter(|group| group["held"].is_object());
     let held: BTreeSet<&str> = held.map(|group| text(group, "group")).collect();
-    let groups = by_group(failed).into_iter().filter_map(|(source, failures)| match source {
+    let groups = by_source(failed).into_iter().filter_map(|(source, failures)| match source {
         FailureSource::Group(group) => Some((group, failures)),
         FailureSource::Generations => None,
     });
@@ -216,43 +168,6 @@ mod tests {
 
     use super::*;
     use crate::page::words::Language;
-
-    #[test]
-    fn failures_are_counted_by_group() {
-        let failed = [
-            json!({ "id": "op_2", "group": "a" }),
-            json!({ "id": "op_3", "group": "b" }),
-            json!({ "id": "op_1", "group": "b" }),
-            json!({ "id": "op_0", "group": "generation:x", "kind": "generation" }),
-        ];
-        let groups = by_group(&failed);
-        let shown: Vec<_> =
-            groups.iter().map(|(source, all)| (*source, all.count, text(all.last, "id"))).collect();
-        let (a, b) = (FailureSource::Group("a"), FailureSource::Group("b"));
-        assert_eq!(
-            shown,
-            [(b, 2, "op_3"), (FailureSource::Generations, 1, "op_0"), (a, 1, "op_2")],
-            "each with its newest"
-        );
-    }
-
-    /// OPS-24: the card of failures names the one that ended last, which may be one that was
-    /// re-run, and how many have each fault.
-    #[test]
-    fn ops_24_the_last_failure_is_the_one_that_ended_last() {
-        let failed = |id: &str, second: u32, message: &str| {
-            let at = format!("1970-01-01T00:00:{second:02}Z");
-            json!({ "id": id, "group": "g", "finished_at": at, "fault": { "message": message } })
-        };
-        let failed = [failed("op_3", 5, "no"), failed("op_2", 30, "broken"), failed("op_1", 4, "no")];
-        let view = View::at(Language::English, Time::from_millis(60_000));
-        let groups = by_group(&failed);
-        let (source, failures) = &groups[0];
-        assert_eq!(text(failures.last, "id"), "op_2");
-        let html = failure_card(&view, *source, failures).into_string();
-        assert!(html.contains("Last fault: broken") && html.contains("no (2) · broken (1)"), "{html}");
-        assert!(html.contains("<b>3</b>, the first <time") && html.contains("56 s</time> ago"), "{html}");
-    }
 
     /// OPS-24: every card is counted, and so are the stopped groups that did not fit.
     #[test]

@@ -29,6 +29,11 @@ const STATES: [&str; 7] = ["queued", "waiting", "running", "unknown", "succeeded
 /// The filters that are texts, by the name of the API's parameter.
 pub(super) const FILTERS: [&str; 4] = ["group", "upstream", "kind", "dedupe_key"];
 
+/// The filters of links, by the name of the API's parameter.
+const LINKED: [&str; 5] = ["created_before", "finished_after", "fault_class", "fault_message", "id_end"];
+/// The filters that name few operations.
+const NAMES_FEW: [&str; 2] = ["dedupe_key", "id_end"];
+
 /// What is asked for.
 #[derive(Debug, Default)]
 struct ListRequest {
@@ -36,11 +41,9 @@ struct ListRequest {
     filters: [Option<String>; FILTERS.len()],
     /// A text that the last fault has to contain.
     error: Option<String>,
+    /// The filters that links have and the form shows only if they are given.
+    linked: [Option<String>; LINKED.len()],
     cursor: Option<String>,
-    /// Only what was accepted before this time.
-    created_before: Option<String>,
-    /// What the id ends with, as pages show it.
-    id_end: Option<String>,
 }
 
 /// What was found.
@@ -56,9 +59,8 @@ impl ListRequest {
             state: query.take("state"),
             filters: FILTERS.map(|name| query.take(name)),
             error: query.take("error"),
+            linked: LINKED.map(|name| query.take(name)),
             cursor: query.take("cursor"),
-            created_before: query.take("created_before"),
-            id_end: query.take("id_end"),
         };
         query.finish()?;
         Ok(request)
@@ -67,15 +69,9 @@ impl ListRequest {
     /// The URL of the same list from a cursor, below a path.
     fn target(&self, path: &str, cursor: Option<&str>) -> String {
         let filters = FILTERS.iter().zip(&self.filters).map(|(name, value)| (*name, value.as_deref()));
-        let (before, error) = (self.created_before.as_deref(), self.error.as_deref());
-        let others = [
-            ("state", self.state.as_deref()),
-            ("created_before", before),
-            ("id_end", self.id_end.as_deref()),
-            ("error", error),
-            ("cursor", cursor),
-        ];
-        let pairs = filters.chain(others);
+        let linked = LINKED.iter().zip(&self.linked).map(|(name, value)| (*name, value.as_deref()));
+        let others = [("state", self.state.as_deref()), ("error", self.error.as_deref()), ("cursor", cursor)];
+        let pairs = filters.chain(linked).chain(others);
         let pairs = pairs.filter_map(|(name, value)| Some(format!("&{name}={}", escape(value?))));
         format!("{path}?limit={ROWS}{}", pairs.collect::<String>())
     }
@@ -89,22 +85,19 @@ impl ListRequest {
     fn is_filtered(&self) -> bool {
         self.state.is_some()
             || self.error.is_some()
-            || self.created_before.is_some()
-            || self.id_end.is_some()
-            || self.filters.iter().any(Option::is_some)
+            || self.filters.iter().chain(&self.linked).any(Option::is_some)
     }
 
     /// The other parts of the filter of an action about all of this list. A key, or the end of an
     /// id, names few operations, and needs no such action.
     fn bulk_parts(&self) -> Option<String> {
-        let [group, upstream, kind, key] = &self.filters;
-        let (error, before) = (&self.error, &self.created_before);
-        let names = [("group", group), ("upstream", upstream), ("kind", kind)];
-        let others = names.into_iter().chain([("error", error), ("created_before", before)]);
-        let pair = |(name, value): (&str, &Option<String>)| {
-            value.as_ref().map(|value| format!("&{name}={}", escape(value)))
-        };
-        (key.is_none() && self.id_end.is_none()).then(|| others.filter_map(pair).collect())
+        let filters = FILTERS.into_iter().zip(&self.filters).chain(LINKED.into_iter().zip(&self.linked));
+        let given =
+            filters.chain([("error", &self.error)]).filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let given: Vec<_> = given.collect();
+        let names_few = given.iter().any(|(name, _)| NAMES_FEW.contains(name));
+        (!names_few)
+            .then(|| given.into_iter().map(|(name, value)| format!("&{name}={}", escape(value))).collect())
     }
 }
 
@@ -181,11 +174,8 @@ fn filter_form(view: &View, request: &ListRequest) -> Markup {
                 label { (label) input type="search" name=(name) value=[value.as_deref()]; }
             }
             label { (words.error_text) input type="search" name="error" value=[request.error.as_deref()]; }
-            @if let Some(before) = &request.created_before {
-                label { (words.created_before) input type="search" name="created_before" value=(before); }
-            }
-            @if let Some(end) = &request.id_end {
-                label { (words.id_end) input type="search" name="id_end" value=(end); }
+            @for ((name, label), value) in LINKED.iter().zip(words.linked_filters).zip(&request.linked) {
+                @if let Some(value) = value { label { (label) input type="search" name=(name) value=(value); } }
             }
             button type="submit" { (words.filter) }
             @if request.is_filtered() { a.button href="/operations" { (words.show_all) } }

@@ -16,6 +16,7 @@ use crate::edge::query::Query;
 use crate::error::Result;
 use crate::wire::cursor as cursor_of_one;
 use crate::wire::error::ApiError;
+use crate::wire::outcome_filter::given_parts;
 use crate::wire::time::Timestamp;
 
 pub(super) async fn list(routing: &RoutingState, call: RoutedCall) -> Response {
@@ -70,16 +71,17 @@ fn filter_query(filter: &Filter) -> String {
     let states: Vec<_> = filter.states.iter().map(|state| state.as_str()).collect();
     let states = (!states.is_empty()).then(|| states.join(","));
     let time = |time: Option<Time>| time.map(|time| Timestamp(time).to_string());
+    let outcome = given_parts(&filter.outcome).map(|(name, value)| pair(name, Some(&value)));
+    let outcome: String = outcome.collect();
     pair("group", filter.group.as_deref())
         + &pair("kind", filter.kind.as_deref())
         + &pair("state", states.as_deref())
         + &pair("upstream", filter.upstream.as_deref())
         + &pair("dedupe_key", filter.dedupe_key.as_deref())
         + &pair("id_end", filter.seq.map(seq_end).as_deref())
-        + &pair("error", filter.error.as_deref())
-        + &pair("may_have_happened", filter.may_have_happened.map(|wanted| wanted.to_string()).as_deref())
         + &pair("created_after", time(filter.created_after).as_deref())
         + &pair("created_before", time(filter.created_before).as_deref())
+        + &outcome
 }
 
 /// A page of one partition.

@@ -7,6 +7,7 @@ use tidegate::Filter;
 use tidegate_core::OperationId;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
+use super::outcome_filter::given_parts;
 use super::time::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 
@@ -69,14 +70,10 @@ fn sum(id: OperationId, filter: &Filter) -> String {
         .part(states.join(",").as_bytes())
         .part(text(&filter.upstream).as_bytes())
         .part(text(&filter.dedupe_key).as_bytes())
-        .part(text(&filter.error).as_bytes())
         .part(time(filter.created_after).as_bytes())
         .part(time(filter.created_before).as_bytes());
-    // A cursor of an older version, without this part, stays valid.
-    let sum = match filter.may_have_happened {
-        Some(wanted) => sum.part(wanted.to_string().as_bytes()),
-        None => sum,
-    };
+    let outcome = given_parts(&filter.outcome);
+    let sum = outcome.fold(sum, |sum, (name, value)| sum.part(name.as_bytes()).part(value.as_bytes()));
     hex(&sum.finish()[..SUM_LEN / 2])
 }
 

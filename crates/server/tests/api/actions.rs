@@ -212,7 +212,7 @@ async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
         failed_operation(&world, "shop:2").await;
         world.post("/v1/groups/shop%3A1/pause", json!({ "reason": "look first" })).await;
         let (_, html) = operator.page("/").await;
-        assert!(html.contains("/actions/rerun-failed?subject=shop%3A1"), "{html}");
+        assert!(html.contains("group%3Dshop%253A1") && html.contains(">Re-run 2</a>"), "{html}");
         let (_, html) = operator.page("/actions/rerun-failed?subject=shop%3A1").await;
         assert!(html.contains("Re-run failed: 2</button>"), "{html}");
         let target = operator.act("rerun-failed", "shop:1", &[("reason", "fixed")]).await;
@@ -459,7 +459,10 @@ async fn ops_23_any_node_acts_and_remembers() {
             assert_eq!(done.status(), 303);
             assert_eq!(answer(operator.request(Method::GET, &path)).await.json["state"], "failed");
             let (_, html) = operator.page("/").await;
-            assert!(html.contains("/actions/rerun-failed?subject=g") && html.contains("Nodes"), "{html}");
+            assert!(
+                html.contains("%26group%3Dg%26") && html.contains(">Re-run 1</a>") && html.contains("Nodes"),
+                "{html}"
+            );
             let (_, html) = operator.page("/groups/g").await;
             assert!(html.contains(&id) && html.contains("idle"), "{html}");
         }

@@ -195,6 +195,48 @@ async fn ops_9_failures_are_rerun_by_their_text() {
     .await;
 }
 
+/// OPS-9: a list and a command find operations by exactly their fault, and by when they ended.
+#[tokio::test]
+async fn ops_9_failures_are_selected_by_their_cause() {
+    within(async {
+        let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut failing = operation("a");
+        failing["max_attempts"] = 1.into();
+        let id = world.submit(failing).await;
+        let ended = world.wait_until_ended(&id).await;
+        let message = ended["fault"]["message"].as_str().unwrap();
+        let ended_at = ended["finished_at"].as_str().unwrap();
+        let table = [
+            ("fault_class", "transient", 1),
+            ("fault_class", "validation", 0),
+            ("fault_message", message, 1),
+            ("fault_message", &message[1..], 0),
+            ("finished_after", ended_at, 1),
+            ("finished_after", "2199-05-06T07:08:09Z", 0),
+        ];
+        for (name, value, found) in table {
+            let escaped = value.replace(' ', "%20");
+            let listed = world.get(&format!("/v1/operations?{name}={escaped}")).await;
+            let count = listed.json["operations"].as_array().map(Vec::len);
+            assert_eq!(count, Some(found), "{name}={value}: {listed:?}");
+            let counted = world.post("/v1/operations/rerun", json!({ name: value, "dry_run": true })).await;
+            assert_eq!(counted.json["matched"], found, "{name}={value}: {counted:?}");
+        }
+        let refused = world.get("/v1/operations?fault_class=odd").await;
+        refused.refused(400, "TG0001", Some("fault_class"));
+        let both = json!({ "fault_class": "transient", "fault_message": message, "reason": "mended" });
+        let done = world.post("/v1/operations/rerun", both).await.json;
+        assert_eq!(json!([done["matched"], done["changed"]]), json!([1, 1]), "{done}");
+        let log = world.get("/v1/audit?limit=1").await.json;
+        let detail = log["entries"][0]["detail"].as_str().unwrap();
+        assert!(
+            detail.starts_with(&format!("fault_class transient, fault_message {message}: 1 changed")),
+            "{log}"
+        );
+    })
+    .await;
+}
+
 /// OPS-23: a filter tells calls that may have taken effect from those that surely have not, so that
 /// only these run again.
 #[tokio::test]

@@ -91,7 +91,7 @@ async fn operate(desk: &PaymentDesk, browser: &Browser, unknown: &str, group: &s
     browser.confirm("seen in the shop", "It happened").await;
     assert_eq!(desk.state_of(unknown).await, "succeeded");
     browser.open(&desk.server.address).await;
-    browser.run(FOLLOW, &[&format!("need-failed-{group}"), "Re-run failed"]).await;
+    browser.run(FOLLOW, &[&format!("need-failed-{group}"), "Re-run 1"]).await;
     browser.confirm("the upstream is back", "(1)").await;
     let log: Value = serde_json::from_str(&desk.caller.get("/v1/audit").await).unwrap();
     let reasons: Vec<_> =

@@ -1,22 +1,16 @@
 //! The cards of what needs an operator: each begins with why, and ends with the buttons that decide
 //! it.
 
-use std::cmp::Reverse;
-
 use maud::{Markup, html};
 use serde_json::Value;
-use tidegate_dispatch::KIND as GENERATION;
 
-use super::{FailureSource, GroupFailures};
+use super::failures::Failures;
 use crate::page::action::Action;
 use crate::page::actions::button;
 use crate::page::groups::main_button;
 use crate::page::operation::{actions_for, call_line};
 use crate::page::parts::{count, group as group_link, operation_link};
-use crate::page::view::{View, escape, number, text, time_in};
-
-/// The faults that a card of failures names.
-const FAULTS_SHOWN: usize = 3;
+use crate::page::view::{View, number, text, time_in};
 
 /// A call of which no one knows whether it took effect, and how many wait behind it.
 pub(super) fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) -> Markup {
@@ -42,7 +36,7 @@ pub(super) fn unknown_card(view: &View, operation: &Value, stopped: &[Value]) ->
 
 /// A group that is paused, or held after a failure, with what failed in it lately. Since when is in
 /// the sentence that says why.
-pub(super) fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFailures<'_>>) -> Markup {
+pub(super) fn stopped_card(view: &View, group: &Value, failures: Option<&Failures<'_>>) -> Markup {
     let (words, name) = (view.words, text(group, "group"));
     let held = group["held"]["operation"].as_str();
     html! {
@@ -63,51 +57,6 @@ pub(super) fn stopped_card(view: &View, group: &Value, failures: Option<&GroupFa
                     (None, Some(id)) => (button(view, Action::Rerun, id)),
                     (None, None) => "",
                 }
-            }
-        }
-    }
-}
-
-/// The most frequent faults, each with its number.
-fn faults(failures: &GroupFailures<'_>) -> String {
-    let mut faults: Vec<(&str, u64)> =
-        failures.faults.iter().map(|(fault, count)| (*fault, *count)).collect();
-    faults.sort_by_key(|(fault, count)| (Reverse(*count), *fault));
-    let shown = faults.iter().take(FAULTS_SHOWN).map(|(fault, count)| format!("{fault} ({count})"));
-    let mut shown: Vec<String> = shown.collect();
-    shown.extend((faults.len() > FAULTS_SHOWN).then(|| "…".to_owned()));
-    shown.join(" · ")
-}
-
-pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &GroupFailures<'_>) -> Markup {
-    let words = view.words;
-    let (id, filter) = match source {
-        FailureSource::Generations => ("need-failed-generations".to_owned(), format!("kind={GENERATION}")),
-        FailureSource::Group(group) => (format!("need-failed-{group}"), format!("group={}", escape(group))),
-    };
-    html! {
-        li id=(id) {
-            p.why {
-                (view.state("failed")) " "
-                @if failures.count > 1 { (words.last_fault) ": " }
-                (text(&failures.last["fault"], "message"))
-            }
-            p {
-                @match source {
-                    FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
-                    FailureSource::Group(group) => (group_link(group)),
-                }
-                " · " (words.failed_lately) ": " b { (count(failures.count)) }
-                @if let Some(at) = failures.since.filter(|_| failures.count > 1) { ", " (words.the_first) " " (view.ago(at)) " " (words.ago) }
-            }
-            @if failures.faults.len() > 1 { p { (faults(failures)) } }
-            p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.ago(at)) " " (words.ago) } }
-            p.buttons {
-                @match source {
-                    FailureSource::Generations => (button(view, Action::RerunAll, &format!("state=failed&{filter}"))),
-                    FailureSource::Group(group) => (button(view, Action::RerunFailed, group)),
-                }
-                a.button href={ "/operations?state=failed&" (filter) } { (words.show) }
             }
         }
     }

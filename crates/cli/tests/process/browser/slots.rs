@@ -21,7 +21,7 @@ const HAS_LINE: &str =
     "document.querySelector('#groups .newcomers:not([hidden])')?.textContent === arguments[0]";
 /// Follows the line, and marks the document, so that a reload would be noticed.
 const SHOW: &str = "window.isSamePage = true; document.querySelector('#groups .newcomers a').click();";
-const IS_EMPTIED: &str = "document.querySelector('#group-b.quiet')";
+const IS_EMPTIED: &str = "document.querySelector('#group-b.quiet td.why')?.textContent === arguments[0]";
 
 /// Submits an operation to a group that is paused.
 async fn queue(caller: &Caller, group: &str) -> String {
@@ -59,7 +59,7 @@ async fn ops_24_chromium_keeps_the_groups_in_their_places() {
         let Value::Array(rows) = browser.run(ROWS, &[]).await else { panic!("no rows") };
         assert!(rows.len() == 3 && rows.contains(&json!("c2")) && rows.contains(&json!("b1")), "{rows:?}");
         caller.post(&format!("/v1/operations/{second}/cancel"), &[], &json!({})).await;
-        browser.wait_until(IS_EMPTIED, &[]).await;
+        browser.wait_until(IS_EMPTIED, &["Its queue is empty."]).await;
         browser.wait_until("document.title.startsWith('(4) ')", &[]).await;
         assert_eq!(browser.console_errors().await, Vec::<String>::new());
     };

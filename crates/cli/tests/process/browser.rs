@@ -1,6 +1,7 @@
 //! The pages in a real Chromium, in front of a real server with simulated upstreams.
 
 pub(crate) mod axe;
+mod decisions;
 pub(crate) mod exhibit;
 mod generations;
 mod gone;

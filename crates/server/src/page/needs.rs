@@ -65,22 +65,35 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let parts = [&data.unknown, &data.stopped, &data.failed, &data.providers].into_iter();
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
     let needed = needed(data, unknown.len() + stopped.len()) + (failures.len() + outage.iter().len()) as u64;
+    let hidden_unknown = has_more(&data.unknown);
+    let is_cut = hidden_unknown || hidden_stopped || hidden_failures > 0 || has_more(&data.failed);
+    let gone = match (problems.is_empty(), is_cut) {
+        (true, false) => words.nothing_to_decide,
+        (true, true) => words.no_longer_shown,
+        (false, _) => words.not_known_now,
+    };
     html! {
-        h2 data-needed=(needed) { (words.needs_you) @if needed > 0 { " (" (count(needed)) ")" } }
-        @for problem in &problems { (not_known(view, problem)) }
-        @if needed == 0 {
-            @if problems.is_empty() { p.quiet { (words.nothing_needed) } }
-        } @else {
-            ul.needs {
-                @if let Some(outage) = &outage { (outage.card(view)) }
-                @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
-                @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group, of_held.get(text(group, "group")))) }
-                @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
+        section #needs data-live="steady" data-slots=(gone) {
+            h2 data-needed=(needed) {
+                (words.needs_you) @if needed > 0 { " (" (count(needed)) ")" } " "
+                // The script counts here what it keeps out while someone points at the cards.
+                span.newcomers hidden { a href="" { (words.newcomers) } }
             }
+            // What cannot be read is no reason to lose the places of the cards, or to move them.
+            @if needed == 0 && problems.is_empty() { p.quiet { (words.nothing_needed) } }
+            @else {
+                ul.needs {
+                    @if let Some(outage) = &outage { (outage.card(view)) }
+                    @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
+                    @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group, of_held.get(text(group, "group")))) }
+                    @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
+                }
+            }
+            @for problem in &problems { (not_known(view, problem)) }
+            @if hidden_unknown { p { (view.state("unknown")) ": " a href="/operations?state=unknown" { (words.show_all) } } }
+            @if hidden_stopped { p { (words.groups) ": " a href="/groups?state=stopped" { (words.show_all) } } }
+            @if hidden_failures > 0 { p { (words.groups) ": +" (count(hidden_failures as u64)) " · " a href="/operations?state=failed" { (words.show_all) } } }
         }
-        @if has_more(&data.unknown) { p { (view.state("unknown")) ": " a href="/operations?state=unknown" { (words.show_all) } } }
-        @if hidden_stopped { p { (words.groups) ": " a href="/groups?state=stopped" { (words.show_all) } } }
-        @if hidden_failures > 0 { p { (words.groups) ": +" (count(hidden_failures as u64)) " · " a href="/operations?state=failed" { (words.show_all) } } }
     }
 }
 
@@ -197,7 +210,10 @@ mod tests {
         );
         data.stopped = Ok(json!({ "groups": groups, "next_cursor": "more" }));
         data.stopped_count = 40;
-        assert!(section(&view, &data).into_string().contains("Needs you (41)"));
+        assert!(html.contains("data-slots=\"Nothing to decide here any more.\""), "{html}");
+        let html = section(&view, &data).into_string();
+        assert!(html.contains("Needs you (41)"), "{html}");
+        assert!(html.contains("data-slots=\"No longer among the decisions shown here.\""), "{html}");
     }
 
     /// OPS-24: a group that is held after a failure is one decision with one card, whatever failed
@@ -273,6 +289,9 @@ mod tests {
         };
         let html = section(&view, &data).into_string();
         assert!(html.contains("The store is away.") && !html.contains(view.words.nothing_needed), "{html}");
+        let kept =
+            html.contains("<ul class=\"needs\">") && html.contains("data-slots=\"This cannot be shown");
+        assert!(kept, "the cards of an open page keep their places: {html}");
         let data = NeedsData { unknown: nothing(), ..data };
         assert!(section(&view, &data).into_string().contains(view.words.nothing_needed));
     }

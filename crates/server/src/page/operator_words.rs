@@ -35,6 +35,10 @@ pub(crate) struct OperatorWords {
     pub counts_in_total_about: &'static str,
     pub needs_you: &'static str,
     pub nothing_needed: &'static str,
+    /// In the place of a card that is gone, while the page is open.
+    pub nothing_to_decide: &'static str,
+    /// The same while some decisions have no card.
+    pub no_longer_shown: &'static str,
     pub no_provider_for: &'static str,
     pub tried_again_in: &'static str,
     /// Before since when a provider, or a limit, is closed after errors.
@@ -49,7 +53,7 @@ pub(crate) struct OperatorWords {
     pub limits_nearest: &'static str,
     pub change_limits: &'static str,
     pub groups_by_harm: &'static str,
-    /// The line for groups that came up while the page was open; `{}` is how many.
+    /// The line for what came up while the page was open; `{}` is how many.
     pub newcomers: &'static str,
     pub last_operations: &'static str,
     pub search_operations: &'static str,

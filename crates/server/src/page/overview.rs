@@ -90,7 +90,7 @@ fn content(view: &View, data: &OverviewData) -> Markup {
     html! {
         h1.hidden { (words.overview) }
         section #counts data-live aria-label=(words.counts) { (part(view, &data.summary, counts)) }
-        section #needs data-live="steady" { (needs(view, &data.needs)) }
+        (needs(view, &data.needs))
         section #hour data-live { (part(view, &data.summary, charts::strip)) }
         section #limits data-live {
             h2 { (words.limits_nearest) }

@@ -17,8 +17,11 @@ const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 /// The names and the depths of the groups, in the order of their rows.
 const ROWS: &str = "return [...document.querySelectorAll('#groups tbody tr')]\
                     .map(row => row.querySelector('th').textContent + row.querySelector('.number').textContent);";
-const HAS_LINE: &str = "document.querySelector('.newcomers:not([hidden])')?.textContent === arguments[0]";
-const IS_EMPTIED: &str = "document.querySelector('#group-b.quiet')";
+const HAS_LINE: &str =
+    "document.querySelector('#groups .newcomers:not([hidden])')?.textContent === arguments[0]";
+/// Follows the line, and marks the document, so that a reload would be noticed.
+const SHOW: &str = "window.isSamePage = true; document.querySelector('#groups .newcomers a').click();";
+const IS_EMPTIED: &str = "document.querySelector('#group-b.quiet td.why')?.textContent === arguments[0]";
 
 /// Submits an operation to a group that is paused.
 async fn queue(caller: &Caller, group: &str) -> String {
@@ -51,12 +54,12 @@ async fn ops_24_chromium_keeps_the_groups_in_their_places() {
         caller.post(&format!("/v1/operations/{first}/cancel"), &[], &json!({})).await;
         browser.wait_until(HAS_LINE, &["1 new, show"]).await;
         assert_eq!(browser.run(ROWS, &[]).await, json!(["c2", "b1"]), "a free place is taken");
-        browser.run("window.isSamePage = true; document.querySelector('.newcomers a').click();", &[]).await;
+        browser.run(SHOW, &[]).await;
         browser.wait_until("window.isSamePage && document.querySelector('#group-d')", &[]).await;
         let Value::Array(rows) = browser.run(ROWS, &[]).await else { panic!("no rows") };
         assert!(rows.len() == 3 && rows.contains(&json!("c2")) && rows.contains(&json!("b1")), "{rows:?}");
         caller.post(&format!("/v1/operations/{second}/cancel"), &[], &json!({})).await;
-        browser.wait_until(IS_EMPTIED, &[]).await;
+        browser.wait_until(IS_EMPTIED, &["Its queue is empty."]).await;
         browser.wait_until("document.title.startsWith('(4) ')", &[]).await;
         assert_eq!(browser.console_errors().await, Vec::<String>::new());
     };

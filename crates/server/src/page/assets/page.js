@@ -54,17 +54,22 @@ function patch(element, wanted) {
   while (place) { const next = place.nextSibling; place.remove(); place = next; }
 }
 
-// Rows, and the cards of a gallery, keep their places while the page is open. What came up takes the
-// place of what is gone; the rest of it is counted in a line, with what the server left out. A place
-// that no one takes stays empty.
-function keepSlots(old, wanted) {
-  const rows = [...old.querySelectorAll("tbody > tr, .gallery > li")];
-  const body = wanted.querySelector("tbody, .gallery");
-  if (!rows.length || !body) return;
+// Rows and cards keep their places while the page is open. What came up takes the place of what is
+// gone, and a place that no one takes stays empty. The rest of what came up follows the cards of the
+// decisions; in other lists, and while a region is in use, it is counted in a line, with what the
+// server left out.
+function keepSlots(old, wanted, isHeld) {
+  const rows = [...old.querySelectorAll("tbody > tr, .gallery > li, .needs > li")];
+  const body = wanted.querySelector("tbody, .gallery, .needs");
+  if (!body) return;
   const known = new Set(rows.map((row) => row.id));
   const found = new Map([...body.children].map((row) => [row.id, row]));
   const came = [...found.values()].filter((row) => !known.has(row.id));
-  body.replaceChildren(...rows.map((row) => found.get(row.id) || came.shift() || emptied(row, wanted.dataset.slots)));
+  if (!isHeld) {
+    const slots = rows.map((row) => found.get(row.id) || came.shift() || emptied(row, wanted.dataset.slots));
+    const takesAll = !rows.length || body.matches(".needs");
+    body.replaceChildren(...slots, ...(takesAll ? came.splice(0) : []));
+  }
   const line = wanted.querySelector(".newcomers");
   const left = came.length + Number(line.dataset.newer ?? 0);
   line.hidden = !left;
@@ -77,6 +82,7 @@ function emptied(row, text) {
   // An empty line of a card is as high as one with a text.
   for (const line of empty.querySelectorAll(".title, p")) line.textContent = "\u00a0";
   for (const why of empty.querySelectorAll("td.why")) why.textContent = text;
+  if (row.matches(".needs > li")) empty.textContent = text;
   empty.className = "quiet";
   return empty;
 }
@@ -93,11 +99,16 @@ function patchCount(old, wanted) {
   if (shown && next) patch(shown, next);
 }
 
-// A region keeps the height it once had, so that what is below it does not move up and down.
+// A region, and each place of a card in it, keeps the height it once had, so that what is below it
+// does not move up and down.
 function patchSteadily(region, wanted) {
-  const height = region.offsetHeight;
+  const parts = () => [region, ...region.querySelectorAll(".needs > li")];
+  const height = (part) => part.getBoundingClientRect().height;
+  const heights = parts().map(height);
   patch(region, wanted);
-  if (region.offsetHeight < height) region.style.minHeight = `${height}px`;
+  for (const [n, part] of parts().entries()) {
+    if (height(part) < heights[n]) part.style.minHeight = `${heights[n]}px`;
+  }
 }
 
 // The query of the page, with the newest entry that is shown: later ones wait to be asked for.
@@ -124,10 +135,13 @@ async function refresh() {
     for (const region of next.querySelectorAll("[data-live]")) {
       const old = document.getElementById(region.id);
       if (!old) continue;
+      const isRenewed = region.id === renewed;
+      const isHeld = inUse(old) && !isRenewed;
+      // Decisions keep their places even when those that came up are asked for.
+      const mayMove = isRenewed && !region.querySelector(".needs");
+      if ("slots" in region.dataset && !mayMove) keepSlots(old, region, isHeld);
       // How many decisions there are is said even while the cards stay as they are.
-      if (inUse(old) && region.id !== renewed) { patchCount(old, region); continue; }
-      if ("slots" in region.dataset && region.id !== renewed) keepSlots(old, region);
-      patchSteadily(old, region);
+      if (isHeld) patchCount(old, region); else patchSteadily(old, region);
     }
     renewed = null;
     // What grew above it does not push it away.
@@ -184,9 +198,9 @@ let width = innerWidth;
 addEventListener("resize", () => {
   if (innerWidth === width) return;
   width = innerWidth;
-  for (const region of document.querySelectorAll("[data-live]")) region.style.minHeight = "";
+  for (const part of document.querySelectorAll("[data-live], .needs > li")) part.style.minHeight = "";
 });
-// The rows that came up are shown in place of the old ones, without a jump to the top.
+// What came up is shown without a jump to the top: rows in place of the old ones.
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".newcomers a");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

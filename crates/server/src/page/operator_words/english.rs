@@ -19,6 +19,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     counts_in_total_about: "Counted since the store was first used. An operation that was re-run counts each time it ended.",
     needs_you: "Needs you",
     nothing_needed: "Nothing waits for an operator.",
+    nothing_to_decide: "Nothing to decide here any more.",
+    no_longer_shown: "No longer among the decisions shown here.",
     no_provider_for: "No provider takes jobs for",
     tried_again_in: "tried again in",
     failing: "failing",

@@ -19,6 +19,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     counts_in_total_about: "Завершений с начала работы хранилища. Повторённая операция считается каждый раз, когда завершилась.",
     needs_you: "Ждёт вашего решения",
     nothing_needed: "Ничто не ждёт оператора.",
+    nothing_to_decide: "Здесь больше нечего решать.",
+    no_longer_shown: "Больше не входит в показанные решения.",
     no_provider_for: "Ни один провайдер не принимает задания для",
     tried_again_in: "следующая попытка через",
     failing: "ошибки",

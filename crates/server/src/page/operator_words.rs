@@ -136,6 +136,9 @@ pub(crate) struct OperatorWords {
     pub failed_lately: &'static str,
     pub the_first: &'static str,
     pub failed_found: &'static str,
+    /// Before the time of the last failure that is dismissed.
+    pub failed_by: &'static str,
+    pub dismissed_by: &'static str,
     pub depth: &'static str,
     pub why: &'static str,
     pub drains: &'static str,

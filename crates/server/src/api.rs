@@ -12,6 +12,7 @@ mod costs;
 pub(crate) mod deployments;
 mod entities;
 pub(crate) mod events;
+mod failures;
 pub(crate) mod flights;
 pub(crate) mod generations;
 pub(crate) mod group_rerun;

@@ -20,6 +20,7 @@ use tidegate_core::Time;
 use tidegate_core::bounds::{AUDIT_ENTRIES_KEPT, AUDIT_RETENTION};
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::time::micros;
+use tidegate_dispatch::KIND as GENERATION;
 use tidegate_idempotency::IdempotencyKey;
 use tidegate_store::Store;
 use tidegate_store::audit::{AuditEntry, AuditId, AuditRetention};
@@ -37,6 +38,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What commands about idempotency keys are about.
 const KEYS: &str = "keys";
+/// What commands about recent failures have in their path. They are about the source of those.
+const FAILURES: &str = "failures";
 
 /// Why an operator gives a command that has no field for it.
 #[derive(Clone, Debug)]
@@ -178,6 +181,7 @@ async fn run_and_record(
 fn issued_command(point: &AuditPoint, head: &Parts, fields: &Value) -> IssuedCommand {
     let reason = head.extensions.get::<CommandReason>().map(|reason| reason.0.to_string());
     let (kind, subject) = subject(point.spec.path, head.uri.path());
+    let (kind, subject) = if kind == FAILURES { failure_source(fields) } else { (kind, subject) };
     let (by, on_behalf_of) = who(head.extensions.get::<Caller>(), fields["by"].as_str());
     let details = on_behalf_of.map(|name| format!("by {name}")).into_iter().chain(of_fields(fields));
     let detail: Vec<String> = details.collect();
@@ -219,6 +223,15 @@ fn subject(pattern: &str, path: &str) -> (String, String) {
         _ => shorten(&name),
     };
     (kind.to_owned(), subject)
+}
+
+/// Whose failures a command is about: those of a group, or of all generations.
+fn failure_source(fields: &Value) -> (String, String) {
+    match (fields["group"].as_str(), fields["kind"].as_str()) {
+        (Some(group), _) => ("groups".to_owned(), shorten(group)),
+        (None, Some(GENERATION)) => ("generations".to_owned(), String::new()),
+        (None, _) => (FAILURES.to_owned(), String::new()),
+    }
 }
 
 #[cfg(test)]

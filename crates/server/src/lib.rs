@@ -10,6 +10,7 @@ pub mod config;
 mod confirmation;
 mod deployment_runner;
 mod dialects;
+mod dismissals;
 mod edge;
 mod error;
 mod executors;

@@ -17,8 +17,8 @@ use super::route::QueryPolicy::{AnyQuery, NoQuery};
 use super::route::{Route, RouteSpec, delete, get, page as html, patch, post, proxied, put};
 use super::{
     audit, buckets, bulk_commands, cluster, commands, complete, costs, deployments, entities, events,
-    flights, generations, group_rerun, groups, health, keys, leases, limits, openapi, operations, outbox,
-    proxy, submit, summary, work,
+    failures, flights, generations, group_rerun, groups, health, keys, leases, limits, openapi, operations,
+    outbox, proxy, submit, summary, work,
 };
 
 /// The paths of the paced proxy: everything below an upstream's name, and the name alone.
@@ -124,6 +124,12 @@ fn shared_state_routes() -> Vec<Route> {
         post("/v1/leases/{name}/acquire", Write, NoQuery, Small, Never).store(leases::acquire),
         post("/v1/leases/{name}/renew", Write, NoQuery, Small, Always).store(leases::renew),
         post("/v1/leases/{name}/release", Write, NoQuery, Small, Always).store(leases::release),
+        post("/v1/failures/dismiss", Operate, NoQuery, Small, Always)
+            .audited_as("dismiss")
+            .store(failures::dismiss),
+        post("/v1/failures/restore", Operate, NoQuery, Small, Always)
+            .audited_as("restore")
+            .store(failures::restore),
         get("/v1/outbox", Read, AnyQuery).store(outbox::show),
         get("/v1/audit", Read, AnyQuery).store(audit::list),
         get("/v1/costs", Read, AnyQuery).store(costs::show),

@@ -12,7 +12,7 @@ const FIELDS_CHARS_MAX: usize = 1_000;
 const IDS_MAX: usize = 100;
 
 /// The fields of a command that say what it does. Others may hold what a page must not show.
-const TOLD_FIELDS: [&str; 19] = [
+const TOLD_FIELDS: [&str; 20] = [
     "as",
     "group",
     "state",
@@ -20,6 +20,7 @@ const TOLD_FIELDS: [&str; 19] = [
     "kind",
     "created_after",
     "created_before",
+    "through",
     "error",
     "fault_class",
     "fault_message",

@@ -5,6 +5,7 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use super::bulk;
+use super::failures;
 use super::view::escape;
 use crate::api::local::ApiCommand;
 use crate::edge::query::{Query, bad_parameter};
@@ -34,6 +35,8 @@ pub(super) enum Action {
     NoneHappened,
     SendAllAgain,
     OpenProvider,
+    Dismiss,
+    RestoreFailures,
 }
 
 /// What an action is about.
@@ -46,10 +49,12 @@ pub(super) enum SubjectKind {
     Provider,
     /// All operations that a filter finds.
     Operations,
+    /// The recent failures of a group, or of all generations.
+    Failures,
 }
 
 /// The number of actions.
-pub(super) const ACTION_COUNT: usize = 20;
+pub(super) const ACTION_COUNT: usize = 22;
 
 const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
     ("pause", Action::Pause, SubjectKind::Group),
@@ -72,6 +77,8 @@ const ACTIONS: [(&str, Action, SubjectKind); ACTION_COUNT] = [
     ("none-happened", Action::NoneHappened, SubjectKind::Operations),
     ("send-all-again", Action::SendAllAgain, SubjectKind::Operations),
     ("open-provider", Action::OpenProvider, SubjectKind::Provider),
+    ("dismiss", Action::Dismiss, SubjectKind::Failures),
+    ("restore", Action::RestoreFailures, SubjectKind::Failures),
 ];
 
 /// The figures of a limit that an operator may set, and the least of each that a form offers. The
@@ -206,6 +213,7 @@ impl ActionRequest {
             SubjectKind::Key => format!("/v1/keys/{name}{}", self.key_query()),
             SubjectKind::Provider => format!("/v1/providers/{name}"),
             SubjectKind::Operations => format!("/v1/operations?{}", self.subject),
+            SubjectKind::Failures => format!("/v1{}", failures::page(&self.subject)),
         }
     }
 
@@ -219,6 +227,7 @@ impl ActionRequest {
             SubjectKind::Key => "/keys".to_owned(),
             SubjectKind::Provider => "/providers".to_owned(),
             SubjectKind::Operations => format!("/operations?{}", self.subject),
+            SubjectKind::Failures => failures::page(&self.subject),
         }
     }
 
@@ -281,6 +290,9 @@ impl ActionRequest {
             | Action::AllHappened
             | Action::NoneHappened
             | Action::SendAllAgain => bulk::command(self.action, &self.subject, self.seen.as_deref())?,
+            Action::Dismiss | Action::RestoreFailures => {
+                failures::command(self.action, &self.subject, &self.form.reason)?
+            }
         })
     }
 
@@ -317,8 +329,10 @@ mod tests {
                 (*action as usize, Action::parse(name).unwrap(), action.name()),
                 (place, *action, *name)
             );
-            let name =
-                if action.subject_kind() == SubjectKind::Operations { "group%3Da%252Fb" } else { "a%2Fb" };
+            let name = match action.subject_kind() {
+                SubjectKind::Operations | SubjectKind::Failures => "group%3Da%252Fb",
+                _ => "a%2Fb",
+            };
             let form = format!(
                 "subject={name}&reason=why&capacity=4&refill_per_s=0.5&status=201&body=%7B%22a%22%3A1%7D"
             );

@@ -142,6 +142,9 @@ pub(crate) struct OperatorWords {
     pub would_fail_again: &'static str,
     pub other_causes: &'static str,
     pub failed_found: &'static str,
+    /// Before the time of the last failure that is dismissed.
+    pub failed_by: &'static str,
+    pub dismissed_by: &'static str,
     pub depth: &'static str,
     pub why: &'static str,
     pub drains: &'static str,

@@ -2,8 +2,6 @@
 //! out, what happened in the last hour. The same functions render the whole page and its live
 //! regions, from any node.
 
-use std::time::Duration;
-
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +15,7 @@ use super::parts::count;
 use super::view::{View, escape, items, number};
 use super::{Frame, charts, framed, groups, limits, nodes, operations, request_query};
 use crate::api::local::LocalApi;
+use crate::dismissals::FAILURE_LOOKBACK;
 use crate::edge::query::Query;
 use crate::error::Result;
 
@@ -26,8 +25,6 @@ const ROWS: usize = 25;
 const CARDS: usize = 25;
 /// The limits that are shown; their own page has the rest.
 const LIMITS_SHOWN: usize = 10;
-/// For how long a failure needs a look.
-const LATELY: Duration = Duration::from_secs(86_400);
 
 /// Everything on the page, read together. What cannot be read says so in its place.
 struct OverviewData {
@@ -72,7 +69,7 @@ async fn read(api: &LocalApi, view: &View, only: Option<String>) -> OverviewData
         api.get("/v1/summary"),
         api.get(unknown),
         read_stopped(api),
-        read_failures(api, view.now.before(LATELY)),
+        read_failures(api, view.now.before(FAILURE_LOOKBACK)),
         read_providers(api, &models),
         api.get(limits::WITH_HISTORY),
         api.get(operations),

@@ -1,6 +1,7 @@
 //! What an operator does from the page: plain forms with a confirm step, and an audit log.
 
 mod decisions;
+mod dismissals;
 mod operator;
 
 use std::collections::BTreeSet;

@@ -119,6 +119,8 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     would_fail_again: "would most likely fail again",
     other_causes: "other causes",
     failed_found: "Failed operations",
+    failed_by: "This is about what failed up to",
+    dismissed_by: "Dismissed by",
     depth: "In its queue",
     why: "Why",
     drains: "Will be empty",
@@ -274,6 +276,16 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
             label: "Try again now",
             question: "Try provider {} again now?",
             effect: "One job goes to it at once, although it cools. Others follow when the provider takes it. If it fails, the provider cools for longer than before.",
+        },
+        ActionWords {
+            label: "Dismiss",
+            question: "Dismiss the recent failures: {}?",
+            effect: "They stay failed and in the lists; the overview stops asking about them until something newer fails there.",
+        },
+        ActionWords {
+            label: "Show again",
+            question: "Show the dismissed failures again: {}?",
+            effect: "The overview asks about them again.",
         },
     ],
     states: [

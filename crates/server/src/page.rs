@@ -11,7 +11,7 @@ mod confirm_page;
 mod decision;
 pub(crate) mod deployments;
 pub(crate) mod errors;
-mod failures;
+mod failure_actions;
 pub(crate) mod flights;
 pub(crate) mod generations;
 pub(crate) mod groups;

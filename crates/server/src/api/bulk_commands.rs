@@ -20,7 +20,6 @@ use crate::error::{Result, sentence};
 use crate::state::{PartitionState, SharedPartition};
 use crate::wire::field::Field;
 use crate::wire::object::{Fields, missing, read};
-use crate::wire::outcome_filter::read_time;
 
 /// The most operations that a response names; the audit log names as many.
 const IDS_MAX: usize = 100;
@@ -181,7 +180,7 @@ pub(super) async fn resolve(
     let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
     // The states are the same whatever happened.
     let resolution = problems.check(resolution).unwrap_or(Resolution::Failed);
-    let before = problems.check(read_time(Field { name: "unknown_before", raw: before }));
+    let before = problems.check(Field { name: "unknown_before", raw: before }.time());
     let verb = BulkVerb::Resolve(resolution, SeenOutcome::default().with_before(before));
     let (selection, dry_run) = Selection::read(&values, verb, &mut problems)?;
     respond(&app, &caller, verb, &selection, dry_run).await

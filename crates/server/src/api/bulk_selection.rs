@@ -13,7 +13,7 @@ use super::operations::parse_states;
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::PartitionState;
 use crate::wire::field::Field;
-use crate::wire::outcome_filter::{self, OUTCOME_PARTS, read_text, read_time};
+use crate::wire::outcome_filter::{self, OUTCOME_PARTS};
 use crate::wire::problems::RequestProblems;
 
 /// The most operations that one call changes in a partition.
@@ -48,9 +48,9 @@ impl Selection {
         problems: &mut RequestProblems,
     ) -> Result<(Self, bool)> {
         let field = |place: usize| Field { name: FIELDS[place], raw: values.get(place).copied().flatten() };
-        let mut text = |place: usize| problems.check(read_text(field(place)));
+        let mut text = |place: usize| problems.check(field(place).filled_text());
         let [group, states, upstream, kind] = [text(0), text(1), text(2), text(3)];
-        let [after, before] = [4, 5].map(|place| problems.check(read_time(field(place))));
+        let [after, before] = [4, 5].map(|place| problems.check(field(place).time()));
         let outcome = outcome_filter::read_fields(values.get(OUTCOME..).unwrap_or_default(), problems);
         let is_empty = outcome.is_empty()
             && after.or(before).is_none()

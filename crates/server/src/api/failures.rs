@@ -12,7 +12,6 @@ use tidegate_core::bounds::GROUP_LEN_MAX;
 use tidegate_dispatch::KIND as GENERATION;
 
 use super::HandlerResult;
-use super::bulk_selection::read_time;
 use super::command_reason::read_reason;
 use crate::dismissals::{self, Dismissal, FailureSource};
 use crate::edge::auth::Caller;
@@ -82,7 +81,7 @@ pub(super) async fn dismiss(
     let Fields { values: [group, kind, through, reason], mut problems } =
         read(&body, &["group", "kind", "through", "reason"])?;
     let source = problems.check(SourceOut::read(group, kind));
-    let through = read_time(Field { name: "through", raw: through });
+    let through = Field { name: "through", raw: through }.time();
     let through = problems.check(through.and_then(|time| time.ok_or_else(|| missing("through"))));
     let reason = problems.check(read_reason(Field { name: "reason", raw: reason }));
     problems.finish()?;

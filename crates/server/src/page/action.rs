@@ -5,7 +5,7 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use super::bulk;
-use super::failures;
+use super::failure_actions;
 use super::view::escape;
 use crate::api::local::ApiCommand;
 use crate::edge::query::{Query, bad_parameter};
@@ -213,7 +213,7 @@ impl ActionRequest {
             SubjectKind::Key => format!("/v1/keys/{name}{}", self.key_query()),
             SubjectKind::Provider => format!("/v1/providers/{name}"),
             SubjectKind::Operations => format!("/v1/operations?{}", self.subject),
-            SubjectKind::Failures => format!("/v1{}", failures::page(&self.subject)),
+            SubjectKind::Failures => format!("/v1{}", failure_actions::page(&self.subject)),
         }
     }
 
@@ -227,7 +227,7 @@ impl ActionRequest {
             SubjectKind::Key => "/keys".to_owned(),
             SubjectKind::Provider => "/providers".to_owned(),
             SubjectKind::Operations => format!("/operations?{}", self.subject),
-            SubjectKind::Failures => failures::page(&self.subject),
+            SubjectKind::Failures => failure_actions::page(&self.subject),
         }
     }
 
@@ -291,7 +291,7 @@ impl ActionRequest {
             | Action::NoneHappened
             | Action::SendAllAgain => bulk::command(self.action, &self.subject, self.seen.as_deref())?,
             Action::Dismiss | Action::RestoreFailures => {
-                failures::command(self.action, &self.subject, &self.form.reason)?
+                failure_actions::command(self.action, &self.subject, &self.form.reason)?
             }
         })
     }

@@ -11,7 +11,7 @@ use super::action::{Action, ActionRequest, FIGURES, SubjectKind};
 use super::bulk;
 use super::closure;
 use super::error_page;
-use super::failures;
+use super::failure_actions;
 use super::keys::actions_for as actions_for_key;
 use super::operation::{actions_for, call_line, facts};
 use super::parts::count;
@@ -95,7 +95,7 @@ fn question(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
     let question = view.words.action(asked.action).question;
     let (before, after) = question.split_once("{}").unwrap_or((question, ""));
     let subject = match asked.action.subject_kind() {
-        SubjectKind::Failures => failures::name(view, &asked.subject),
+        SubjectKind::Failures => failure_actions::name(view, &asked.subject),
         _ => asked.subject.clone(),
     };
     html! { (before) code { (subject) } (after) }
@@ -131,7 +131,7 @@ fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
         SubjectKind::Limit if asked.action == Action::OpenLimit => preview["closed_until"].is_string(),
         SubjectKind::Key => actions_for_key(state).contains(&asked.action),
         SubjectKind::Provider => state == Availability::CoolingDown.as_str(),
-        SubjectKind::Failures => failures::is_possible(asked.action, preview),
+        SubjectKind::Failures => failure_actions::is_possible(asked.action, preview),
         SubjectKind::Group | SubjectKind::Limit => true,
     }
 }
@@ -174,7 +174,7 @@ async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
             found => found,
         },
         Action::OpenProvider => find_provider(api, &asked.subject).await,
-        Action::Dismiss | Action::RestoreFailures => failures::read_preview(api, asked).await,
+        Action::Dismiss | Action::RestoreFailures => failure_actions::read_preview(api, asked).await,
         _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
         _ => api.get(&asked.subject_target()).await,
     }
@@ -225,7 +225,7 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
         },
         SubjectKind::Limit => closure::of_limit(view, preview),
         SubjectKind::Provider => closure::of_provider(view, preview),
-        SubjectKind::Failures => failures::show_preview(view, asked, preview),
+        SubjectKind::Failures => failure_actions::show_preview(view, asked, preview),
         SubjectKind::Operations => html! {
             @if preview["more"] == true { p { (words.more_than_at_once) } }
             p { a href=(asked.subject_page()) { (words.show) } }

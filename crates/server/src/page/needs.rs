@@ -17,10 +17,13 @@ use super::decision::is_decided_failure;
 use super::parts::count;
 use super::view::{View, escape, items, text};
 use crate::api::local::LocalApi;
+use crate::dismissals::FailureSource;
 use crate::error::{Error, Result};
 use crate::wire::time::Timestamp;
 use cards::{stopped_card, unknown_card};
-use failures::{FailureSource, Failures, by_source, failure_card, is_generation};
+use failures::{
+    DismissedFailures, Failures, by_source, dismissed_list, failure_card, is_generation, take_dismissed,
+};
 use outage::Outage;
 
 /// The groups with failures that are shown.
@@ -37,7 +40,9 @@ const PAGES_MAX: usize = 5;
 pub(super) struct NeedsData {
     pub unknown: Result<Value>,
     pub stopped: Result<Value>,
+    /// Recent failures, without those that an operator dismissed.
     pub failed: Result<Value>,
+    pub dismissed: Vec<DismissedFailures>,
     /// The number of groups that wait for an operator.
     pub stopped_count: u64,
     /// The models of generations, and the state of their providers, if there are any.
@@ -93,6 +98,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
             @if hidden_unknown { p { (view.state("unknown")) ": " a href="/operations?state=unknown" { (words.show_all) } } }
             @if hidden_stopped { p { (words.groups) ": " a href="/groups?state=stopped" { (words.show_all) } } }
             @if hidden_failures > 0 { p { (words.groups) ": +" (count(hidden_failures as u64)) " · " a href="/operations?state=failed" { (words.show_all) } } }
+            (dismissed_list(view, &data.dismissed))
         }
     }
 }
@@ -105,12 +111,18 @@ fn needed(data: &NeedsData, cards: usize) -> u64 {
 }
 
 /// Reads the failures since a time, past those of generations, which have one card, and those that
-/// an operator decided.
-pub(super) async fn read_failures(api: &LocalApi, since: Time) -> Result<Value> {
+/// an operator decided; and apart from them what an operator dismissed.
+pub(super) async fn read_failures(api: &LocalApi, since: Time) -> (Result<Value>, Vec<DismissedFailures>) {
     let since = escape(&Timestamp(since).to_string());
     let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&finished_after={since}");
     let counts = |one: &Value| !is_generation(one) && !is_decided_failure(one);
-    read_enough(api, &target, ("operations", FAILURE_CARDS), counts).await
+    let mut read = read_enough(api, &target, ("operations", FAILURE_CARDS), counts).await;
+    let failed = read.as_mut().ok().and_then(|page| page["operations"].as_array_mut());
+    let dismissed = match failed {
+        Some(failed) => take_dismissed(&*api.server.store, failed).await,
+        None => Vec::new(),
+    };
+    (read, dismissed)
 }
 
 /// Reads the state of the providers, if there are models that need one.
@@ -196,6 +208,7 @@ mod tests {
             unknown: Ok(unknown),
             stopped: Ok(json!({ "groups": groups })),
             failed: Ok(failed),
+            dismissed: Vec::new(),
             stopped_count: 2,
             models: Vec::new(),
             providers: Ok(json!({})),
@@ -235,6 +248,7 @@ mod tests {
             unknown: Ok(json!({})),
             stopped: Ok(json!({ "groups": groups })),
             failed: Ok(json!({ "operations": failed })),
+            dismissed: Vec::new(),
             stopped_count: 3,
             models: Vec::new(),
             providers: Ok(json!({})),
@@ -264,6 +278,7 @@ mod tests {
             unknown: Ok(json!({})),
             stopped: Ok(json!({ "groups": [{ "group": "h", "state": "held", "depth": 1, "held": held }] })),
             failed: Ok(json!({ "operations": failed })),
+            dismissed: Vec::new(),
             stopped_count: 1,
             models: Vec::new(),
             providers: Ok(json!({})),
@@ -283,6 +298,7 @@ mod tests {
             unknown: away,
             stopped: nothing(),
             failed: nothing(),
+            dismissed: Vec::new(),
             stopped_count: 0,
             models: Vec::new(),
             providers: nothing(),

@@ -140,6 +140,7 @@ pub(crate) struct OperatorWords {
     pub failed_lately: &'static str,
     pub the_first: &'static str,
     pub would_fail_again: &'static str,
+    pub dismissed_lately: &'static str,
     pub other_causes: &'static str,
     pub failed_found: &'static str,
     /// Before the time of the last failure that is dismissed.

@@ -65,7 +65,7 @@ async fn read(api: &LocalApi, view: &View, only: Option<String>) -> OverviewData
     ];
     let [unknown, operations] = &targets;
     let models = api.server.generations.as_ref().map(|service| service.dispatch.models()).unwrap_or_default();
-    let (summary, unknown, stopped, failed, providers, limits, operations, cluster, deployments) = tokio::join!(
+    let (summary, unknown, stopped, (failed, dismissed), providers, limits, operations, cluster, deployments) = tokio::join!(
         api.get("/v1/summary"),
         api.get(unknown),
         read_stopped(api),
@@ -77,7 +77,7 @@ async fn read(api: &LocalApi, view: &View, only: Option<String>) -> OverviewData
         list_recent(&api.server),
     );
     let stopped_count = summary.as_ref().map_or(0, |summary| number(&summary["counts"], "stopped"));
-    let needs = NeedsData { unknown, stopped, failed, stopped_count, models, providers };
+    let needs = NeedsData { unknown, stopped, failed, dismissed, stopped_count, models, providers };
     let deployments = deployments.unwrap_or_default();
     OverviewData { summary, needs, limits, operations, cluster, deployments, only }
 }

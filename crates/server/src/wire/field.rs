@@ -5,9 +5,11 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tidegate_core::Time;
 use tidegate_core::text::is_control;
 
 use super::object::missing;
+use super::time;
 use crate::error::{Error, ErrorCode, Result};
 
 /// A field by name, as it was sent.
@@ -35,6 +37,23 @@ impl<'a> Field<'a> {
     /// Parses a text.
     pub(crate) fn text(&self) -> Result<Option<String>> {
         self.parse("a string")
+    }
+
+    /// Parses a text that is not empty.
+    pub(crate) fn filled_text(&self) -> Result<Option<String>> {
+        let text = self.text()?;
+        if text.as_ref().is_some_and(String::is_empty) {
+            let message = format!("The field {:?} is empty; give it a value, or leave it out.", self.name);
+            return Err(Error::new(ErrorCode::Malformed, message).field(self.name));
+        }
+        Ok(text)
+    }
+
+    /// Parses a time.
+    pub(crate) fn time(&self) -> Result<Option<Time>> {
+        let Some(text) = self.filled_text()? else { return Ok(None) };
+        let time = time::parse(&text);
+        time.map(Some).ok_or_else(|| self.type_error("a time of RFC 3339, as in 2031-05-06T07:08:09Z"))
     }
 
     /// Checks the length of a text in bytes.

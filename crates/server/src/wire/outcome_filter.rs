@@ -3,13 +3,12 @@
 
 use serde_json::value::RawValue;
 use tidegate::OutcomeFilter;
-use tidegate_core::{FaultClass, Time};
+use tidegate_core::FaultClass;
 
 use super::field::Field;
 use super::problems::RequestProblems;
-use super::time::{self, Timestamp};
+use super::time::Timestamp;
 use crate::edge::query::{Query, bad_parameter};
-use crate::error::{Error, ErrorCode, Result};
 
 /// Their names.
 pub(crate) const OUTCOME_PARTS: [&str; 5] =
@@ -40,11 +39,11 @@ pub(crate) fn read_fields(values: &[Option<&RawValue>], problems: &mut RequestPr
     let field =
         |place: usize| Field { name: OUTCOME_PARTS[place], raw: values.get(place).copied().flatten() };
     let mut outcome = OutcomeFilter::default();
-    outcome.error = problems.check(read_text(field(0))).map(Into::into);
+    outcome.error = problems.check(field(0).filled_text()).map(Into::into);
     outcome.fault_class = problems.check(field(1).word(&classes()));
-    outcome.fault_message = problems.check(read_text(field(2))).map(Into::into);
+    outcome.fault_message = problems.check(field(2).filled_text()).map(Into::into);
     outcome.may_have_happened = problems.check(field(3).flag());
-    outcome.finished_after = problems.check(read_time(field(4)));
+    outcome.finished_after = problems.check(field(4).time());
     outcome
 }
 
@@ -60,31 +59,10 @@ pub(crate) fn given_parts(outcome: &OutcomeFilter) -> impl Iterator<Item = (&'st
     OUTCOME_PARTS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// Reads a text that is not empty.
-pub(crate) fn read_text(field: Field<'_>) -> Result<Option<String>> {
-    let text = field.text()?;
-    match text {
-        Some(text) if text.is_empty() => {
-            let message = format!("The field {:?} is empty; give it a value, or leave it out.", field.name);
-            Err(Error::new(ErrorCode::Malformed, message).field(field.name))
-        }
-        text => Ok(text),
-    }
-}
-
-/// Reads a time.
-pub(crate) fn read_time(field: Field<'_>) -> Result<Option<Time>> {
-    let Some(text) = read_text(field)? else { return Ok(None) };
-    time::parse(&text).map(Some).ok_or_else(|| {
-        let name = field.name;
-        let message = format!("The field {name:?} must be a time of RFC 3339, as in 2031-05-06T07:08:09Z.");
-        Error::new(ErrorCode::Malformed, message).field(name)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    use tidegate_core::Time;
 
     use super::*;
 

@@ -8,8 +8,11 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::{FaultClass, Time};
 use tidegate_dispatch::KIND as GENERATION;
+use tidegate_store::SharedState;
 
+use crate::dismissals::{self, Dismissal, FailureSource};
 use crate::page::action::Action;
+use crate::page::failure_actions;
 use crate::page::operation::call_line;
 use crate::page::parts::{count, group as group_link, operation_link};
 use crate::page::view::{View, escape, text, time_in};
@@ -18,33 +21,20 @@ use crate::wire::time::Timestamp;
 /// The causes that a card names.
 const CAUSES_SHOWN: usize = 3;
 
-/// Where something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum FailureSource<'a> {
-    Generations,
-    Group(&'a str),
+/// Where an operation failed.
+pub(super) fn source_of(operation: &Value) -> FailureSource<'_> {
+    // Each generation has a group of its own.
+    if is_generation(operation) {
+        FailureSource::Generations
+    } else {
+        FailureSource::Group(text(operation, "group"))
+    }
 }
 
-impl<'a> FailureSource<'a> {
-    fn of(operation: &'a Value) -> Self {
-        // Each generation has a group of its own.
-        if is_generation(operation) { Self::Generations } else { Self::Group(text(operation, "group")) }
-    }
-
-    /// The id of its card.
-    fn card_id(self) -> String {
-        match self {
-            Self::Generations => "need-failed-generations".to_owned(),
-            Self::Group(group) => format!("need-failed-{group}"),
-        }
-    }
-
-    /// The part of a filter that finds its operations.
-    fn filter(self) -> String {
-        match self {
-            Self::Generations => format!("kind={GENERATION}"),
-            Self::Group(group) => format!("group={}", escape(group)),
-        }
+fn card_id(source: FailureSource<'_>) -> String {
+    match source {
+        FailureSource::Generations => "need-failed-generations".to_owned(),
+        FailureSource::Group(group) => format!("need-failed-{group}"),
     }
 }
 
@@ -93,8 +83,41 @@ impl<'a> Failures<'a> {
         let class = class.map_or_else(String::new, |class| format!("&fault_class={class}"));
         let message = cause.map(|cause| cause.message).filter(|message| !message.is_empty());
         let message = message.map_or_else(String::new, |text| format!("&fault_message={}", escape(text)));
-        format!("state=failed&{}{since}{class}{message}", source.filter())
+        format!("state=failed&{}{since}{class}{message}", failure_actions::filter(source))
     }
+}
+
+/// Recent failures of a source that an operator dismissed.
+pub(in crate::page) struct DismissedFailures {
+    /// The group; `None` for generations.
+    group: Option<String>,
+    count: u64,
+    dismissal: Dismissal,
+}
+
+/// Takes the failures that an operator dismissed out of a list.
+pub(super) async fn take_dismissed(
+    store: &dyn SharedState,
+    failed: &mut Vec<Value>,
+) -> Vec<DismissedFailures> {
+    let sources: Vec<_> = by_source(&*failed).into_iter().map(|(source, _)| source).collect();
+    let found = dismissals::read(store, &sources).await;
+    let group_of = |source: FailureSource<'_>| match source {
+        FailureSource::Generations => None,
+        FailureSource::Group(group) => Some(group.to_owned()),
+    };
+    let found = sources.iter().zip(found).filter_map(|(source, dismissal)| {
+        Some(DismissedFailures { group: group_of(*source), count: 0, dismissal: dismissal? })
+    });
+    let mut all: Vec<DismissedFailures> = found.collect();
+    failed.retain(|one| {
+        let group = group_of(source_of(one));
+        let Some(dismissed) = all.iter_mut().find(|known| known.group == group) else { return true };
+        let is_covered = time_in(one, "finished_at").is_some_and(|at| dismissed.dismissal.covers(at));
+        dismissed.count += u64::from(is_covered);
+        !is_covered
+    });
+    all
 }
 
 /// Failures by source; the source with the most of them first.
@@ -103,7 +126,7 @@ pub(super) fn by_source<'a>(
 ) -> Vec<(FailureSource<'a>, Failures<'a>)> {
     let mut sources: BTreeMap<FailureSource<'_>, Failures<'_>> = BTreeMap::new();
     for one in failed {
-        sources.entry(FailureSource::of(one)).or_insert_with(|| Failures::new(one)).add(one);
+        sources.entry(source_of(one)).or_insert_with(|| Failures::new(one)).add(one);
     }
     let mut sources: Vec<_> = sources.into_iter().collect();
     for (_, failures) in &mut sources {
@@ -120,21 +143,17 @@ pub(super) fn is_generation(operation: &Value) -> bool {
 pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Failures<'_>) -> Markup {
     let (words, causes) = (view.words, &failures.causes);
     html! {
-        li id=(source.card_id()) {
+        li id=(card_id(source)) {
             p.why {
                 (view.state("failed")) " "
                 @if failures.count > 1 { (words.last_fault) ": " }
                 (text(&failures.last["fault"], "message"))
             }
             p {
-                @match source {
-                    FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
-                    FailureSource::Group(group) => (group_link(group)),
-                }
-                " · " (words.failed_lately) ": " b { (count(failures.count)) }
+                (source_link(view, source)) " · " (words.failed_lately) ": " b { (count(failures.count)) }
                 @if let Some(at) = failures.since.filter(|_| failures.count > 1) { ", " (words.the_first) " " (view.ago(at)) " " (words.ago) }
             }
-            @if causes.len() > 1 { (list(view, causes)) }
+            @if causes.len() > 1 { (list(view, source, failures)) }
             @else if causes.iter().any(is_lasting) { p { (words.would_fail_again) } }
             p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.ago(at)) " " (words.ago) } }
             p.buttons { (buttons(view, source, failures)) }
@@ -142,13 +161,17 @@ pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Fa
     }
 }
 
-/// Each cause with its number.
-fn list(view: &View, causes: &[FailureCause<'_>]) -> Markup {
+/// Each cause with its number, and the button for what failed for it.
+fn list(view: &View, source: FailureSource<'_>, failures: &Failures<'_>) -> Markup {
+    let causes = &failures.causes;
     html! {
         @for cause in causes.iter().take(CAUSES_SHOWN) {
-            p {
-                b { (count(cause.count)) } " × " (cause.message)
-                @if is_lasting(cause) { " (" (view.words.would_fail_again) ")" }
+            div.cause {
+                p {
+                    b { (count(cause.count)) } " × " (cause.message)
+                    @if is_lasting(cause) { " (" (view.words.would_fail_again) ")" }
+                }
+                (rerun(view, source, failures, Some(cause)))
             }
         }
         @if let Some(more) = causes.len().checked_sub(CAUSES_SHOWN).filter(|more| *more > 0) {
@@ -157,25 +180,79 @@ fn list(view: &View, causes: &[FailureCause<'_>]) -> Markup {
     }
 }
 
-/// A button for each cause that is shown. All of them are run again at once only where more are not
-/// shown: among them may be what an operator decided.
+/// Where all causes are shown, each has its own button: what an operator decided to have failed has
+/// none.
 fn buttons(view: &View, source: FailureSource<'_>, failures: &Failures<'_>) -> Markup {
-    let causes = &failures.causes;
-    let filter = |cause| failures.filter(source, cause);
     html! {
-        @if causes.len() > CAUSES_SHOWN { (rerun(view, &filter(None), None, failures.count)) }
-        @else {
-            @for cause in causes { (rerun(view, &filter(Some(cause)), Some(cause), cause.count)) }
+        @match &*failures.causes {
+            [only] => (rerun(view, source, failures, Some(only))),
+            causes if causes.len() > CAUSES_SHOWN => (rerun(view, source, failures, None)),
+            _ => "",
         }
-        a.button href={ "/operations?" (filter(None)) } { (view.words.show) }
+        a.button href={ "/operations?" (failures.filter(source, None)) } { (view.words.show) }
+        @if let Some(last) = time_in(failures.last, "finished_at") {
+            (button_about(view, Action::Dismiss, source, &failure_actions::subject(source, last)))
+        }
     }
 }
 
-fn rerun(view: &View, filter: &str, cause: Option<&FailureCause<'_>>, number: u64) -> Markup {
+/// Runs again what failed for one cause, or for all of them.
+fn rerun(
+    view: &View,
+    source: FailureSource<'_>,
+    failures: &Failures<'_>,
+    cause: Option<&FailureCause<'_>>,
+) -> Markup {
+    let number = cause.map_or(failures.count, |cause| cause.count);
     let label = format!("{} {}", view.words.action(Action::Rerun).label, count(number));
-    let about = cause.map(|cause| cause.message).filter(|message| !message.is_empty());
-    let about = about.map(|about| format!("{label} × {about}"));
-    html! { a.button href=(Action::RerunAll.href(filter)) title=[about.as_deref()] { (label) } }
+    let about = cause.map_or_else(|| source_name(view, source), |cause| cause.message);
+    let href = Action::RerunAll.href(&failures.filter(source, cause));
+    html! { a.button href=(href) aria-label={ (label) " " (about) } { (label) } }
+}
+
+/// Failures that an operator dismissed, and the button that shows them again.
+pub(super) fn dismissed_list(view: &View, dismissed: &[DismissedFailures]) -> Markup {
+    let words = view.words;
+    html! {
+        @if !dismissed.is_empty() {
+            details #dismissed {
+                summary { (words.dismissed_lately) " (" (count(dismissed.len() as u64)) ")" }
+                ul.plain {
+                    @for DismissedFailures { group, count: number, dismissal } in dismissed {
+                        @let source = group.as_deref().map_or(FailureSource::Generations, FailureSource::Group);
+                        li {
+                            (source_link(view, source)) " · " (words.failed_lately) ": " b { (count(*number)) } " · "
+                            (words.dismissed_by) " " b { (dismissal.by) } ", " (view.ago(dismissal.at)) " " (words.ago)
+                            @if let Some(reason) = &dismissal.reason { ": " (reason) }
+                            " " (button_about(view, Action::RestoreFailures, source, &failure_actions::filter(source)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The button of an action about a source, which is named to those who do not see the card.
+fn button_about(view: &View, action: Action, source: FailureSource<'_>, subject: &str) -> Markup {
+    let label = view.words.action(action).label;
+    html! { a.button href=(action.href(subject)) aria-label={ (label) " " (source_name(view, source)) } { (label) } }
+}
+
+fn source_name<'a>(view: &View, source: FailureSource<'a>) -> &'a str {
+    match source {
+        FailureSource::Generations => view.language.words().generations,
+        FailureSource::Group(group) => group,
+    }
+}
+
+fn source_link(view: &View, source: FailureSource<'_>) -> Markup {
+    html! {
+        @match source {
+            FailureSource::Generations => a href="/generations?status=failed" { (view.language.words().generations) },
+            FailureSource::Group(group) => (group_link(group)),
+        }
+    }
 }
 
 /// Whether the same call would most likely fail in the same way.

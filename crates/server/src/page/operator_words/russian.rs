@@ -111,6 +111,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     failed_lately: "ошибок за сутки",
     the_first: "первая",
     would_fail_again: "скорее всего, снова не удастся",
+    dismissed_lately: "Убранные ошибки",
     other_causes: "других причин",
     failed_found: "Операций с ошибкой",
     failed_by: "Это касается ошибок, случившихся до этого времени:",

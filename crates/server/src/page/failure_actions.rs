@@ -40,13 +40,12 @@ impl FailureSubject {
 }
 
 /// The subject of an action about what failed in a source by this time.
-#[cfg_attr(not(test), expect(dead_code, reason = "the cards of the overview call it"))]
 pub(super) fn subject(source: FailureSource<'_>, through: Time) -> String {
     format!("{}&through={}", filter(source), escape(&Timestamp(through).to_string()))
 }
 
-/// The filter of a list with the operations of a source.
-fn filter(source: FailureSource<'_>) -> String {
+/// The part of a filter that finds the operations of a source.
+pub(super) fn filter(source: FailureSource<'_>) -> String {
     match source {
         FailureSource::Generations => format!("kind={GENERATION}"),
         FailureSource::Group(group) => format!("group={}", escape(group)),

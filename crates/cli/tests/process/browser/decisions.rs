@@ -78,6 +78,12 @@ async fn boxes(browser: &Browser, count: usize) -> Vec<Value> {
     boxes.as_array().expect("boxes are a list")[..count].to_vec()
 }
 
+async fn point_at_cards(browser: &Browser) {
+    let centre = browser.run(FIRST_CARD, &[]).await;
+    browser.point_at([0, 1].map(|n| centre[n].as_f64().expect("a place is a number"))).await;
+    browser.wait_until(IS_POINTED_AT, &[]).await;
+}
+
 /// OPS-24: a card whose decision is made leaves an empty place of its height, which a new card
 /// takes; the others stay where they are, and what has no place comes last. A decision that comes
 /// back is where it was. Empty places are gone when the page is opened again.
@@ -135,28 +141,32 @@ async fn ops_24_chromium_leaves_the_cards_below_the_pointer() {
         let browser = Browser::start(&driver, "pointed", "en-GB,en").await;
         browser.open(&world.server.address).await;
         let (shown, places) = (json!(["b", "c"]), boxes(&browser, 2).await);
-        let centre = browser.run(FIRST_CARD, &[]).await;
-        browser.point_at([0, 1].map(|n| centre[n].as_f64().expect("a place is a number"))).await;
-        browser.wait_until(IS_POINTED_AT, &[]).await;
+        point_at_cards(&browser).await;
         world.pause("a", "price fix").await;
         browser.wait_until(HAS_HEADING, &["Needs you (3) 1 new, show"]).await;
         assert_eq!(browser.run(CARDS, &[]).await, shown, "no card comes");
-        world.resume("b").await;
+        world.resume("c").await;
         browser.wait_until(HAS_HEADING, &["Needs you (2) 1 new, show"]).await;
         assert_eq!(browser.run(CARDS, &[]).await, shown, "no card goes");
-        browser.wait_until(HAS_CARD, &["b"]).await;
+        browser.wait_until(HAS_CARD, &["c"]).await;
         assert_eq!(boxes(&browser, 2).await, places, "the line is in the heading");
         world.pause("d", "price fix").await;
         browser.wait_until(HAS_HEADING, &["Needs you (3) 2 new, show"]).await;
         browser.run(SHOW, &[]).await;
         browser.wait_until(HAS_HEADING, &["Needs you (3)"]).await;
-        assert_eq!(browser.run(CARDS, &[]).await, json!(["a", "c", "d"]), "the places are kept");
+        assert_eq!(browser.run(CARDS, &[]).await, json!(["b", "a", "d"]), "the places are kept");
         assert_eq!(boxes(&browser, 2).await, places);
         world.pause("e", "price fix").await;
         browser.wait_until(HAS_HEADING, &["Needs you (4) 1 new, show"]).await;
         browser.point_at([0.0, 0.0]).await;
         browser.wait_until(HAS_HEADING, &["Needs you (4)"]).await;
-        assert_eq!(browser.run(CARDS, &[]).await, json!(["a", "c", "d", "e"]), "it comes without a click");
+        assert_eq!(browser.run(CARDS, &[]).await, json!(["b", "a", "d", "e"]), "it comes without a click");
+        world.resume("b").await;
+        browser.wait_until(IS_EMPTIED, &["b"]).await;
+        point_at_cards(&browser).await;
+        world.pause("b", "again").await;
+        browser.wait_until(HAS_HEADING, &["Needs you (4) 1 new, show"]).await;
+        browser.wait_until(IS_EMPTIED, &["b"]).await;
         assert_eq!(browser.console_errors().await, [""; 0]);
     };
     timeout(LIMIT, watched).await.expect("all of it is seen in time");

@@ -62,7 +62,8 @@ function keepSlots(old, wanted, isHeld) {
   const rows = [...old.querySelectorAll("tbody > tr, .gallery > li, .needs > li")];
   const body = wanted.querySelector("tbody, .gallery, .needs");
   if (!body) return;
-  const known = new Set(rows.map((row) => row.id));
+  // What comes back to its empty place is new for as long as it is not shown there.
+  const known = new Set(rows.filter((row) => !isHeld || row.className !== "quiet").map((row) => row.id));
   const found = new Map([...body.children].map((row) => [row.id, row]));
   const came = [...found.values()].filter((row) => !known.has(row.id));
   if (!isHeld) {

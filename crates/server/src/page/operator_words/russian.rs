@@ -17,7 +17,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     counts_now: "сейчас",
     counts_in_total: "всего, с повторами",
     counts_in_total_about: "Завершений с начала работы хранилища. Повторённая операция считается каждый раз, когда завершилась.",
-    needs_you: "Ждёт вашего решения",
+    needs_you: "Ждёт решения",
     nothing_needed: "Ничто не ждёт оператора.",
     nothing_to_decide: "Здесь больше нечего решать.",
     no_longer_shown: "Больше не входит в показанные решения.",

@@ -1,6 +1,7 @@
-//! Dismissals of recent failures: an operator has seen what failed in a source, and it needs nothing
-//! more. Each is a shared record of the store, so that it holds for all operators and nodes. A
-//! dismissal changes no operation, and is gone once the overview does not look back that far.
+//! Dismissals of recent failures: an operator has seen what failed in a source, and it needs
+//! nothing more. Each is a shared record of the store, so that it holds for all operators and
+//! nodes. A dismissal changes no operation, and is gone once the overview does not look back that
+//! far.
 
 use std::time::Duration;
 
@@ -100,8 +101,8 @@ fn decode(bytes: &[u8]) -> Option<Dismissal> {
     Some(Dismissal { through: Time::from_micros(through), by, at: Time::from_micros(at), reason })
 }
 
-/// Dismisses the failures of a source; returns the dismissal that holds now, which is an earlier one
-/// if it reaches as far.
+/// Dismisses the failures of a source; returns the dismissal that holds now, which is an earlier
+/// one if it reaches as far.
 ///
 /// # Errors
 /// When the store cannot be read or changed.
@@ -119,8 +120,8 @@ pub(crate) async fn dismiss(
     replaced
 }
 
-/// Waits until no other node changes the same dismissal: it is replaced in two steps, and an earlier
-/// time must not come after a later one.
+/// Waits until no other node changes the same dismissal: it is replaced in two steps, and an
+/// earlier time must not come after a later one.
 async fn acquire(store: &dyn SharedState, lock: &str, holder: HolderToken) -> Result<()> {
     for _ in 0..CHANGE_TRIES_MAX {
         if let RecordClaimOutcome::Granted { .. } = store.claim_record(lock, claim(holder)).await? {

@@ -137,6 +137,8 @@ pub(super) async fn pause(routing: &RoutingState, call: RoutedCall) -> Response 
     if body.insert("create".to_owned(), true.into()) == Some(true.into()) {
         return response;
     }
+    // Whether it was paused already was decided above; now it is.
+    body.remove("strict");
     group(routing, RoutedCall { body: Value::Object(body).to_string().into(), ..call }).await
 }
 
@@ -146,35 +148,32 @@ pub(super) async fn group(routing: &RoutingState, call: RoutedCall) -> Response 
     let changes = call.method != Method::GET;
     let asked = (0..routing.cluster.partitions())
         .map(|partition| relay::forward_to_partition(routing, partition, &call, call.retry(|| false)));
-    let (mut best, mut refused, mut unknown) = (None::<(u64, Response)>, None, None);
+    let (mut best, mut refused) = (None::<(u64, Response)>, None);
+    let (mut done, mut unknown) = (None, None);
     for response in join_all(asked).await {
-        // A partition that does not know the group has nothing to do; any other error counts.
-        match response.status() {
-            StatusCode::OK => {}
-            StatusCode::NOT_FOUND => {
-                unknown = Some(response);
-                continue;
-            }
-            _ => {
-                refused = Some(response);
-                continue;
-            }
-        }
         let (head, body) = response.into_parts();
         let body = axum::body::to_bytes(body, PARTITION_RESPONSE_LEN_MAX).await.unwrap_or_default();
-        let depth = serde_json::from_slice::<Value>(&body)
-            .ok()
-            .and_then(|group| group["depth"].as_u64())
-            .unwrap_or(0);
-        if best.as_ref().is_none_or(|(most, _)| depth > *most) {
-            best = Some((depth, Response::from_parts(head, body.into())));
+        let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let (status, response) = (head.status, Response::from_parts(head, body.into()));
+        // A partition that does not know the group, or in which it is in that state already, has
+        // nothing to do; any other error counts.
+        match status {
+            StatusCode::OK => {
+                let depth = value["depth"].as_u64().unwrap_or(0);
+                if best.as_ref().is_none_or(|(most, _)| depth > *most) {
+                    best = Some((depth, response));
+                }
+            }
+            StatusCode::NOT_FOUND => unknown = Some(response),
+            StatusCode::CONFLICT if value["error"]["field"] == "group" => done = Some(response),
+            _ => refused = Some(response),
         }
     }
     match (best, refused) {
         (_, Some(refused)) if changes => refused,
         (Some((_, best)), _) => best,
         (None, Some(refused)) => refused,
-        (None, None) => unknown.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response()),
+        (None, None) => done.or(unknown).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response()),
     }
 }
 

@@ -106,7 +106,20 @@ async fn ops_24_failures_are_dismissed_from_the_page() {
         let (_, html) = operator.page(&format!("/actions/dismiss?subject={encoded}")).await;
         assert!(html.contains("Dismiss the recent failures: <code>a&amp;b</code>?"), "{html}");
         assert!(html.contains("stay failed and in the lists") && html.contains("failed up to"), "{html}");
+        let card = "id=\"need-failed-a&amp;b\"";
+        let (_, html) = operator.page("/").await;
+        assert!(
+            html.contains(card) && html.contains("/actions/dismiss?subject=group%3Da%2526b%26through"),
+            "{html}"
+        );
         let target = operator.act("dismiss", &subject, &[("reason", "seen")]).await;
+        let (_, html) = operator.page("/").await;
+        assert!(!html.contains(card) && html.contains("Nothing waits for an operator"), "{html}");
+        assert!(html.contains("Failures that were dismissed (1)") && html.contains(": seen"), "{html}");
+        assert!(html.contains("/actions/restore?subject=group%3Da%2526b\""), "{html}");
+        failed_operation(&world, "a&b").await;
+        let (_, html) = operator.page("/").await;
+        assert!(html.contains(card) && html.contains("within a day: <b>1</b>"), "a newer one: {html}");
         assert_eq!(unproven(&target), "/operations?state=failed&group=a%26b&done=dismiss");
         let (status, html) = operator.page(&target).await;
         assert!(
@@ -116,6 +129,8 @@ async fn ops_24_failures_are_dismissed_from_the_page() {
         let (_, html) = operator.page(&format!("/actions/restore?subject={encoded}")).await;
         assert!(html.contains("Dismissed by <b>operator</b>") && html.contains(": seen"), "{html}");
         let target = operator.act("restore", "group=a%26b", &[]).await;
+        let (_, html) = operator.page("/").await;
+        assert!(html.contains("within a day: <b>2</b>") && !html.contains("dismissed (1)"), "{html}");
         assert_eq!(unproven(&target), "/operations?state=failed&group=a%26b&done=restore");
         let log = operator.audit().await;
         let told: Vec<_> = log.iter().map(|one| format!("{} {}", one["action"], one["reason"])).collect();

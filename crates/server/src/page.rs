@@ -17,6 +17,7 @@ pub(crate) mod generations;
 pub(crate) mod groups;
 mod journey;
 pub(crate) mod keys;
+mod last_command;
 pub(crate) mod ledger;
 pub(crate) mod limits;
 pub(crate) mod live;

@@ -78,26 +78,36 @@ pub(super) async fn dismiss(
     body: RequestBody,
 ) -> HandlerResult {
     let body = body.read().await?;
-    let Fields { values: [group, kind, through, reason], mut problems } =
-        read(&body, &["group", "kind", "through", "reason"])?;
+    let Fields { values: [group, kind, through, reason, strict], mut problems } =
+        read(&body, &["group", "kind", "through", "reason", "strict"])?;
     let source = problems.check(SourceOut::read(group, kind));
     let through = Field { name: "through", raw: through }.time();
     let through = problems.check(through.and_then(|time| time.ok_or_else(|| missing("through"))));
     let reason = problems.check(read_reason(Field { name: "reason", raw: reason }));
+    let strict = problems.check(Field { name: "strict", raw: strict }.flag());
     problems.finish()?;
     let new = Dismissal::new(through, &by, reason, server.clock.now());
-    let Dismissal { through, by, at, reason } =
-        dismissals::dismiss(&*server.store, source.source(), new).await?;
+    let dismissal = dismissals::dismiss(&*server.store, source.source(), new.clone()).await?;
+    if strict == Some(true) && dismissal != new {
+        let message = format!("These failures are dismissed already, by {}.", dismissal.by);
+        return Err(Error::new(ErrorCode::NotNow, message).field("through").into());
+    }
+    let Dismissal { through, by, at, reason } = dismissal;
     let (through, at) = (Timestamp(through), Timestamp(at));
     Ok(Json(DismissalOut { source, through, by, at, reason }).into_response())
 }
 
 pub(super) async fn restore(State(server): State<Arc<ServerState>>, body: RequestBody) -> HandlerResult {
     let body = body.read().await?;
-    let Fields { values: [group, kind, reason], mut problems } = read(&body, &["group", "kind", "reason"])?;
+    let Fields { values: [group, kind, reason, strict], mut problems } =
+        read(&body, &["group", "kind", "reason", "strict"])?;
     let source = problems.check(SourceOut::read(group, kind));
     problems.check(read_reason(Field { name: "reason", raw: reason }));
+    let strict = problems.check(Field { name: "strict", raw: strict }.flag());
     problems.finish()?;
     let restored = dismissals::undismiss(&*server.store, source.source()).await?;
+    if strict == Some(true) && !restored {
+        return Err(Error::new(ErrorCode::NotNow, "No failures are dismissed there any more.").into());
+    }
     Ok(Json(RestorationOut { source, restored }).into_response())
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::bulk;
 use super::failure_actions;
-use super::view::escape;
+use super::view::{escape, items};
 use crate::api::local::ApiCommand;
 use crate::edge::query::{Query, bad_parameter};
 use crate::error::{Error, ErrorCode, Result};
@@ -38,6 +38,9 @@ pub(super) enum Action {
     Dismiss,
     RestoreFailures,
 }
+
+/// The most changed operations that a page names after an action about several.
+const NAMED_MAX: usize = 20;
 
 /// What an action is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,8 +247,10 @@ impl ActionRequest {
         }
         let count = done["rerun"].as_u64().or_else(|| done["changed"].as_u64());
         let count = count.map_or_else(String::new, |count| format!("&count={count}"));
+        let ids: Vec<&str> = items(done, "ids").iter().filter_map(Value::as_str).take(NAMED_MAX).collect();
+        let ids = if ids.is_empty() { String::new() } else { format!("ids={}&", ids.join(",")) };
         let separator = if page.contains('?') { '&' } else { '?' };
-        format!("{page}{separator}done={}{count}", self.action.name())
+        format!("{page}{separator}{ids}done={}{count}", self.action.name())
     }
 
     fn key_query(&self) -> String {

@@ -10,6 +10,7 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
+use tidegate_core::OperationId;
 use tidegate_core::bounds::NOTE_LEN_MAX;
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::text::is_control;
@@ -18,7 +19,7 @@ use super::action::{Action, ActionRequest, SubjectKind};
 use super::bulk;
 use super::confirm_page::confirm_page;
 use super::error_page;
-use super::parts::count;
+use super::parts::{count, operation_link};
 use super::repeated_form::FormFingerprint;
 use super::view::{View, escape, filled_in};
 use crate::api::local::LocalApi;
@@ -176,6 +177,8 @@ pub(super) fn notice(api: &LocalApi, view: &View, query: &mut Query) -> Markup {
 pub(super) fn notice_with(api: &LocalApi, view: &View, query: &mut Query, now: Option<&str>) -> Markup {
     let (done, counted) = (query.take("done"), query.integer("count", 0..=u64::MAX));
     let proof = query.take("proof").unwrap_or_default();
+    let ids = query.take("ids").unwrap_or_default();
+    let changed = ids.split(',').filter(|id| id.parse::<OperationId>().is_ok());
     let Some(action) = done.and_then(|name| Action::parse(&name).ok()) else { return html! {} };
     let count_given = counted.map_or_else(String::new, |counted| format!("&count={counted}"));
     let key = api.server.confirmation_key.get();
@@ -189,6 +192,7 @@ pub(super) fn notice_with(api: &LocalApi, view: &View, query: &mut Query, now: O
             @else { (view.words.done) ": " (view.words.action(action).label) }
             @if let Some(counted) = counted.filter(|counted| *counted > 0) { " (" (count(counted)) ")" } ". "
             @if let Some(now) = now { (now) " " }
+            @for id in changed { (operation_link(id)) " " }
             a href="/audit" { (view.words.audit) }
         }
     }

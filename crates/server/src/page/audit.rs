@@ -108,7 +108,7 @@ fn row(view: &View, entry: &Value) -> Markup {
             }
             td title=[(!name.is_empty()).then_some(name)] { (subject(entry, name)) }
             (why_cell(text(entry, "reason")))
-            (outcome(view, number(entry, "status")))
+            (outcome(view, entry))
         }
     }
 }
@@ -152,6 +152,7 @@ pub(super) fn action_of(entry: &Value) -> Option<Action> {
         ("limits", "set", _) if detail == "open true" => Action::OpenLimit,
         ("limits", "set", _) if detail == "reset true" => Action::ResetLimit,
         ("limits", "set", _) => Action::SetLimit,
+        ("providers", "change", _) if detail.contains("open true") => Action::OpenProvider,
         ("keys", "release", _) => Action::ReleaseKey,
         ("keys", "expire", _) => Action::ExpireKey,
         ("keys", "complete", _) => Action::CompleteKey,
@@ -183,13 +184,18 @@ fn subject(entry: &Value, name: &str) -> Markup {
         @match text(entry, "kind") {
             "operations" if !name.is_empty() => (operation_link(name)),
             "groups" => (group(name)),
+            "limits" => a href={ "/limits?name=" (escape(name)) } { (name) },
+            "providers" => a href="/providers" { (name) },
             kind => { (kind) " " (name) }
         }
     }
 }
 
-fn outcome(view: &View, status: u64) -> Markup {
+fn outcome(view: &View, entry: &Value) -> Markup {
+    let (status, detail) = (number(entry, "status"), text(entry, "detail"));
+    let is_idle = detail == "0 changed" || detail.ends_with(": 0 changed");
     let (class, glyph, said) = match status {
+        200..300 if is_idle => ("canceled", "·", view.words.changed_nothing.to_owned()),
         200..300 => ("done", "✓", view.words.done.to_owned()),
         _ => ("failed", "✕", format!("{} ({status})", view.words.refused)),
     };
@@ -219,6 +225,7 @@ mod tests {
             ("generations", "restore", "kind generation", "Show again"),
             ("limits", "set", "capacity 4", "Change"),
             ("limits", "set", "open true", "Open"),
+            ("providers", "change", "open true", "Try again now"),
             ("limits", "set", "reset true", "As configured"),
             ("keys", "complete", "status 201", "Record response"),
         ];

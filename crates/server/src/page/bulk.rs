@@ -4,7 +4,7 @@
 use axum::http::Method;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use tidegate_core::Time;
+use tidegate_core::{FaultClass, Time};
 use tidegate_dispatch::KIND as GENERATION;
 
 use super::action::{Action, ActionRequest};
@@ -23,6 +23,8 @@ use crate::wire::time::Timestamp;
 /// there are.
 pub(super) const DOUBTFUL: &str = "doubtful";
 pub(super) const GENERATIONS: &str = "generations";
+/// The same for how many failed in a way that is no passing one.
+pub(super) const LASTING: &str = "lasting";
 
 /// The parts of a filter, by the names of the API, past those about faults and ends.
 const PARTS: [&str; 6] = ["group", "state", "upstream", "kind", "created_after", "created_before"];
@@ -69,8 +71,22 @@ pub(super) async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Resul
         for (name, only) in [(DOUBTFUL, doubtful), (GENERATIONS, generations)] {
             preview[name] = count_only(api, &command, &only).await?.into();
         }
+        preview[LASTING] = count_lasting(api, &command, &preview).await?.into();
     }
     Ok(preview)
+}
+
+/// How many of those that a command would run again would most likely fail in the same way; zero if
+/// there are too many to count them all.
+async fn count_lasting(api: &LocalApi, command: &ApiCommand, preview: &Value) -> Result<u64> {
+    if preview["more"] == true {
+        return Ok(0);
+    }
+    let mut lasting = 0;
+    for class in FaultClass::ALL.into_iter().filter(|class| !class.is_repeatable()) {
+        lasting += count_only(api, command, &json!({ "fault_class": class.as_str() })).await?;
+    }
+    Ok(lasting)
 }
 
 /// How many of those that a command would change are also of this sort.

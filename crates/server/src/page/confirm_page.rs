@@ -13,6 +13,7 @@ use super::closure;
 use super::error_page;
 use super::failure_actions;
 use super::keys::actions_for as actions_for_key;
+use super::last_command;
 use super::operation::{actions_for, call_line, facts};
 use super::parts::count;
 use super::view::{View, escape, items, number, text};
@@ -45,9 +46,12 @@ pub(super) async fn confirm_page(
     let token = key.issue(&asked.identity(), &caller.0, view.now);
     let words = view.words;
     let obstacle = obstacle(view, asked, &preview);
+    let is_late = obstacle.is_some() || note.is_some();
+    let last_command = if is_late { last_command::read(api, asked).await } else { None };
     let content = html! {
         h1 { (question(view, asked, &preview)) }
         @if let Some(note) = note { p.notice role="alert" { (note) } }
+        @if let Some(last) = &last_command { (last_command::sentence(view, last)) }
         @if obstacle.is_none() {
             p.sentence { (words.action(asked.action).effect) }
             (warnings(view, asked, &preview))
@@ -55,7 +59,7 @@ pub(super) async fn confirm_page(
         (show_preview(view, asked, &preview))
         @if let Some(obstacle) = obstacle {
             p.notice role="alert" { (obstacle) }
-            p.buttons { a.button href=(asked.subject_page()) { (words.back) } }
+            p.buttons { a.button href=(asked.subject_page()) { (words.show) } }
         } @else {
             form.confirm method="post" action={ "/actions/" (asked.action.name()) } {
                 input type="hidden" name="subject" value=(asked.subject);
@@ -68,7 +72,7 @@ pub(super) async fn confirm_page(
                 p.quiet { (words.recorded_as) " " b { (caller.0) } "." }
                 p.buttons {
                     button.primary type="submit" { (button_text(view, asked, &preview)) }
-                    a.button href=(asked.subject_page()) { (words.back) }
+                    a.button href=(asked.subject_page()) { (words.leave_it) }
                 }
             }
         }
@@ -147,7 +151,9 @@ fn warnings(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
         Action::RerunAll => (number(preview, bulk::DOUBTFUL) > 0, number(preview, bulk::GENERATIONS) > 0),
         _ => return html! {},
     };
+    let lasting = number(preview, bulk::LASTING);
     html! {
+        @if lasting > 0 { p.notice role="alert" { (view.words.of_which_fail_again.replace("{}", &count(lasting))) } }
         @if doubtful { p.notice role="alert" { (view.words.may_happen_twice) } }
         @if paid { p.notice role="alert" { (view.words.paid_again) } }
     }
@@ -301,5 +307,9 @@ mod tests {
         for (action, preview, expected) in table {
             assert_eq!(said(action, preview.clone()), expected, "{action:?} {preview}");
         }
+        let asked =
+            ActionRequest::from_query(Action::RerunAll, Query::parse("subject=state%3Dfailed")).unwrap();
+        let html = warnings(&view, &asked, &json!({ "matched": 3, "lasting": 2 })).into_string();
+        assert!(html.contains("Of these, 2 are likely to fail again"), "{html}");
     }
 }

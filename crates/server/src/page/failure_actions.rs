@@ -72,6 +72,7 @@ pub(super) fn command(action: Action, subject: &str, reason: &str) -> Result<Api
         body.insert("through".to_owned(), through.into());
         body.insert("reason".to_owned(), reason.into());
     }
+    body.insert("strict".to_owned(), true.into());
     let target = format!("/v1/failures/{verb}");
     Ok(ApiCommand { method: Method::POST, target, body: Value::Object(body) })
 }
@@ -92,13 +93,21 @@ pub(super) async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Resul
 
 /// Whether the action changes anything.
 pub(super) fn is_possible(action: Action, preview: &Value) -> bool {
-    action != Action::RestoreFailures || preview["dismissed"].is_object()
+    let dismissed = &preview["dismissed"];
+    match action {
+        Action::Dismiss => time_in(dismissed, "through") < time_in(preview, "through"),
+        _ => dismissed.is_object(),
+    }
+}
+
+/// The group of a subject, if it is about one.
+pub(super) fn group(subject: &str) -> Option<String> {
+    FailureSubject::parse(subject).ok()?.group
 }
 
 /// The source of a subject, in words.
 pub(super) fn name(view: &View, subject: &str) -> String {
-    let parsed = FailureSubject::parse(subject).ok();
-    parsed.and_then(|parsed| parsed.group).unwrap_or_else(|| view.language.words().generations.to_owned())
+    group(subject).unwrap_or_else(|| view.language.words().generations.to_owned())
 }
 
 /// What a confirm step shows: until when failures are dismissed, who did so before, and a link to
@@ -134,9 +143,9 @@ mod tests {
         assert_eq!(page(&all), "/operations?state=failed&kind=generation");
         let command = |action| command(action, &all, "seen").unwrap();
         let (dismiss, restore) = (command(Action::Dismiss), command(Action::RestoreFailures));
-        let body = json!({ "kind": "generation", "through": "1970-01-01T00:00:00.007Z", "reason": "seen" });
+        let body = json!({ "kind": "generation", "through": "1970-01-01T00:00:00.007Z", "reason": "seen", "strict": true });
         assert_eq!((&*dismiss.target, dismiss.body), ("/v1/failures/dismiss", body));
-        let body = json!({ "kind": "generation" });
+        let body = json!({ "kind": "generation", "strict": true });
         assert_eq!((&*restore.target, restore.body), ("/v1/failures/restore", body));
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 use tidegate_core::LimitName;
 
@@ -17,7 +17,7 @@ use super::actions::{button, notice_with};
 use super::error_page;
 use super::parts::{count, filled, level_bar};
 use super::spark;
-use super::view::{View, items, number, text, time_in};
+use super::view::{View, escape, items, number, text, time_in};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 
@@ -128,66 +128,67 @@ fn owner(limit: &Value) -> &str {
     LimitName::parse(text(limit, "name")).upstream()
 }
 
-fn table(view: &View, rows: &[LimitFamily<'_>], has_buttons: bool) -> Markup {
+/// The table of these rows; in full, with where the figures are from and every button.
+fn table(view: &View, rows: &[LimitFamily<'_>], is_full: bool) -> Markup {
     let words = view.words;
     html! {
         @if rows.is_empty() {
             p.quiet { (words.no_limits) }
         } @else {
-            table.cards {
+            table.cards.limits {
                 caption.hidden { (words.limits) }
                 thead {
                     tr {
                         th.c-name scope="col" { (words.limit) }
                         th.c-left scope="col" { (words.left) }
-                        th.number scope="col" { (words.refill) }
                         th.number scope="col" { (words.waiting) }
                         th.number scope="col" { (words.in_flight) }
-                        th.c-word scope="col" { (words.source) }
-                        th.c-state scope="col" { (words.when) }
-                        @if has_buttons { th.c-acts scope="col" { span.hidden { (words.actions) } } }
+                        @if is_full { th.c-word scope="col" { (words.source) } }
+                        th scope="col" { (words.next) }
+                        th class=(if is_full { "c-acts" } else { "c-act" }) scope="col" { span.hidden { (words.actions) } }
                     }
                 }
-                tbody { @for family in rows { (row(view, family, has_buttons)) } }
+                tbody { @for family in rows { (row(view, family, is_full)) } }
             }
         }
     }
 }
 
-fn row(view: &View, (limit, others): &LimitFamily<'_>, has_buttons: bool) -> Markup {
+fn row(view: &View, (limit, others): &LimitFamily<'_>, is_full: bool) -> Markup {
     let (words, name) = (view.words, text(limit, "name"));
-    let opens = time_in(limit, "closed_until").map(|at| (words.opens, at));
-    let next = opens.or_else(|| Some((words.full_again, time_in(limit, "reset_at")?)));
     let is_set = text(limit, "source") == "operator";
     html! {
         tr {
-            th scope="row" title=(name) { (name) (others_of(view, others)) }
+            th scope="row" title=(name) {
+                @if is_full { (name) } @else { a href={ "/limits?name=" (escape(name)) } { (name) } }
+                (others_of(view, others))
+            }
             td.left title=(level_words(view, limit)) { (level(view, limit)) (spark::of_limit(view, &limit["hour"])) }
-            td.number data-label=(words.refill) { @if let Some(refill) = limit["refill_per_s"].as_f64() { (figure(refill)) "/s" } }
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }
-            td data-label=(words.source) { (words.source_of(text(limit, "source"))) }
-            td {
-                @if let Some((what, at)) = next { (what) " " (view.within(at)) }
-                @if has_buttons { (cause(view, limit)) }
-            }
-            @if has_buttons {
-                td.act {
-                    @if limit["closed_until"].is_string() { (button(view, Action::OpenLimit, name)) }
-                    @if share(limit).is_some() { (button(view, Action::SetLimit, name)) }
-                    @if is_set { (button(view, Action::ResetLimit, name)) }
-                }
+            @if is_full { td data-label=(words.source) { (words.source_of(text(limit, "source"))) } }
+            (why(view, limit))
+            td.act {
+                @if limit["closed_until"].is_string() { (button(view, Action::OpenLimit, name)) }
+                @if is_full && share(limit).is_some() { (button(view, Action::SetLimit, name)) }
+                @if is_full && is_set { (button(view, Action::ResetLimit, name)) }
             }
         }
     }
 }
 
-/// Since when and why a limit is closed.
-fn cause(view: &View, limit: &Value) -> Markup {
-    html! {
-        @if let Some(since) = time_in(limit, "failing_since") { " · " (view.words.failing) " " (view.lasting(since)) }
-        @if let Some(message) = limit["last_fault"]["message"].as_str() { " · " (message) }
-    }
+/// When a limit has room again; since when it is closed, and why.
+fn why(view: &View, limit: &Value) -> Markup {
+    let (words, message) = (view.words, text(&limit["last_fault"], "message"));
+    let opens = time_in(limit, "closed_until").map(|at| html! { (words.opens) " " (view.within(at)) });
+    let full = || time_in(limit, "reset_at").map(|at| html! { (words.full_again) " " (view.within(at)) });
+    let refill = limit["refill_per_s"].as_f64().map(|rate| html! { (words.refill) " " (figure(rate)) "/s" });
+    let failing = time_in(limit, "failing_since");
+    let failing = failing.map(|since| html! { (words.failing) " " (view.lasting(since)) });
+    let message = (!message.is_empty()).then(|| html! { (message) });
+    let parts = [opens.or_else(full), refill, failing, message];
+    let parts = parts.into_iter().flatten().map(Markup::into_string).collect::<Vec<_>>().join(" · ");
+    html! { td.why title=[limit["last_fault"]["message"].as_str()] { span { (PreEscaped(parts)) } } }
 }
 
 /// The other limits of an upstream, for those who ask.
@@ -220,6 +221,7 @@ pub(super) fn level_words(view: &View, limit: &Value) -> String {
     match (limit["level"].as_f64(), most) {
         (Some(level), Some(most)) => filled(words.left_of, [&figure(level.floor()), &figure(most)]),
         _ if limit["closed_until"].is_string() => words.closed.to_owned(),
+        _ if limit["failing_since"].is_string() => words.half_open.to_owned(),
         _ => words.open.to_owned(),
     }
 }
@@ -270,6 +272,36 @@ mod tests {
         ] {
             let view = View::at(language, tidegate_core::Time::ZERO);
             assert_eq!([now_sentence(&view, &budget), now_sentence(&view, &gate)], [of_budget, of_gate]);
+        }
+    }
+
+    /// OPS-24: a limit that is closed says until when, since when and why, and has its button, also
+    /// on the overview; one that is tried with one call is not called open.
+    #[test]
+    fn ops_24_a_closed_limit_says_why_and_since_when() {
+        let view = View::at(Language::English, tidegate_core::Time::from_millis(60_000));
+        let mut limit = json!({
+            "name": "acme", "level": null, "waiting": 0, "closed_until": "1970-01-01T00:01:09Z",
+            "failing_since": "1970-01-01T00:00:57Z", "last_fault": { "message": "HTTP 503 & more" },
+        });
+        let rows = |limit: &Value| {
+            [nearest_end(&view, std::slice::from_ref(limit), 5), all(&view, std::slice::from_ref(limit))]
+        };
+        for html in rows(&limit).map(Markup::into_string) {
+            for part in [
+                "closed",
+                "opens <time datetime=\"1970-01-01T00:01:09.000Z\"",
+                " · failing for <time",
+                " · HTTP 503 &amp; more</span>",
+                "/actions/open-limit?subject=acme",
+            ] {
+                assert!(html.contains(part), "{part}: {html}");
+            }
+        }
+        limit["closed_until"] = Value::Null;
+        for html in rows(&limit).map(Markup::into_string) {
+            assert!(html.contains("<span>failing for") && html.contains("one call is tried"), "{html}");
+            assert!(!html.contains("open"), "{html}");
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     failures
         .retain(|(source, _)| !matches!(source, FailureSource::Group(group) if of_held.contains_key(group)));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
-    let outage = Outage::of(&data.models, listed(&data.providers, "providers"));
+    let outage = Outage::of(&data.models, listed(&data.providers, "providers"), view.now);
     let parts = [&data.unknown, &data.stopped, &data.failed, &data.providers].into_iter();
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
     let needed = needed(data, unknown.len() + stopped.len()) + (failures.len() + outage.iter().len()) as u64;
@@ -141,7 +141,8 @@ fn has_own_card(group: &Value) -> bool {
     group["held"]["unknown"] != true
 }
 
-/// Reads a list until so many of its entries count.
+/// Reads a list until so many of its entries count, or a page has none: an empty page has searched
+/// many entries that do not match, and older ones hardly do.
 async fn read_enough(
     api: &LocalApi,
     target: &str,
@@ -149,12 +150,15 @@ async fn read_enough(
     counts: impl Fn(&Value) -> bool,
 ) -> Result<Value> {
     let mut found = api.get(target).await?;
+    let mut is_empty = items(&found, name).is_empty();
     for _ in 1..PAGES_MAX {
         let counted = items(&found, name).iter().filter(|one| counts(one)).count();
-        let Some(next) = found["next_cursor"].as_str().filter(|_| counted < enough) else { break };
+        let goes_on = counted < enough && !is_empty;
+        let Some(next) = found["next_cursor"].as_str().filter(|_| goes_on) else { break };
         let mut page = api.get(&format!("{target}&cursor={}", escape(next))).await?;
         found["next_cursor"] = page["next_cursor"].take();
         if let (Some(all), Some(more)) = (found[name].as_array_mut(), page[name].as_array_mut()) {
+            is_empty = more.is_empty();
             all.append(more);
         }
     }

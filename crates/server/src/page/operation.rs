@@ -98,6 +98,9 @@ fn content(view: &View, data: &OperationData<'_>) -> Markup {
             }
             @if operation["request"].is_object() { (request(view, &operation["request"])) }
             @if !items(operation, "attempts").is_empty() { (attempts(view, items(operation, "attempts"), &runs)) }
+            @if text(operation, "kind") == GENERATION {
+                p { (words.provider_has_more) " " a href={ "/generations/" (id) } { (view.language.words().generation) } "." }
+            }
         }
         section #commands data-live {
             p.quiet { (words.on_command_line) }
@@ -152,12 +155,15 @@ pub(super) fn call_line(operation: &Value) -> Markup {
 pub(super) fn facts(view: &View, operation: &Value, run: u64) -> Markup {
     let words = view.words;
     let most = operation["max_attempts"].as_u64();
+    let unknown = Some(items(operation, "attempts")).filter(|_| text(operation, "state") == "unknown");
+    let unknown_since = unknown.and_then(|attempts| time_in(attempts.last()?, "ended_at"));
     html! {
         dt { (words.group) } dd { (group_link(text(operation, "group"))) }
         @if let Some(upstream) = operation["upstream"].as_str() { dt { (words.upstream) } dd { (upstream) } }
         @if let Some(at) = time_in(operation, "created_at") { dt { (words.accepted) } dd { (view.when(at)) } }
         dt { (words.attempt) } dd { (attempt_number(view.language.words(), run, run, number(operation, "attempt"))) @if let Some(most) = most { ", " (words.most) " " (most) } }
         @if let Some(at) = time_in(operation, "finished_at") { dt { (words.ended) } dd { (view.when(at)) } }
+        @if let Some(at) = unknown_since { dt { (words.state("unknown")) } dd { (view.lasting(at)) } }
         @if let Some(fault) = operation["fault"]["message"].as_str() {
             dt { (words.last_fault) }
             dd {
@@ -202,6 +208,19 @@ mod tests {
         let decided = shown(RESOLVED_AS_FAILED);
         assert!(decided.contains(&format!("<dd>{RESOLVED_AS_FAILED}</dd>")), "{decided}");
         assert!(decided.contains("<dd>run 2, attempt 1</dd>"), "{decided}");
+    }
+
+    /// OPS-24: since when an outcome is unknown is said wherever someone decides about it.
+    #[test]
+    fn ops_24_an_unknown_outcome_says_since_when() {
+        let view = View::at(Language::English, tidegate_core::Time::from_millis(90_000));
+        let shown = |state: &str| {
+            let attempts = json!([{ "state": "unknown", "ended_at": "1970-01-01T00:01:00Z" }]);
+            facts(&view, &json!({ "state": state, "attempts": attempts, "attempt": 1 }), 1).into_string()
+        };
+        let unknown = shown("unknown");
+        assert!(unknown.contains("<dt>unknown</dt><dd>for <time") && unknown.contains(">30 s<"), "{unknown}");
+        assert!(!shown("succeeded").contains("<dt>unknown</dt>"));
     }
 
     #[test]

@@ -218,7 +218,7 @@ fn row(view: &View, operation: &Value) -> Markup {
             td { (call_line(operation)) }
             td.number data-label=(words.attempt) { (number(operation, "attempt")) }
             td.number data-label=(words.age) { @if let Some(at) = time_in(operation, "created_at") { (view.ago(at)) } }
-            (why_cell(text(&operation["fault"], "message")))
+            (fault_cell(view, operation))
             td.act {
                 @match action {
                     Some(action) => (button(view, *action, id)),
@@ -227,6 +227,17 @@ fn row(view: &View, operation: &Value) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Why it failed last, and if that was the end, when.
+fn fault_cell(view: &View, operation: &Value) -> Markup {
+    let message = text(&operation["fault"], "message");
+    match time_in(operation, "finished_at").filter(|_| !message.is_empty()) {
+        Some(at) => {
+            html! { td.why title=(message) { span { (view.ago(at)) " " (view.words.ago) ": " (message) } } }
+        }
+        None => why_cell(message),
     }
 }
 

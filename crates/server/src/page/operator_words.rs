@@ -138,7 +138,9 @@ pub(crate) struct OperatorWords {
     pub last_fault: &'static str,
     pub may_have_happened: &'static str,
     pub failed_lately: &'static str,
+    /// Before how long ago the first and the last of several were.
     pub the_first: &'static str,
+    pub the_last: &'static str,
     pub would_fail_again: &'static str,
     pub dismissed_lately: &'static str,
     pub other_causes: &'static str,
@@ -161,6 +163,8 @@ pub(crate) struct OperatorWords {
     pub full_again: &'static str,
     pub open: &'static str,
     pub closed: &'static str,
+    /// A limit that was closed after errors, and whose next call decides whether it opens.
+    pub half_open: &'static str,
     pub journey: &'static str,
     pub not_recorded: &'static str,
     /// Before what is waited for.
@@ -180,13 +184,20 @@ pub(crate) struct OperatorWords {
     pub reason: &'static str,
     pub optional: &'static str,
     pub recorded_as: &'static str,
-    pub back: &'static str,
+    /// The link of a confirm step that does nothing, and shows the subject.
+    pub leave_it: &'static str,
     pub confirm_again: &'static str,
     pub not_possible: &'static str,
     pub response_status: &'static str,
     pub response_body: &'static str,
     pub done: &'static str,
     pub nothing_changed: &'static str,
+    /// The outcome of a command that changed nothing.
+    pub changed_nothing: &'static str,
+    pub last_command: &'static str,
+    pub provider_has_more: &'static str,
+    /// `{}` is how many of those that would run again.
+    pub of_which_fail_again: &'static str,
     pub refused: &'static str,
     pub when: &'static str,
     pub who: &'static str,

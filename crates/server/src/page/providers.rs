@@ -43,19 +43,18 @@ fn table(view: &View, providers: &[Value]) -> Markup {
     let words = view.language.words();
     html! {
         @if providers.is_empty() { p.quiet { (words.no_providers) } } @else {
-            table.cards.rows {
+            table.cards.rows.tall {
                 caption.hidden { (words.providers) }
                 thead {
                     tr {
                         th.c-id scope="col" { (words.provider) }
-                        th.c-state scope="col" { (words.status) }
-                        th.c-time scope="col" { (words.until) }
+                        th.c-left scope="col" { (words.status) }
                         th.number scope="col" { (words.slots) }
                         th.number scope="col" { (words.per_minute) }
                         th.number scope="col" { (words.waiting) }
                         th.number scope="col" { (words.errors_in_a_row) }
                         th scope="col" { (words.last_error) }
-                        th.c-acts scope="col" { span.hidden { (view.words.actions) } }
+                        th.c-state scope="col" { span.hidden { (view.words.actions) } }
                     }
                 }
                 tbody { @for provider in providers { (row(view, provider)) } }
@@ -106,8 +105,7 @@ fn row(view: &View, provider: &Value) -> Markup {
     html! {
         tr {
             th scope="row" { (name) }
-            td { (state(view, provider)) }
-            td data-label=[until.map(|_| words.until)] { @if let Some(until) = until { (view.within(until)) } }
+            td.wrap { (state(view, provider)) @if let Some(until) = until { ", " (view.until(until, view.words.tried_again_in)) } }
             td.number data-label=(words.slots) { (slots(&provider["slots"], words)) }
             td.number data-label=(words.per_minute) { (rate(&provider["rpm"], words)) }
             td.number data-label=(words.waiting) { (count(number(provider, "waiting"))) }
@@ -115,8 +113,8 @@ fn row(view: &View, provider: &Value) -> Markup {
             td.why data-label=[error.as_object().map(|_| words.last_error)] {
                 @if let Some(message) = error["message"].as_str() {
                     span title=(message) {
+                        @if let Some(at) = time_in(error, "at") { (view.ago(at)) " " (words.ago) ": " }
                         (message)
-                        @if let Some(at) = time_in(error, "at") { " (" (view.ago(at)) " " (words.ago) ")" }
                     }
                 }
             }

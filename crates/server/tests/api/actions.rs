@@ -215,7 +215,11 @@ async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
         let (_, html) = operator.page("/actions/rerun-failed?subject=shop%3A1").await;
         assert!(html.contains("Re-run failed: 2</button>"), "{html}");
         let target = operator.act("rerun-failed", "shop:1", &[("reason", "fixed")]).await;
-        assert_eq!(unproven(&target), "/groups/shop%3A1?done=rerun-failed&count=2");
+        let named = ids.join(",");
+        assert_eq!(unproven(&target), format!("/groups/shop%3A1?ids={named}&done=rerun-failed&count=2"));
+        let (_, html) = operator.page(&target).await;
+        let notice = html.split("</p>").find(|part| part.contains("Done: Re-run failed (2)")).unwrap();
+        assert!(ids.iter().all(|id| notice.contains(&format!("/operations/{id}"))), "{notice}");
         let group = world.get("/v1/groups/shop%3A1").await.json;
         let line: Vec<_> =
             group["line"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
@@ -225,6 +229,8 @@ async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
             status == 200 && html.contains("This is not possible") && !html.contains("name=\"token\""),
             "{html}"
         );
+        assert!(html.contains("Last command: <b>Re-run failed</b>, by <b>operator</b>"), "{html}");
+        assert!(html.contains("</time> ago: fixed</p>"), "{html}");
         let canceled = operator.act("cancel", &ids[0], &[]).await;
         assert!(unproven(&canceled).ends_with("?done=cancel"), "{canceled}");
         operator.act("rerun", &ids[0], &[]).await;

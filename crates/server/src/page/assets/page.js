@@ -8,6 +8,8 @@ let held = false;
 let busy = false;
 let again = false;
 let fresh = Date.now();
+// For how long the last cards say that they are gone, in milliseconds.
+const GONE_FOR = 10000;
 // The region whose rows are to be taken as they come, once.
 let renewed = null;
 
@@ -55,9 +57,9 @@ function patch(element, wanted) {
 }
 
 // Rows and cards keep their places while the page is open. What came up takes the place of what is
-// gone, and a place that no one takes stays empty. The rest of what came up follows the cards of the
-// decisions; in other lists, and while a region is in use, it is counted in a line, with what the
-// server left out.
+// gone, and a place that no one takes stays empty; at the end of the cards, only for a while. The rest
+// of what came up follows the cards of the decisions; in other lists, and while a region is in use, it
+// is counted in a line, with what the server left out.
 function keepSlots(old, wanted, isHeld) {
   const rows = [...old.querySelectorAll("tbody > tr, .gallery > li, .needs > li")];
   const body = wanted.querySelector("tbody, .gallery, .needs");
@@ -68,8 +70,10 @@ function keepSlots(old, wanted, isHeld) {
   const came = [...found.values()].filter((row) => !known.has(row.id));
   if (!isHeld) {
     const slots = rows.map((row) => found.get(row.id) || came.shift() || emptied(row, wanted.dataset.slots));
-    const takesAll = !rows.length || body.matches(".needs");
-    body.replaceChildren(...slots, ...(takesAll ? came.splice(0) : []));
+    const isNeeds = body.matches(".needs");
+    body.replaceChildren(...slots, ...(isNeeds || !rows.length ? came.splice(0) : []));
+    // Nothing moves: the region keeps its height.
+    while (isNeeds && Date.now() - body.lastChild?.dataset.gone > GONE_FOR) body.lastChild.remove();
   }
   const line = wanted.querySelector(".newcomers");
   const left = came.length + Number(line.dataset.newer ?? 0);
@@ -85,6 +89,7 @@ function emptied(row, text) {
   for (const why of empty.querySelectorAll("td.why")) why.textContent = text;
   if (row.matches(".needs > li")) empty.textContent = text;
   empty.className = "quiet";
+  empty.dataset.gone ??= Date.now();
   return empty;
 }
 
@@ -188,7 +193,13 @@ button.addEventListener("click", () => {
   button.textContent = held ? button.dataset.resume : pause;
   if (held) { close(); say(word.dataset.held + freshAt()); } else { open(); }
 });
-document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) { open(); return; }
+  close();
+  // No one sees how what is left moves together.
+  for (const gone of document.querySelectorAll(".needs > .quiet")) gone.remove();
+  forgetHeights();
+});
 // In the background, the title is kept up to date now and then; and what is gone may come back.
 setInterval(() => {
   if (!document.hidden) open();
@@ -199,8 +210,11 @@ let width = innerWidth;
 addEventListener("resize", () => {
   if (innerWidth === width) return;
   width = innerWidth;
-  for (const part of document.querySelectorAll("[data-live], .needs > li")) part.style.minHeight = "";
+  forgetHeights();
 });
+function forgetHeights() {
+  for (const part of document.querySelectorAll("[data-live], .needs > li")) part.style.minHeight = "";
+}
 // What came up is shown without a jump to the top: rows in place of the old ones.
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".newcomers a");

@@ -18,8 +18,9 @@ use crate::page::parts::{count, group as group_link, operation_link};
 use crate::page::view::{View, escape, text, time_in};
 use crate::wire::time::Timestamp;
 
-/// The causes that a card names.
-const CAUSES_SHOWN: usize = 3;
+/// The causes that a card shows, and the further ones that unfold.
+const CAUSES_SHOWN: usize = 5;
+const CAUSES_UNFOLDED: usize = 20;
 
 /// Where an operation failed.
 pub(super) fn source_of(operation: &Value) -> FailureSource<'_> {
@@ -43,6 +44,10 @@ pub(super) struct FailureCause<'a> {
     class: Option<FaultClass>,
     message: &'a str,
     count: u64,
+    /// When the first of them ended.
+    since: Option<Time>,
+    /// The one that ended last.
+    last: &'a Value,
 }
 
 /// The recent failures of one source.
@@ -52,7 +57,8 @@ pub(super) struct Failures<'a> {
     pub last: &'a Value,
     /// When the first of them ended.
     since: Option<Time>,
-    /// The most frequent one first.
+    /// The most frequent ones, and then the others; each part in the order in which they first
+    /// came, so that a button keeps its place while failures are counted.
     causes: Vec<FailureCause<'a>>,
 }
 
@@ -66,12 +72,23 @@ impl<'a> Failures<'a> {
         let (class, message) = (FaultClass::parse(text(fault, "class")), text(fault, "message"));
         self.count += 1;
         self.since = self.since.min(ended_at);
-        if ended_at > time_in(self.last, "finished_at") {
-            self.last = one;
-        }
+        self.last = later(self.last, one);
         match self.causes.iter_mut().find(|cause| (cause.class, cause.message) == (class, message)) {
-            Some(cause) => cause.count += 1,
-            None => self.causes.push(FailureCause { class, message, count: 1 }),
+            Some(cause) => {
+                cause.count += 1;
+                cause.since = cause.since.min(ended_at);
+                cause.last = later(cause.last, one);
+            }
+            None => self.causes.push(FailureCause { class, message, count: 1, since: ended_at, last: one }),
+        }
+    }
+
+    fn sort_causes(&mut self) {
+        self.causes.sort_by_key(|cause| (Reverse(cause.count), cause.since, cause.message));
+        let shown = self.causes.len().min(CAUSES_SHOWN);
+        let (shown, others) = self.causes.split_at_mut(shown);
+        for part in [shown, others] {
+            part.sort_by_key(|cause| (cause.since, cause.message));
         }
     }
 
@@ -85,6 +102,12 @@ impl<'a> Failures<'a> {
         let message = message.map_or_else(String::new, |text| format!("&fault_message={}", escape(text)));
         format!("state=failed&{}{since}{class}{message}", failure_actions::filter(source))
     }
+}
+
+/// The one of two operations that ended later.
+fn later<'a>(one: &'a Value, other: &'a Value) -> &'a Value {
+    let ended_at = |one: &Value| time_in(one, "finished_at");
+    if ended_at(other) > ended_at(one) { other } else { one }
 }
 
 /// Recent failures of a source that an operator dismissed.
@@ -130,7 +153,7 @@ pub(super) fn by_source<'a>(
     }
     let mut sources: Vec<_> = sources.into_iter().collect();
     for (_, failures) in &mut sources {
-        failures.causes.sort_by_key(|cause| Reverse(cause.count));
+        failures.sort_causes();
     }
     sources.sort_by_key(|(_, failures)| Reverse(failures.count));
     sources
@@ -141,54 +164,61 @@ pub(super) fn is_generation(operation: &Value) -> bool {
 }
 
 pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Failures<'_>) -> Markup {
-    let (words, causes) = (view.words, &failures.causes);
+    let words = view.words;
+    let (shown, others) = failures.causes.split_at(failures.causes.len().min(CAUSES_SHOWN));
     html! {
         li id=(card_id(source)) {
             p.why {
-                (view.state("failed")) " "
-                @if failures.count > 1 { (words.last_fault) ": " }
-                (text(&failures.last["fault"], "message"))
+                (view.state("failed")) " " (source_link(view, source)) " · "
+                (words.failed_lately) ": " b { (count(failures.count)) }
             }
-            p {
-                (source_link(view, source)) " · " (words.failed_lately) ": " b { (count(failures.count)) }
-                @if let Some(at) = failures.since.filter(|_| failures.count > 1) { ", " (words.the_first) " " (view.ago(at)) " " (words.ago) }
+            @for cause in shown { (cause_row(view, source, failures, cause)) }
+            @if !others.is_empty() {
+                details id={ (card_id(source)) "-causes" } {
+                    summary { "+" (count(others.len() as u64)) " " (words.other_causes) }
+                    @for cause in others.iter().take(CAUSES_UNFOLDED) { (cause_row(view, source, failures, cause)) }
+                }
             }
-            @if causes.len() > 1 { (list(view, source, failures)) }
-            @else if causes.iter().any(is_lasting) { p { (words.would_fail_again) } }
-            p { (operation_link(text(failures.last, "id"))) " " (call_line(failures.last)) @if let Some(at) = time_in(failures.last, "finished_at") { " · " (view.ago(at)) " " (words.ago) } }
             p.buttons { (buttons(view, source, failures)) }
         }
     }
 }
 
-/// Each cause with its number, and the button for what failed for it.
-fn list(view: &View, source: FailureSource<'_>, failures: &Failures<'_>) -> Markup {
-    let causes = &failures.causes;
+/// What failed for one cause: how often, since when, the last one, and the button for all of it.
+fn cause_row(
+    view: &View,
+    source: FailureSource<'_>,
+    failures: &Failures<'_>,
+    cause: &FailureCause<'_>,
+) -> Markup {
+    let (words, last) = (view.words, cause.last);
+    let ago = |at: Time| html! { (view.ago(at)) " " (words.ago) };
     html! {
-        @for cause in causes.iter().take(CAUSES_SHOWN) {
-            div.cause {
-                p {
-                    b { (count(cause.count)) } " × " (cause.message)
-                    @if is_lasting(cause) { " (" (view.words.would_fail_again) ")" }
+        div.cause {
+            div {
+                p title=(cause.message) {
+                    @if cause.count > 1 || failures.causes.len() > 1 { b { (count(cause.count)) } " × " }
+                    (cause.message)
                 }
-                (rerun(view, source, failures, Some(cause)))
+                p.quiet {
+                    @if let Some(at) = cause.since.filter(|_| cause.count > 1) { (words.the_first) " " (ago(at)) ", " (words.the_last) " " }
+                    @if let Some(at) = time_in(last, "finished_at") { (ago(at)) }
+                }
+                p.quiet {
+                    (operation_link(text(last, "id")))
+                    @if !is_generation(last) { " " (call_line(last)) }
+                    @if is_lasting(cause) { " · " b { (words.would_fail_again) } }
+                }
             }
-        }
-        @if let Some(more) = causes.len().checked_sub(CAUSES_SHOWN).filter(|more| *more > 0) {
-            p { "+" (count(more as u64)) " " (view.words.other_causes) }
+            (rerun(view, source, failures, Some(cause)))
         }
     }
 }
 
-/// Where all causes are shown, each has its own button: what an operator decided to have failed has
-/// none.
+/// Where not all causes are shown, one button is for all of them.
 fn buttons(view: &View, source: FailureSource<'_>, failures: &Failures<'_>) -> Markup {
     html! {
-        @match &*failures.causes {
-            [only] => (rerun(view, source, failures, Some(only))),
-            causes if causes.len() > CAUSES_SHOWN => (rerun(view, source, failures, None)),
-            _ => "",
-        }
+        @if failures.causes.len() > CAUSES_SHOWN { (rerun(view, source, failures, None)) }
         a.button href={ "/operations?" (failures.filter(source, None)) } { (view.words.show) }
         @if let Some(last) = time_in(failures.last, "finished_at") {
             (button_about(view, Action::Dismiss, source, &failure_actions::subject(source, last)))

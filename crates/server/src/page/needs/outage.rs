@@ -2,6 +2,7 @@
 //! stays until one of them takes jobs again, also while one job finds out whether it does.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -13,6 +14,9 @@ use crate::page::action::Action;
 use crate::page::parts::{count, id_link};
 use crate::page::view::{View, number, text, time_in};
 
+/// A shorter outage ends alone, before anyone could do something about it.
+const SHOWN_AFTER: Duration = Duration::from_secs(10);
+
 /// Models that no provider serves now, and the providers that would.
 pub(super) struct Outage<'a> {
     models: Vec<&'a str>,
@@ -23,15 +27,18 @@ pub(super) struct Outage<'a> {
 
 impl<'a> Outage<'a> {
     /// The outage of these models, if there is one; `providers` is what the API says about each.
-    pub(super) fn of(models: &'a [ModelConfig], providers: &'a [Value]) -> Option<Self> {
+    pub(super) fn of(models: &'a [ModelConfig], providers: &'a [Value], now: Time) -> Option<Self> {
         let find = |name: &str| providers.iter().find(|one| text(one, "name") == name);
         let down_since = |model: &ModelConfig| {
             let since = |name: &str| time_in(find(name)?, "failing_since");
             let since = model.chain.iter().map(|link| since(&link.provider)).collect::<Option<Vec<_>>>();
             since?.into_iter().max()
         };
-        let down: Vec<(&ModelConfig, Time)> =
-            models.iter().filter_map(|model| Some((model, down_since(model)?))).collect();
+        let down: Vec<(&ModelConfig, Time)> = models
+            .iter()
+            .filter_map(|model| Some((model, down_since(model)?)))
+            .filter(|(_, since)| now.since(*since) >= SHOWN_AFTER)
+            .collect();
         let links = down.iter().flat_map(|(model, _)| &model.chain);
         let names: BTreeSet<&str> = links.map(|link| link.provider.as_str()).collect();
         let providers: Vec<&Value> =
@@ -126,7 +133,7 @@ mod tests {
         let down =
             [failing("fal", "cooling_down", 20), failing("local", "probing", 30), well("other", "free")];
         let view = View::at(Language::English, Time::from_millis(60_000));
-        let html = Outage::of(&models, &down).unwrap().card(&view).into_string();
+        let html = Outage::of(&models, &down, view.now).unwrap().card(&view).into_string();
         for part in [
             "No provider takes jobs for <b>flux</b> for <time",
             ">30 s</time>",
@@ -146,7 +153,7 @@ mod tests {
         assert!(!html.contains("now: local"), "it is tried already: {html}");
         let probing = [failing("fal", "probing", 20), failing("local", "probing", 30)];
         let view = View::at(Language::English, Time::from_millis(100_000));
-        let html = Outage::of(&models[..1], &probing).unwrap().card(&view).into_string();
+        let html = Outage::of(&models[..1], &probing, view.now).unwrap().card(&view).into_string();
         assert!(html.matches("tried with one job").count() == 2, "{html}");
     }
 
@@ -156,12 +163,18 @@ mod tests {
     fn ops_24_a_provider_that_takes_jobs_ends_an_outage() {
         let models = [model("flux", &["fal", "local"])];
         let cooling = || failing("fal", "cooling_down", 20);
-        assert!(Outage::of(&models, &[cooling(), well("local", "busy")]).is_none(), "it takes jobs later");
-        assert!(Outage::of(&models, &[cooling()]).is_none(), "nothing is known of the other");
-        assert!(Outage::of(&models, &[]).is_none() && Outage::of(&[], &[cooling()]).is_none());
+        let now = Time::from_millis(60_000);
+        let is_outage = |models: &[ModelConfig], providers: &[Value], now: Time| {
+            Outage::of(models, providers, now).is_some()
+        };
+        assert!(!is_outage(&models, &[cooling(), well("local", "busy")], now), "it takes jobs later");
+        assert!(!is_outage(&models, &[cooling()], now), "nothing is known of the other");
+        assert!(!is_outage(&models, &[], now) && !is_outage(&[], &[cooling()], now));
         let mut idle = [failing("fal", "probing", 20), failing("local", "probing", 30)];
-        assert!(Outage::of(&models, &idle).is_some());
+        assert!(is_outage(&models, &idle, now));
+        assert!(is_outage(&models, &idle, Time::from_millis(40_000)));
+        assert!(!is_outage(&models, &idle, Time::from_millis(39_999)), "it may end alone");
         idle.iter_mut().for_each(|one| one["waiting"] = 0.into());
-        assert!(Outage::of(&models, &idle).is_none(), "the next job may succeed");
+        assert!(!is_outage(&models, &idle, now), "the next job may succeed");
     }
 }

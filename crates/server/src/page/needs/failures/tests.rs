@@ -33,21 +33,23 @@ fn failures_are_counted_by_source() {
     assert_eq!(shown, [(b, 2, "op_3"), (generations, 1, "op_0"), (a, 1, "op_2")], "each with its newest");
 }
 
-/// OPS-24: the card of failures names the one that ended last, which may be one that was re-run,
-/// and each cause with its number and its own button.
+/// OPS-24: the card of failures has each cause with its number, since when, the operation that
+/// ended last, which may be one that was re-run, and its own button.
 #[test]
 fn ops_24_failures_are_run_again_by_cause() {
     let html = card(&[
-        failed("op_3", 5, "transient", "no"),
-        failed("op_2", 30, "validation", "bad & odd"),
-        failed("op_1", 4, "transient", "no"),
+        failed("op_12345673", 5, "transient", "no"),
+        failed("op_12345672", 30, "validation", "bad & odd"),
+        failed("op_12345671", 4, "transient", "no"),
     ]);
     for part in [
-        "Last fault: bad &amp; odd",
-        "<b>3</b>, the first <time",
-        "56 s</time> ago",
+        "failed within a day: <b>3</b>",
         "<b>2</b> × no</p>",
-        "<b>1</b> × bad &amp; odd (likely to fail again)",
+        "first <time datetime=\"1970-01-01T00:00:04.000Z\"",
+        "56 s</time> ago, last <time datetime=\"1970-01-01T00:00:05.000Z\"",
+        "/operations/op_12345673",
+        "<b>1</b> × bad &amp; odd</p>",
+        " · <b>likely to fail again</b></p>",
         "aria-label=\"Re-run 2 no\"",
         "/actions/dismiss?subject=group%3Dg%2526h%26through%3D1970-01-01T00%253A00%253A30.000Z",
         ">Re-run 1</a>",
@@ -60,16 +62,37 @@ fn ops_24_failures_are_run_again_by_cause() {
     assert!(html.contains(&Action::RerunAll.href(subject)), "{html}");
 }
 
-/// OPS-24: one cause needs no list; many are counted, and have one button.
+/// OPS-24: the number of one failure is not said twice; of many causes the rarest unfold, and all
+/// have one more button.
 #[test]
-fn ops_24_one_cause_is_the_card_and_many_are_counted() {
+fn ops_24_one_cause_is_the_card_and_the_rarest_of_many_unfold() {
     let one = card(&[failed("op_1", 4, "not_found", "no such order")]);
-    assert!(one.contains("<p>likely to fail again</p>") && !one.contains(" × no such order</p>"), "{one}");
+    assert!(one.contains("likely to fail again") && !one.contains(" × no such order"), "{one}");
     let passing = card(&[failed("op_1", 4, "transient", "no")]);
     assert!(!passing.contains("fail again") && passing.contains(">Re-run 1</a>"), "{passing}");
     let many: Vec<Value> =
-        (0..5).map(|nth| failed("op_1", 4, "transient", &format!("order {nth} is not here"))).collect();
+        (0..7).map(|nth| failed("op_1", 4, "transient", &format!("order {nth} is not here"))).collect();
     let html = card(&many);
-    assert!(html.contains("+2 other causes") && html.contains(">Re-run 5</a>"), "{html}");
-    assert_eq!(html.matches(">Re-run 1</a>").count(), CAUSES_SHOWN, "{html}");
+    let (shown, unfolded) = html.split_once("<details").unwrap();
+    assert_eq!(shown.matches(">Re-run 1</a>").count(), CAUSES_SHOWN, "{html}");
+    assert!(unfolded.contains("+2 other causes") && unfolded.contains(">Re-run 7</a>"), "{html}");
+    assert_eq!(unfolded.matches(">Re-run 1</a>").count(), 2, "{html}");
+}
+
+/// OPS-24: a button keeps its place while failures are counted, whichever cause comes more often.
+#[test]
+fn ops_24_causes_stay_in_the_order_in_which_they_came() {
+    let order = |failed: &[Value]| {
+        let sources = by_source(failed);
+        sources[0].1.causes.iter().map(|cause| cause.message.to_owned()).collect::<Vec<_>>()
+    };
+    let mut all = vec![failed("op_1", 4, "transient", "b"), failed("op_2", 5, "transient", "a")];
+    assert_eq!(order(&all), ["b", "a"]);
+    all.extend((6..9).map(|second| failed("op_3", second, "transient", "a")));
+    assert_eq!(order(&all), ["b", "a"]);
+    // The oldest of more than there is room for is the rarest, and gives way.
+    all.extend(
+        (10..14).flat_map(|at| [1, 2].map(|nth| failed("op_4", at + nth, "transient", &format!("c{at}")))),
+    );
+    assert_eq!(order(&all), ["a", "c10", "c11", "c12", "c13", "b"]);
 }

@@ -83,7 +83,7 @@ fn limit_refusal_error(refusal: LimitRefusal, name: &str) -> Error {
             Error::new(ErrorKind::NotNow, message)
         }
         LimitRefusal::NotClosed => {
-            Error::new(ErrorKind::NotNow, format!("the limit {name:?} is open already"))
+            Error::new(ErrorKind::NotNow, format!("the limit {name:?} is not closed now"))
         }
         LimitRefusal::TooMany => Error::new(ErrorKind::Invalid, "there are too many limits already"),
         LimitRefusal::OutOfBounds => {

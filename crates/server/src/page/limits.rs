@@ -63,9 +63,7 @@ pub(super) fn named(limits: &[Value], wanted: Option<&str>) -> Vec<Value> {
 fn now_sentence(view: &View, limit: &Value) -> String {
     let figures = FIGURES.iter().filter(|(name, _)| limit[*name].is_number());
     let figures: Vec<String> = figures.map(|(name, _)| format!("{name} {}", limit[*name])).collect();
-    let is_closed = limit["closed_until"].is_string();
-    let state = if is_closed { view.words.closed } else { view.words.open };
-    let shown = figures.into_iter().chain([state.to_owned()]).collect::<Vec<_>>().join(", ");
+    let shown = figures.into_iter().chain([gate_word(view, limit).to_owned()]).collect::<Vec<_>>().join(", ");
     filled(view.words.limit_is_now, [text(limit, "name"), &shown])
 }
 
@@ -220,9 +218,16 @@ pub(super) fn level_words(view: &View, limit: &Value) -> String {
     let most = limit["capacity"].as_f64().or_else(|| limit["at_once"].as_f64());
     match (limit["level"].as_f64(), most) {
         (Some(level), Some(most)) => filled(words.left_of, [&figure(level.floor()), &figure(most)]),
-        _ if limit["closed_until"].is_string() => words.closed.to_owned(),
-        _ if limit["failing_since"].is_string() => words.half_open.to_owned(),
-        _ => words.open.to_owned(),
+        _ => gate_word(view, limit).to_owned(),
+    }
+}
+
+/// Whether calls may pass a limit, whatever is left of it.
+fn gate_word(view: &View, limit: &Value) -> &'static str {
+    match (limit["closed_until"].is_string(), limit["failing_since"].is_string()) {
+        (true, _) => view.words.closed,
+        (false, true) => view.words.half_open,
+        (false, false) => view.words.open,
     }
 }
 
@@ -258,6 +263,9 @@ mod tests {
     fn what_a_limit_is_now_is_said_in_the_words_of_its_form() {
         let budget = json!({ "name": "acme/{}", "capacity": 4, "refill_per_s": 0.5, "at_once": null });
         let gate = json!({ "name": "acme", "closed_until": "2030-01-01T00:00:00Z" });
+        let tried = json!({ "name": "acme", "closed_until": null, "failing_since": "2030-01-01T00:00:00Z" });
+        let said = now_sentence(&View::at(Language::English, tidegate_core::Time::ZERO), &tried);
+        assert_eq!(said, "Limit acme is now: one call is tried.");
         for (language, of_budget, of_gate) in [
             (
                 Language::English,

@@ -41,6 +41,7 @@ pub(crate) struct OperatorWords {
     pub no_longer_shown: &'static str,
     pub no_provider_for: &'static str,
     pub tried_again_in: &'static str,
+    pub tried_again_now: &'static str,
     /// Before since when a provider, or a limit, is closed after errors.
     pub failing: &'static str,
     pub generations_waiting: &'static str,

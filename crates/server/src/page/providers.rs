@@ -105,7 +105,7 @@ fn row(view: &View, provider: &Value) -> Markup {
     html! {
         tr {
             th scope="row" { (name) }
-            td.wrap { (state(view, provider)) @if let Some(until) = until { ", " (view.until(until, view.words.tried_again_in)) } }
+            td.wrap { (state(view, provider)) @if let Some(until) = until { ", " (view.tried_again(until)) } }
             td.number data-label=(words.slots) { (slots(&provider["slots"], words)) }
             td.number data-label=(words.per_minute) { (rate(&provider["rpm"], words)) }
             td.number data-label=(words.waiting) { (count(number(provider, "waiting"))) }

@@ -78,6 +78,14 @@ impl View {
         html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (shown) } }
     }
 
+    /// When something that fails is tried again, with the time itself as a tooltip.
+    pub(super) fn tried_again(&self, at: Time) -> Markup {
+        match at.since(self.now).as_secs() {
+            0 => html! { (self.words.tried_again_now) },
+            _ => self.until(at, self.words.tried_again_in),
+        }
+    }
+
     /// A time, and how long ago it was.
     pub(super) fn when(&self, at: Time) -> Markup {
         html! { (Timestamp(at)) " (" (self.ago(at)) " " (self.words.ago) ")" }

@@ -175,7 +175,7 @@ pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Fa
             @for cause in shown { (cause_row(view, source, failures, cause)) }
             @if !others.is_empty() {
                 details id={ (card_id(source)) "-causes" } {
-                    summary { "+" (count(others.len() as u64)) " " (words.other_causes) }
+                    summary { (words.other_causes) ": " (count(others.len() as u64)) }
                     @for cause in others.iter().take(CAUSES_UNFOLDED) { (cause_row(view, source, failures, cause)) }
                 }
             }

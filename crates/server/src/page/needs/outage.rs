@@ -82,7 +82,7 @@ fn line(view: &View, provider: &Value) -> Markup {
             b { (text(provider, "name")) }
             @if let Some(since) = time_in(provider, "failing_since") { " " (words.failing) " " (view.lasting(since)) }
             @match time_in(provider, "until").filter(|until| *until > view.now) {
-                Some(until) => { " · " (view.until(until, words.tried_again_in)) },
+                Some(until) => { " · " (view.tried_again(until)) },
                 None => { " · " (view.language.words().probing) },
             }
             @if let Some(message) = error["message"].as_str() {

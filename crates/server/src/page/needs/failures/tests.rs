@@ -75,7 +75,7 @@ fn ops_24_one_cause_is_the_card_and_the_rarest_of_many_unfold() {
     let html = card(&many);
     let (shown, unfolded) = html.split_once("<details").unwrap();
     assert_eq!(shown.matches(">Re-run 1</a>").count(), CAUSES_SHOWN, "{html}");
-    assert!(unfolded.contains("+2 other causes") && unfolded.contains(">Re-run 7</a>"), "{html}");
+    assert!(unfolded.contains("More causes: 2") && unfolded.contains(">Re-run 7</a>"), "{html}");
     assert_eq!(unfolded.matches(">Re-run 1</a>").count(), 2, "{html}");
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod axe;
 mod decisions;
+pub(crate) mod every_action;
 pub(crate) mod exhibit;
 mod generations;
 mod gone;

@@ -7,6 +7,7 @@ use tidegate_sim::{DiscordSim, HttpSim, HttpSimOptions, ProviderSim};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, sleep};
 
+use super::every_action;
 use super::studio::{self, PROVIDER_KEY};
 use crate::caller::Caller;
 use crate::child::{RunningServer, StartingServer, configure, tidegate, upstream};
@@ -26,6 +27,8 @@ pub(crate) struct Upstreams {
     /// It always fails.
     down: HttpSim,
     slow: HttpSim,
+    /// It takes one call in a long while.
+    strict: HttpSim,
 }
 
 impl Upstreams {
@@ -37,6 +40,7 @@ impl Upstreams {
             cut: start(HttpSimOptions { cut_rate: 1.0, ..usual() }).await,
             down: start(HttpSimOptions { fail_rate: 1.0, ..usual() }).await,
             slow: start(HttpSimOptions { latency: SLOW, ..usual() }).await,
+            strict: start(HttpSimOptions { capacity: 1, refill_per_s: Some(0.01), ..usual() }).await,
         }
     }
 
@@ -49,6 +53,7 @@ impl Upstreams {
             upstream("cut", &self.cut, None),
             upstream("down", &self.down, None),
             upstream("slow", &self.slow, None),
+            upstream("strict", &self.strict, None),
             source.to_owned(),
         ]
         .concat()
@@ -165,8 +170,9 @@ impl Exhibit {
         let (upstreams, provider) = (Upstreams::start().await, studio::provider().await);
         let discord = deployed::discord().await;
         let dir = tempfile::tempdir().unwrap();
-        let sections = [upstreams.sections(), deployed::upstream(&discord), studio::sections(&provider)];
-        configure(dir.path(), 8, &sections.concat());
+        let models = studio::sections(&provider) + &every_action::sections();
+        configure(dir.path(), 8, &[upstreams.sections(), deployed::upstream(&discord), models].concat());
+        every_action::claim_keys(&format!("file:{}", dir.path().join("data").display())).await;
         let mut command = tidegate();
         command.envs([PROVIDER_KEY, deployed::UPSTREAM_TOKEN]).current_dir(dir.path());
         command.args(["serve", "--log-level", "warn", "--config"]).arg(dir.path().join("tidegate.toml"));

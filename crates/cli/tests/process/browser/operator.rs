@@ -28,8 +28,8 @@ pub(crate) const FOLLOW: &str = "[...document.getElementById(arguments[0]).query
                       .find(link => link.textContent === arguments[1]).click();";
 
 /// Follows the link with this name for those who do not see it.
-const FOLLOW_NAMED: &str = "document.querySelector(`a[aria-label=\"${arguments[0]}\"]`).click();";
-const HAS_NAMED: &str = "document.querySelector(`a[aria-label=\"${arguments[0]}\"]`)";
+pub(crate) const FOLLOW_NAMED: &str = "document.querySelector(`a[aria-label=\"${arguments[0]}\"]`).click();";
+pub(crate) const HAS_NAMED: &str = "document.querySelector(`a[aria-label=\"${arguments[0]}\"]`)";
 
 /// Keys of which the outcome is unknown, one after the other.
 const UNKNOWN_KEYS: [&str; 2] = ["order-1", "order-2"];

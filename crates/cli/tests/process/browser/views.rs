@@ -4,7 +4,8 @@ use tidegate_fixture::chromium::ChromeDriver;
 use tokio::time::timeout;
 
 use super::axe::{Axe, EVERY_LOOK};
-use super::exhibit::{Exhibit, FAILED, PAUSED, state_of, views, wait_for};
+use super::every_action::Acting;
+use super::exhibit::{Exhibit, views};
 use super::pictures;
 use super::session::Browser;
 use crate::ALONE;
@@ -50,37 +51,8 @@ async fn log_in(browser: &Browser, axe: &Axe) -> Vec<String> {
     faults
 }
 
-/// Performs what an operator can do about groups, operations and limits, through the confirm step
-/// of each.
-async fn act(exhibit: &Exhibit, browser: &Browser) {
-    let subjects = &exhibit.subjects;
-    let [_, second, third] = &subjects.unknown;
-    let actions = [
-        ("pause", "shop:02", "Pause"),
-        ("cancel", &*subjects.queued, "Cancel"),
-        ("resume", PAUSED, "Resume"),
-        ("rerun", &*subjects.failed, "Re-run"),
-        ("did-not-happen", second, "It did not happen"),
-        ("send-again", third, "Send again"),
-        ("set-limit", "echo/requests", "Change"),
-        ("reset-limit", "echo/requests", "As configured"),
-    ];
-    for (name, subject, notice) in actions {
-        browser.open(&format!("{}/actions/{name}?subject={subject}", exhibit.server.address)).await;
-        browser.confirm("because of a test", notice).await;
-    }
-    // It has failed again meanwhile.
-    wait_for(&exhibit.caller, &subjects.failed, "failed").await;
-    browser.open(&format!("{}/actions/rerun-failed?subject={FAILED}", exhibit.server.address)).await;
-    browser.confirm("all of them", "(1)").await;
-    let log = exhibit.caller.get("/v1/audit").await;
-    assert_eq!(log.matches("because of a test").count(), actions.len(), "{log}");
-    let canceled = state_of(&exhibit.caller, &subjects.queued).await;
-    assert_eq!(canceled, "canceled");
-}
-
 /// No view has a serious fault, in light and dark, at 1440 and 390 px, and none is wider than a
-/// phone; actions work from their confirm step; the console has no errors.
+/// phone; every action works from its confirm step; the console has no errors.
 #[tokio::test(flavor = "multi_thread")]
 async fn axe_finds_no_serious_fault_in_any_view() {
     let _alone = ALONE.lock().await;
@@ -104,7 +76,8 @@ async fn axe_finds_no_serious_fault_in_any_view() {
         assert!(found.is_empty(), "{found:#?}");
         let errors = [first.console_errors().await, second.console_errors().await].concat();
         assert!(errors.iter().all(|error| error.contains("/nowhere")), "{errors:?}");
-        act(&exhibit, &first).await;
+        let addresses = [exhibit.server.address.clone()];
+        Acting::new(&exhibit.caller, &first, &addresses).do_everything().await;
     };
     timeout(LIMIT, looked).await.expect("all of it is seen in time");
 }

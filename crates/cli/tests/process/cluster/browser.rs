@@ -10,6 +10,7 @@ use super::nodes::{Nodes, Setup};
 use super::store::Store;
 use crate::ALONE;
 use crate::browser::axe::{Axe, TWO_LOOKS};
+use crate::browser::every_action::{self, Acting};
 use crate::browser::exhibit::{
     FAILED, PAUSED, Subjects, Upstreams, WaitingCaller, state_of, views, wait_for,
 };
@@ -40,7 +41,7 @@ async fn act(nodes: &Nodes, browser: &Browser, click: &Click<'_>) {
 }
 
 /// Cancels, resumes, pauses, resolves and reruns.
-async fn act_on_everything(nodes: &Nodes, browser: &Browser, subjects: &Subjects) {
+async fn act_at_others(nodes: &Nodes, browser: &Browser, subjects: &Subjects) {
     let operation = |id: &str| format!("/operations/{id}");
     let [canceled, resolved, rerun] =
         [&subjects.queued, &subjects.unknown[0], &subjects.failed].map(|id| (operation(id), id.as_str()));
@@ -67,7 +68,7 @@ async fn act_on_everything(nodes: &Nodes, browser: &Browser, subjects: &Subjects
 }
 
 /// Any node shows every view without a serious fault, in light at 1440 px and dark at
-/// 390 px, and performs what an operator clicks, whichever node owns it.
+/// 390 px, and performs what an operator clicks, whichever node owns it: every action there is.
 #[tokio::test(flavor = "multi_thread")]
 async fn chromium_operates_a_cluster_from_any_node() {
     let _alone = ALONE.lock().await;
@@ -76,7 +77,7 @@ async fn chromium_operates_a_cluster_from_any_node() {
         let (upstreams, provider) = (Upstreams::start().await, studio::provider().await);
         let environment = vec![(PROVIDER_KEY.0.to_owned(), PROVIDER_KEY.1.to_owned())];
         let setup = Setup {
-            store: upstreams.sections() + &studio::sections(&provider),
+            store: upstreams.sections() + &studio::sections(&provider) + &every_action::sections(),
             environments: vec![environment; NODES],
             ..Setup::default()
         };
@@ -85,6 +86,7 @@ async fn chromium_operates_a_cluster_from_any_node() {
             Browser::start(&driver, "first", "en-GB,en"),
             Browser::start(&driver, "second", "en-GB,en"),
         );
+        every_action::claim_keys(&nodes.store.url()).await;
         let subjects = Subjects::create(nodes.doors.at(1)).await;
         let _waiting = WaitingCaller::start(nodes.doors.at(2)).await;
         let views = views(&subjects);
@@ -100,7 +102,9 @@ async fn chromium_operates_a_cluster_from_any_node() {
         assert!(found.is_empty() && more.is_empty(), "{found:#?} {more:#?}");
         first.open(&nodes.address(2)).await;
         first.wait_until("document.querySelectorAll('#nodes tbody tr').length === 3", &[]).await;
-        act_on_everything(&nodes, &first, &subjects).await;
+        act_at_others(&nodes, &first, &subjects).await;
+        let addresses = [0, 1, 2].map(|node| nodes.address(node));
+        Acting::new(nodes.doors.at(0), &first, &addresses).do_everything().await;
     };
     timeout(LIMIT, operated).await.expect("all of it is done in time");
 }

@@ -23,6 +23,8 @@ pub struct OutcomeFilter {
     pub may_have_happened: Option<bool>,
     /// Only operations that ended at this time or later.
     pub finished_after: Option<Time>,
+    /// Only operations that ended before this time.
+    pub finished_before: Option<Time>,
 }
 
 impl OutcomeFilter {
@@ -44,6 +46,7 @@ impl OutcomeFilter {
                 .may_have_happened
                 .is_none_or(|wanted| fault.is_some_and(|fault| fault.may_have_happened == wanted))
             && self.finished_after.is_none_or(|after| view.finished_at.is_some_and(|at| at >= after))
+            && self.finished_before.is_none_or(|before| view.finished_at.is_some_and(|at| at < before))
     }
 }
 

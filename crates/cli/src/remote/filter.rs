@@ -6,9 +6,9 @@ use serde_json::Value;
 
 /// The options that make a filter.
 #[rustfmt::skip]
-pub(super) const FILTERS: [&str; 11] = [
+pub(super) const FILTERS: [&str; 12] = [
     "group", "state", "kind", "upstream", "created_after", "created_before", "error", "fault_class",
-    "fault_message", "may_have_happened", "finished_after",
+    "fault_message", "may_have_happened", "finished_after", "finished_before",
 ];
 
 /// A filter of operations; all that is given has to match.
@@ -62,6 +62,10 @@ pub(super) struct FilterArgs {
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     finished_after: Option<String>,
+    /// Operations that ended before this time.
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_before: Option<String>,
 }
 
 impl FilterArgs {

@@ -41,6 +41,15 @@ impl Engine {
     /// # Errors
     /// When there is no operation with that id, or it has not failed.
     pub async fn rerun(&self, id: OperationId) -> Result<OperationView> {
+        self.rerun_as_seen(id, None).await
+    }
+
+    /// Reruns an operation as [`rerun`](Self::rerun) does, if it ended before a time: at its end that
+    /// the operator has seen, and not after a rerun by someone else.
+    ///
+    /// # Errors
+    /// When there is no operation with that id, it has not failed, or it ended later.
+    pub async fn rerun_as_seen(&self, id: OperationId, ended_before: Option<Time>) -> Result<OperationView> {
         // What the store says of it must hold until it is accepted again: another caller may rerun
         // it, and it may succeed.
         let lock = id.seq().0 as usize % self.rerun_locks.len();
@@ -56,6 +65,10 @@ impl Engine {
         let Some(result) = stored.result.as_ref().filter(|_| view.state.can_rerun()) else {
             return Err(invalid_state_error(&view, "rerun"));
         };
+        if ended_before.is_some_and(|before| view.finished_at.is_some_and(|at| at >= before)) {
+            let message = format!("{id} has run again since then, and ended later");
+            return Err(Error::new(ErrorKind::NotNow, message));
+        }
         let (ended, doubt) = (result.state, result.fault.clone());
         let draft = Draft { doubt, ..self.draft_for_rerun(&stored.operation)? };
         let (seq, at) = (id.seq(), stored.operation.at);

@@ -26,9 +26,10 @@ const IDS_MAX: usize = 100;
 
 /// The fields of a command that says what happened.
 #[rustfmt::skip]
-const RESOLVE_FIELDS: [&str; 15] = [
+const RESOLVE_FIELDS: [&str; 16] = [
     "as", "unknown_before", "group", "state", "upstream", "kind", "created_after", "created_before", "dry_run",
     "reason", "error", "fault_class", "fault_message", "may_have_happened", "finished_after",
+    "finished_before",
 ];
 
 /// What became of a bulk command.
@@ -124,8 +125,13 @@ impl BulkVerb {
         matches!(self, Self::Cancel)
     }
 
-    /// Does it; whether it took effect.
-    async fn apply(self, app: &PartitionState, id: OperationId) -> tidegate::Result<bool> {
+    /// Does it to an operation of a selection; whether it took effect.
+    async fn apply(
+        self,
+        app: &PartitionState,
+        id: OperationId,
+        selection: &Selection,
+    ) -> tidegate::Result<bool> {
         match self {
             // One that ended in the meantime stays as it ended.
             Self::Cancel => app
@@ -133,7 +139,7 @@ impl BulkVerb {
                 .cancel(id)
                 .await
                 .map(|view| view.state == OperationState::Canceled || view.cancel_requested),
-            Self::Rerun => app.engine.rerun(id).await.map(|_| true),
+            Self::Rerun => app.engine.rerun_as_seen(id, selection.ended_before()).await.map(|_| true),
             Self::Resolve(resolution, seen) => {
                 app.engine.resolve_as_seen(id, resolution, seen, Bytes::new()).await.map(|_| true)
             }
@@ -210,7 +216,7 @@ pub(super) async fn apply(app: &PartitionState, verb: BulkVerb, selection: &Sele
     let (found, more) = selection.find(app, verb).await?;
     let mut done = BulkOut { matched: found.len() as u64, more, ..BulkOut::default() };
     for id in found {
-        match verb.apply(app, id).await {
+        match verb.apply(app, id, selection).await {
             Ok(true) => {
                 done.changed += 1;
                 if done.ids.len() < IDS_MAX {

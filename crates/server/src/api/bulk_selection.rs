@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use serde_json::value::RawValue;
-use tidegate::Filter;
-use tidegate_core::{OperationId, State as OperationState};
+use tidegate::{Filter, OutcomeFilter};
+use tidegate_core::{OperationId, State as OperationState, Time};
 
 use super::bulk_commands::BulkVerb;
 use super::command_reason::read_reason;
@@ -23,9 +23,9 @@ const PAGES_MAX: usize = 200;
 
 /// The fields of a command: the parts of its filter, and what every command takes.
 #[rustfmt::skip]
-pub(super) const FIELDS: [&str; 13] = [
+pub(super) const FIELDS: [&str; 14] = [
     "group", "state", "upstream", "kind", "created_after", "created_before", "dry_run", "reason",
-    "error", "fault_class", "fault_message", "may_have_happened", "finished_after",
+    "error", "fault_class", "fault_message", "may_have_happened", "finished_after", "finished_before",
 ];
 /// Where the parts about faults and ends begin.
 const OUTCOME: usize = FIELDS.len() - OUTCOME_PARTS.len();
@@ -36,9 +36,17 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// The failed operations of a group.
-    pub(super) fn failed_of(group: &str) -> Self {
-        Self { filter: Filter::default().with_group(group).with_states([OperationState::Failed]) }
+    /// The failed operations of a group, which ended before a time if there is one.
+    pub(super) fn failed_of(group: &str, ended_before: Option<Time>) -> Self {
+        let mut outcome = OutcomeFilter::default();
+        outcome.finished_before = ended_before;
+        let filter = Filter::default().with_group(group).with_states([OperationState::Failed]);
+        Self { filter: filter.with_outcome(outcome) }
+    }
+
+    /// Before when what it finds has ended, if that is a part of it.
+    pub(super) fn ended_before(&self) -> Option<Time> {
+        self.filter.outcome.finished_before
     }
 
     /// Reads the filter of a command, which must not be empty: it would find everything.
@@ -167,6 +175,7 @@ mod tests {
             (r#"{"fault_class":"odd"}"#, BulkVerb::Rerun, "fault_class"),
             (r#"{"fault_message":""}"#, BulkVerb::Rerun, "fault_message"),
             (r#"{"finished_after":"today"}"#, BulkVerb::Rerun, "finished_after"),
+            (r#"{"finished_before":""}"#, BulkVerb::Rerun, "finished_before"),
         ];
         for (body, verb, field) in table {
             let error = selection(body, verb).err().map(|error| error.field);

@@ -1,5 +1,6 @@
 //! Why an operator gives a command: the field `reason`, which the audit log keeps.
 
+use tidegate_core::Time;
 use tidegate_core::bounds::NOTE_LEN_MAX;
 
 use crate::edge::content::RequestBody;
@@ -16,6 +17,19 @@ pub(super) async fn read_reason_only(body: RequestBody) -> Result<()> {
     let Fields { values: [raw], mut problems } = read(&body, &["reason"])?;
     problems.check(read_reason(Field { name: "reason", raw }));
     problems.finish()
+}
+
+/// Reads a body that may hold a reason, and before when what is run again has ended.
+pub(super) async fn read_reason_and_end(body: RequestBody) -> Result<Option<Time>> {
+    let body = body.read().await?;
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let Fields { values: [raw, before], mut problems } = read(&body, &["reason", "finished_before"])?;
+    problems.check(read_reason(Field { name: "reason", raw }));
+    let before = problems.check(Field { name: "finished_before", raw: before }.time());
+    problems.finish()?;
+    Ok(before)
 }
 
 /// Reads a body that may hold a reason, and whether the command is refused when it would change

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tidegate::{OperationView, SeenOutcome};
 use tidegate_core::model::Resolution;
 
-use super::command_reason::{read_reason, read_reason_only};
+use super::command_reason::{read_reason, read_reason_and_end, read_reason_only};
 use super::{HandlerResult, parse_id};
 use crate::edge::auth::Caller;
 use crate::edge::content::RequestBody;
@@ -42,8 +42,8 @@ pub(super) async fn rerun(
     body: RequestBody,
 ) -> HandlerResult {
     let id = parse_id(&text)?;
-    read_reason_only(body).await?;
-    let view = app.engine.rerun(id).await?;
+    let ended_before = read_reason_and_end(body).await?;
+    let view = app.engine.rerun_as_seen(id, ended_before).await?;
     operation_response("run again", &caller, &view)
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::HandlerResult;
 use super::bulk_commands::{BulkOut, BulkVerb, apply, truncate_ids};
 use super::bulk_selection::Selection;
-use super::command_reason::read_reason_only;
+use super::command_reason::read_reason_and_end;
 use super::groups::{is_known_group, unknown_group_error};
 use crate::audit::AuditHint;
 use crate::edge::content::RequestBody;
@@ -61,8 +61,8 @@ pub(super) async fn rerun_failed(
     Path(group): Path<String>,
     body: RequestBody,
 ) -> HandlerResult {
-    read_reason_only(body).await?;
-    let done = apply(&app, BulkVerb::Rerun, &Selection::failed_of(&group)).await?;
+    let ended_before = read_reason_and_end(body).await?;
+    let done = apply(&app, BulkVerb::Rerun, &Selection::failed_of(&group, ended_before)).await?;
     if done.matched == 0 && !is_known_group(&app, &group).await? {
         return Err(unknown_group_error(&group, "").into());
     }

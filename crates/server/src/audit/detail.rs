@@ -12,7 +12,7 @@ const FIELDS_CHARS_MAX: usize = 1_000;
 const IDS_MAX: usize = 100;
 
 /// The fields of a command that say what it does. Others may hold what a page must not show.
-const TOLD_FIELDS: [&str; 20] = [
+const TOLD_FIELDS: [&str; 21] = [
     "as",
     "group",
     "state",
@@ -26,6 +26,7 @@ const TOLD_FIELDS: [&str; 20] = [
     "fault_message",
     "may_have_happened",
     "finished_after",
+    "finished_before",
     "capacity",
     "refill_per_s",
     "period_ms",

@@ -186,10 +186,11 @@ impl RouteCheck {
         Err(Error::new(ErrorCode::Malformed, "The path is not UTF-8 once it is decoded.").field("path"))
     }
 
-    /// The response to a caller that is not admitted: a browser that opens a page may log in.
+    /// The response to a caller that is not admitted: a browser that opens a page may log in, also
+    /// with another token.
     fn refuse(&self, head: &Parts, error: Error) -> Response {
         let form = match self.allowed_origin {
-            AllowedOrigin::Linked => login::redirect_to_form(head, &error),
+            AllowedOrigin::Linked => login::lead_to_form(head, &error),
             AllowedOrigin::Own | AllowedOrigin::Client => None,
         };
         form.unwrap_or_else(|| ApiError(error).into_response())

@@ -16,6 +16,7 @@ use super::auth::{self, PeerAddr};
 use super::content::RequestBody;
 use super::query::Query;
 use crate::api::HandlerResult;
+use crate::config::TokenScope;
 use crate::error::{Error, ErrorCode, Result};
 use crate::listen::TlsConnection;
 use crate::page;
@@ -53,8 +54,13 @@ pub(crate) async fn enter(
     fields.finish()?;
     let token = token.ok_or_else(malformed)?;
     let peer = peer.map(|Extension(peer)| peer);
-    if let Err(error) = auth::verify(&server, peer, token.trim()) {
-        return Ok((StatusCode::UNAUTHORIZED, form(&next, Some(&error.message))).into_response());
+    let problem = match auth::verify(&server, peer, token.trim()) {
+        Ok(token) if token.scopes.contains(&TokenScope::Read) => None,
+        Ok(token) => Some(format!("The token {:?} does not have the scope \"read\".", token.name)),
+        Err(error) => Some(error.message),
+    };
+    if let Some(problem) = problem {
+        return Ok((StatusCode::UNAUTHORIZED, form(&next, Some(&problem))).into_response());
     }
     let mut response = redirect(&next);
     response.headers_mut().insert(SET_COOKIE, cookie(token.trim(), MAX_AGE_S, tls.is_some())?);
@@ -68,14 +74,21 @@ pub(crate) async fn leave(tls: Option<Extension<TlsConnection>>) -> HandlerResul
     Ok(response)
 }
 
-/// Leads a browser that opens a page without a valid token to the form; `None` for anyone else.
-pub(super) fn redirect_to_form(head: &Parts, error: &Error) -> Option<Response> {
+/// Leads a browser that opens a page without a valid token to the form, and shows it with the reason
+/// to one whose token lacks the scope; `None` for anyone else.
+pub(super) fn lead_to_form(head: &Parts, error: &Error) -> Option<Response> {
     let accepts = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if error.code != ErrorCode::Unauthorized || head.method != Method::GET || !accepts.contains("text/html") {
+    if head.method != Method::GET || !accepts.contains("text/html") {
         return None;
     }
     let asked = head.uri.path_and_query().map_or("/", |asked| asked.as_str());
-    Some(redirect(&format!("{PATH}?next={}", page::escape(asked))))
+    match error.code {
+        ErrorCode::Unauthorized => Some(redirect(&format!("{PATH}?next={}", page::escape(asked)))),
+        ErrorCode::Forbidden if error.scope.is_some() => {
+            Some((StatusCode::FORBIDDEN, form(asked, Some(&error.message))).into_response())
+        }
+        _ => None,
+    }
 }
 
 /// The token in the cookie.

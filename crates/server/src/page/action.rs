@@ -139,7 +139,7 @@ pub(super) struct ActionRequest {
     pub method: Option<String>,
     pub path: Option<String>,
     /// What the operator has seen: the attempt of an operation of unknown outcome, or the time at
-    /// which several were counted.
+    /// which failures, or several operations, were seen.
     pub seen: Option<String>,
     /// What only the form has.
     pub form: ActionForm,
@@ -239,8 +239,7 @@ impl ActionRequest {
     pub(super) fn done_page(&self, done: &Value) -> String {
         let mut page = self.subject_page();
         if self.action.subject_kind() == SubjectKind::Operations {
-            let parts = self.subject.split('&').filter(|part| !part.starts_with("created_before="));
-            page = format!("/operations?{}", parts.collect::<Vec<_>>().join("&"));
+            page = format!("/operations?{}", bulk::without_bounds(&self.subject));
         }
         if self.action.subject_kind() == SubjectKind::Limit {
             page = format!("{page}?limit={}", escape(&self.subject));
@@ -274,9 +273,9 @@ impl ActionRequest {
         Ok(match self.action {
             Action::Pause => group("pause", json!({ "by": by, "reason": self.form.reason, "strict": true })),
             Action::Resume => group("resume", json!({ "strict": true })),
-            Action::RerunFailed => group("rerun", Value::Null),
+            Action::RerunFailed => group("rerun", json!({ "finished_before": self.seen })),
             Action::Cancel => operation("cancel", Value::Null),
-            Action::Rerun => operation("rerun", Value::Null),
+            Action::Rerun => operation("rerun", json!({ "finished_before": self.seen })),
             Action::Happened => resolve("succeeded"),
             Action::DidNotHappen => resolve("failed"),
             Action::SendAgain => resolve("repeat"),

@@ -46,7 +46,7 @@ pub(crate) async fn confirm(
     match asked {
         Ok(mut asked) => {
             if asked.action.subject_kind() == SubjectKind::Operations {
-                asked.subject = bulk::until_now(&asked.subject, view.now);
+                asked.subject = bulk::until_now(asked.action, &asked.subject, view.now);
             }
             confirm_page(&api, &view, &operator(&caller), &asked, None).await
         }

@@ -26,6 +26,9 @@ pub(super) const GENERATIONS: &str = "generations";
 /// The same for how many failed in a way that is no passing one.
 pub(super) const LASTING: &str = "lasting";
 
+/// The parts that keep an action to what the operator has seen.
+const BOUNDS: &[&str] = &["created_before", "finished_before"];
+
 /// The parts of a filter, by the names of the API, past those about faults and ends.
 const PARTS: [&str; 6] = ["group", "state", "upstream", "kind", "created_after", "created_before"];
 
@@ -103,13 +106,24 @@ async fn count_only(api: &LocalApi, command: &ApiCommand, only: &Value) -> Resul
     Ok(number(&found, "matched"))
 }
 
-/// The same filter, only for what was accepted before now: the action changes what the operator has
-/// seen, and nothing that arrives while the confirm step is open.
-pub(super) fn until_now(subject: &str, now: Time) -> String {
-    if subject.split('&').any(|pair| pair.starts_with("created_before=")) {
-        return subject.to_owned();
+/// The same filter, only for what was accepted before now, and if it is run again, had ended: the
+/// action changes what the operator has seen, and nothing that arrives or fails while the confirm
+/// step is open.
+pub(super) fn until_now(action: Action, subject: &str, now: Time) -> String {
+    let mut subject = subject.to_owned();
+    let ends = if action == Action::RerunAll { BOUNDS } else { &BOUNDS[..1] };
+    for name in ends {
+        if !subject.split('&').any(|pair| pair.split('=').next() == Some(name)) {
+            subject = format!("{subject}&{name}={}", escape(&after(now)));
+        }
     }
-    format!("{subject}&created_before={}", escape(&after(now)))
+    subject
+}
+
+/// A filter without what `until_now` adds.
+pub(super) fn without_bounds(subject: &str) -> String {
+    let is_bound = |pair: &&str| pair.split('=').next().is_some_and(|name| BOUNDS.contains(&name));
+    subject.split('&').filter(|pair| !is_bound(pair)).collect::<Vec<_>>().join("&")
 }
 
 /// The time before which everything is that an operator sees now. Times on the wire have
@@ -178,9 +192,13 @@ mod tests {
 
     #[test]
     fn a_subject_is_a_filter_and_stays_one() {
-        let subject = until_now("state=waiting&group=a%26b", Time::from_millis(7));
+        let asked = "state=waiting&group=a%26b";
+        let subject = until_now(Action::CancelAll, asked, Time::from_millis(7));
         assert_eq!(subject, "state=waiting&group=a%26b&created_before=1970-01-01T00%3A00%3A00.008Z");
-        assert_eq!(until_now(&subject, Time::from_millis(9)), subject);
+        assert_eq!(until_now(Action::CancelAll, &subject, Time::from_millis(9)), subject);
+        let ended = until_now(Action::RerunAll, &subject, Time::from_millis(9));
+        assert_eq!(ended, format!("{subject}&finished_before=1970-01-01T00%3A00%3A00.010Z"));
+        assert_eq!(without_bounds(&ended), asked);
         let command = command(Action::CancelAll, &subject, None).unwrap();
         let body =
             json!({ "state": "waiting", "group": "a&b", "created_before": "1970-01-01T00:00:00.008Z" });

@@ -80,13 +80,18 @@ pub(super) async fn confirm_page(
     view.page(words.action(asked.action).label, &content)
 }
 
-/// What the operator sees of a subject whose outcome is unknown: a decision is about that only.
+/// What the operator sees of a subject that failed, or whose outcome is unknown: a decision is about
+/// that only.
 fn seen(view: &View, asked: &ActionRequest, preview: &Value) -> Option<String> {
     match asked.action {
         Action::Happened | Action::DidNotHappen | Action::SendAgain => {
             preview["attempt"].as_u64().map(|attempt| attempt.to_string())
         }
-        Action::AllHappened | Action::NoneHappened | Action::SendAllAgain => Some(bulk::after(view.now)),
+        Action::Rerun
+        | Action::RerunFailed
+        | Action::AllHappened
+        | Action::NoneHappened
+        | Action::SendAllAgain => Some(bulk::after(view.now)),
         _ => None,
     }
 }
@@ -133,6 +138,7 @@ fn is_possible(asked: &ActionRequest, preview: &Value) -> bool {
             FIGURES.iter().any(|(name, _)| preview[*name].is_number())
         }
         SubjectKind::Limit if asked.action == Action::OpenLimit => preview["closed_until"].is_string(),
+        SubjectKind::Limit if asked.action == Action::ResetLimit => text(preview, "source") == "operator",
         SubjectKind::Key => actions_for_key(state).contains(&asked.action),
         SubjectKind::Provider => state == Availability::CoolingDown.as_str(),
         SubjectKind::Failures => failure_actions::is_possible(asked.action, preview),
@@ -180,7 +186,16 @@ async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
             found => found,
         },
         Action::OpenProvider => find_provider(api, &asked.subject).await,
-        Action::Dismiss | Action::RestoreFailures => failure_actions::read_preview(api, asked).await,
+        Action::Dismiss => {
+            let mut preview = failure_actions::read_preview(api, asked).await?;
+            if let Some(group) = failure_actions::group(&asked.subject)
+                && !is_known_group(api, &group).await?
+            {
+                preview[UNKNOWN_GROUP] = true.into();
+            }
+            Ok(preview)
+        }
+        Action::RestoreFailures => failure_actions::read_preview(api, asked).await,
         _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
         _ => api.get(&asked.subject_target()).await,
     }

@@ -11,8 +11,8 @@ use super::time::Timestamp;
 use crate::edge::query::{Query, bad_parameter};
 
 /// Their names.
-pub(crate) const OUTCOME_PARTS: [&str; 5] =
-    ["error", "fault_class", "fault_message", "may_have_happened", "finished_after"];
+pub(crate) const OUTCOME_PARTS: [&str; 6] =
+    ["error", "fault_class", "fault_message", "may_have_happened", "finished_after", "finished_before"];
 
 /// The classes by their names.
 fn classes() -> [(&'static str, FaultClass); FaultClass::ALL.len()] {
@@ -21,7 +21,7 @@ fn classes() -> [(&'static str, FaultClass); FaultClass::ALL.len()] {
 
 /// Reads them from the query of a list.
 pub(crate) fn read_query(query: &mut Query) -> OutcomeFilter {
-    let [error, class, message, happened, finished] = OUTCOME_PARTS;
+    let [error, class, message, happened, finished_after, finished_before] = OUTCOME_PARTS;
     let mut outcome = OutcomeFilter::default();
     outcome.error = query.take(error).map(Into::into);
     outcome.fault_class = query.read(class, |word| {
@@ -30,7 +30,8 @@ pub(crate) fn read_query(query: &mut Query) -> OutcomeFilter {
     });
     outcome.fault_message = query.take(message).map(Into::into);
     outcome.may_have_happened = query.flag(happened);
-    outcome.finished_after = query.time(finished);
+    outcome.finished_after = query.time(finished_after);
+    outcome.finished_before = query.time(finished_before);
     outcome
 }
 
@@ -44,6 +45,7 @@ pub(crate) fn read_fields(values: &[Option<&RawValue>], problems: &mut RequestPr
     outcome.fault_message = problems.check(field(2).filled_text()).map(Into::into);
     outcome.may_have_happened = problems.check(field(3).flag());
     outcome.finished_after = problems.check(field(4).time());
+    outcome.finished_before = problems.check(field(5).time());
     outcome
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn given_parts(outcome: &OutcomeFilter) -> impl Iterator<Item = (&'st
         outcome.fault_message.as_deref().map(str::to_owned),
         outcome.may_have_happened.map(|wanted| wanted.to_string()),
         outcome.finished_after.map(|after| Timestamp(after).to_string()),
+        outcome.finished_before.map(|before| Timestamp(before).to_string()),
     ];
     OUTCOME_PARTS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)))
 }
@@ -76,6 +79,7 @@ mod tests {
         outcome.fault_message = Some("50 % & more".into());
         outcome.may_have_happened = Some(false);
         outcome.finished_after = Some(Time::from_millis(7));
+        outcome.finished_before = Some(Time::from_millis(9));
         let pairs: Vec<String> = given_parts(&outcome)
             .map(|(name, value)| format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC)))
             .collect();

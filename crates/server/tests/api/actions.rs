@@ -242,6 +242,41 @@ async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
     .await;
 }
 
+/// OPS-25: of two operators who run the same again the second one is refused, although it has failed
+/// again meanwhile: the call is sent once more, not twice. What fails while a form is open is left
+/// alone.
+#[tokio::test]
+async fn ops_25_what_someone_else_has_run_again_is_left_alone() {
+    within(async {
+        let world = World::with("", failing()).await;
+        let operator = Operator::at(&world.server);
+        let id = failed_operation(&world, "shop:1").await;
+        let all = "state=failed&group=shop:1";
+        let forms = [
+            operator.open("rerun", &id).await,
+            operator.open("rerun-failed", "shop:1").await,
+            operator.open("rerun-all", all).await,
+        ];
+        operator.act("rerun", &id, &[("reason", "the upstream is back")]).await;
+        world.wait_until_ended(&id).await;
+        let late = failed_operation(&world, "shop:1").await;
+        let [one, group, several] = forms;
+        let (status, html) = operator.send("rerun", &one).await;
+        assert!(status == 409 && html.contains("has run again since then"), "{status} {html}");
+        assert!(html.contains("Last command: <b>Re-run</b>, by <b>operator</b>"), "{html}");
+        for (name, form) in [("rerun-failed", group), ("rerun-all", several)] {
+            let (status, target) = operator.send(name, &form).await;
+            assert!(status == 303 && target.contains("&count=0"), "{name}: {status} {target}");
+        }
+        for id in [&id, &late] {
+            assert_eq!(world.get(&format!("/v1/operations/{id}")).await.json["state"], "failed");
+        }
+        let before = json!({ "finished_before": "2001-01-01T00:00:00Z" });
+        world.post(&format!("/v1/operations/{id}/rerun"), &before).await.refused(409, "TG0013", None);
+    })
+    .await;
+}
+
 /// OPS-9: what a list shows is canceled with one form, which says how many that are; what arrives
 /// while it is open is left alone.
 #[tokio::test]

@@ -213,6 +213,8 @@ async fn ops_9_failures_are_selected_by_their_cause() {
             ("fault_message", &message[1..], 0),
             ("finished_after", ended_at, 1),
             ("finished_after", "2199-05-06T07:08:09Z", 0),
+            ("finished_before", ended_at, 0),
+            ("finished_before", "2199-05-06T07:08:09Z", 1),
         ];
         for (name, value, found) in table {
             let escaped = value.replace(' ', "%20");

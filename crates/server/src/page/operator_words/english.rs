@@ -64,6 +64,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     linked_filters: [
         "Accepted before",
         "Ended since",
+        "Ended before",
         "Class of the fault",
         "Message of the fault",
         "End of the id",

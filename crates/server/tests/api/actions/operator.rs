@@ -51,6 +51,26 @@ impl Operator {
         request.body(form.join("&")).send().await.unwrap()
     }
 
+    /// Opens the confirm step of an action; returns the hidden fields of its form.
+    pub(super) async fn open(&self, action: &str, subject: &str) -> Vec<(&'static str, String)> {
+        let (status, html) = self.page(&format!("/actions/{action}?subject={}", encoded(subject))).await;
+        assert_eq!(status, 200, "{html}");
+        let names = ["subject", "token", "seen"].into_iter();
+        let given = names.filter(|name| html.contains(&format!("name=\"{name}\"")));
+        given.map(|name| (name, value_of(&html, name).replace("&amp;", "&"))).collect()
+    }
+
+    /// Sends a form that was opened before; returns the status, and where it leads or what it says.
+    pub(super) async fn send(&self, action: &str, form: &[(&'static str, String)]) -> (u16, String) {
+        let fields: Vec<_> = form.iter().map(|(name, value)| (*name, &**value)).collect();
+        let response = self.post(action, &fields).await;
+        let status = response.status().as_u16();
+        match response.headers().get("location") {
+            Some(target) => (status, target.to_str().unwrap().to_owned()),
+            None => (status, response.text().await.unwrap()),
+        }
+    }
+
     /// Confirms an action and does it; returns where the form leads.
     pub(super) async fn act(&self, action: &str, subject: &str, more: &[(&str, &str)]) -> String {
         let (status, html) = self.page(&format!("/actions/{action}?subject={}", encoded(subject))).await;

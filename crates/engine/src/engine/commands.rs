@@ -44,8 +44,8 @@ impl Engine {
         self.rerun_as_seen(id, None).await
     }
 
-    /// Reruns an operation as [`rerun`](Self::rerun) does, if it ended before a time: at its end that
-    /// the operator has seen, and not after a rerun by someone else.
+    /// Reruns an operation as [`rerun`](Self::rerun) does, if it ended before a time: the end that
+    /// the operator has seen, and not one after a rerun by someone else.
     ///
     /// # Errors
     /// When there is no operation with that id, it has not failed, or it ended later.

@@ -74,8 +74,8 @@ pub(crate) async fn leave(tls: Option<Extension<TlsConnection>>) -> HandlerResul
     Ok(response)
 }
 
-/// Leads a browser that opens a page without a valid token to the form, and shows it with the reason
-/// to one whose token lacks the scope; `None` for anyone else.
+/// Leads a browser that opens a page without a valid token to the form, and shows it with the
+/// reason to one whose token lacks the scope; `None` for anyone else.
 pub(super) fn lead_to_form(head: &Parts, error: &Error) -> Option<Response> {
     let accepts = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if head.method != Method::GET || !accepts.contains("text/html") {

@@ -80,8 +80,8 @@ pub(super) async fn confirm_page(
     view.page(words.action(asked.action).label, &content)
 }
 
-/// What the operator sees of a subject that failed, or whose outcome is unknown: a decision is about
-/// that only.
+/// What the operator sees of a subject that failed, or whose outcome is unknown: a decision is
+/// about that only.
 fn seen(view: &View, asked: &ActionRequest, preview: &Value) -> Option<String> {
     match asked.action {
         Action::Happened | Action::DidNotHappen | Action::SendAgain => {

@@ -195,8 +195,9 @@ async fn nothing_is_done_that_was_not_confirmed() {
             assert!(status == expected && html.contains("</html>"), "{path}: {status} {html}");
         }
         let long = "x".repeat(501);
-        let refused = operator.post("rerun", &[("subject", &id), ("token", &token), ("reason", &long)]).await;
-        assert_eq!(refused.status(), 400);
+        let mut form = operator.open("rerun", &id).await;
+        form.push(("reason", long));
+        assert_eq!(operator.send("rerun", &form).await.0, 400);
     })
     .await;
 }
@@ -242,9 +243,9 @@ async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
     .await;
 }
 
-/// OPS-25: of two operators who run the same again the second one is refused, although it has failed
-/// again meanwhile: the call is sent once more, not twice. What fails while a form is open is left
-/// alone.
+/// OPS-25: of two operators who run the same again the second one is refused, although it has
+/// failed again meanwhile: the call is sent once more, not twice. What fails while a form is open
+/// is left alone.
 #[tokio::test]
 async fn ops_25_what_someone_else_has_run_again_is_left_alone() {
     within(async {

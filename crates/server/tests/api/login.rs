@@ -9,11 +9,16 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 use crate::support::{World, answer, config, within};
 
 const TOKEN: &str = "the-token-of-a-reader";
+/// A token that acts and cannot look.
+const BLIND: &str = "the-token-of-a-program";
 
 async fn world() -> World {
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
     let mut config = config(&sim, "[auth]\nfailures_per_minute = 5\n");
-    config.tokens = vec![ApiToken::new("reader", TOKEN, vec![TokenScope::Read])];
+    config.tokens = vec![
+        ApiToken::new("reader", TOKEN, vec![TokenScope::Read]),
+        ApiToken::new("program", BLIND, vec![TokenScope::Operate]),
+    ];
     let server = Server::start(config).await.unwrap();
     let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
     World { server, sim, client }
@@ -60,6 +65,28 @@ async fn a_browser_logs_in_and_out() {
         answer(crossed.header("origin", "http://evil.example")).await.refused(403, "TG0016", None);
         let left = world.request(Method::POST, "/logout").header(COOKIE, &cookie).send().await.unwrap();
         assert!(header(&left, SET_COOKIE).starts_with("tidegate_token=; Path=/; Max-Age=0"), "{left:?}");
+    })
+    .await;
+}
+
+/// A browser whose token lacks the scope of a page reads so, and can log in with another one. A
+/// token that cannot read is not kept.
+#[tokio::test]
+async fn a_token_without_the_scope_gets_the_form() {
+    within(async {
+        let world = world().await;
+        let entered = log_in(&world, TOKEN, "%2F").await;
+        let set = header(&entered, SET_COOKIE);
+        let cookie = set.split(';').next().unwrap();
+        let refused = opened(&world, "/actions/pause?subject=g").header(COOKIE, cookie).send().await.unwrap();
+        assert_eq!(refused.status(), 403);
+        let form = refused.text().await.unwrap();
+        assert!(form.contains("does not have the scope") && form.contains("name=\"token\""), "{form}");
+        assert!(form.contains("value=\"/actions/pause?subject=g\""), "{form}");
+        let blind = log_in(&world, BLIND, "%2F").await;
+        assert_eq!((blind.status().as_u16(), header(&blind, SET_COOKIE)), (401, String::new()));
+        let form = blind.text().await.unwrap();
+        assert!(form.contains("does not have the scope"), "{form}");
     })
     .await;
 }

@@ -19,7 +19,10 @@ const LOG_IN: &str = "document.querySelector('[name=token]').value = arguments[0
                       document.querySelector('main form button').click();";
 
 /// The pictures that the documentation has of these views; the others are taken under load.
-const PICTURED: [&str; 7] = ["operation", "group", "keys", "audit", "generation", "confirm", "deployment"];
+#[rustfmt::skip]
+const PICTURED: [&str; 9] = [
+    "operation", "group", "keys", "audit", "generation", "confirm", "deployment", "deployments", "nodes",
+];
 
 /// The faults of some views.
 async fn faults(exhibit: &Exhibit, browser: &Browser, axe: &Axe, views: &[(&str, String)]) -> Vec<String> {

@@ -127,7 +127,11 @@ pub fn keys_router(keys: KeyAdmin, who: &str) -> Router {
 pub(crate) async fn no_route(request: Request) -> Response {
     let message = format!("There is nothing at {}.", truncate_name(request.uri().path()));
     let error = Error::new(ErrorCode::NoRoute, message);
-    if page::is_wanted(&request) { page::error_page(&error) } else { ApiError(error).into_response() }
+    if page::is_wanted(request.method(), request.headers()) {
+        page::error_page(&error)
+    } else {
+        ApiError(error).into_response()
+    }
 }
 
 pub(crate) async fn no_method(request: Request) -> Response {

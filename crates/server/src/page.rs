@@ -48,7 +48,7 @@ use axum::extract::Request;
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -230,9 +230,9 @@ fn request_query(uri: &Uri) -> &str {
 }
 
 /// Whether the caller is a browser that wants to show a page.
-pub(crate) fn is_wanted(request: &Request) -> bool {
-    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-    request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+pub(crate) fn is_wanted(method: &Method, headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    method == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 /// The HTML page of an error of the server.

@@ -80,7 +80,9 @@ fn print(value: &Value, yes: bool, output: &Output) {
     if value["more"] == json!(true) {
         output.print_status("there may be more: repeat the command afterwards");
     }
-    if !yes {
+    if value["matched"] == json!(0) {
+        output.print_status("no operation matches the filter");
+    } else if !yes {
         output.print_status("nothing was changed; to change them: --yes");
     }
 }

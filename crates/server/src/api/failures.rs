@@ -87,6 +87,10 @@ pub(super) async fn dismiss(
     let strict = problems.check(Field { name: "strict", raw: strict }.flag());
     problems.finish()?;
     let new = Dismissal::new(through, &by, reason, server.clock.now());
+    if strict == Some(true) && new.through != through {
+        let message = "What has not failed yet cannot be dismissed; `through` must not lie in the future.";
+        return Err(Error::new(ErrorCode::Invalid, message).field("through").into());
+    }
     let dismissal = dismissals::dismiss(&*server.store, source.source(), new.clone()).await?;
     if strict == Some(true) && dismissal != new {
         let message = format!("These failures are dismissed already, by {}.", dismissal.by);

@@ -161,7 +161,11 @@ async fn check_request(State(check): State<RouteCheck>, request: Request, next: 
         return ApiError(error).into_response();
     }
     if let Err(error) = check.check_path(&head) {
-        return ApiError(error).into_response();
+        let is_page = check.allowed_origin == AllowedOrigin::Linked;
+        return match is_page && page::is_wanted(&head.method, &head.headers) {
+            true => page::error_page(&error),
+            false => ApiError(error).into_response(),
+        };
     }
     let request = Request::from_parts(head, body);
     match (&check.rules.callers, check.keyed_max) {

@@ -155,10 +155,16 @@ async fn send(api: &LocalApi, asked: &ActionRequest, caller: &Caller) -> Result<
 
 /// A page that says what was done, with the proof that it was: anyone can write such an address.
 fn with_proof(api: &LocalApi, page: String) -> String {
-    let Some((_, done)) = page.rsplit_once("done=") else { return page };
+    let Some((before, done)) = page.rsplit_once("done=") else { return page };
+    let ids = before.rsplit_once("ids=").map_or("", |(_, ids)| ids.trim_end_matches('&'));
     let key = api.server.confirmation_key.get();
-    let proof = key.map(|key| key.issue(done, DONE, api.server.clock.now()));
+    let proof = key.map(|key| key.issue(&what_was_done(done, ids), DONE, api.server.clock.now()));
     proof.map(|proof| format!("{page}&proof={}", escape(&proof))).unwrap_or(page)
+}
+
+/// What a proof is about: what was done how often, and to which operations.
+fn what_was_done(done: &str, ids: &str) -> String {
+    format!("{done} {ids}")
 }
 
 /// A link to the confirm step of an action about this subject. Its name says what it is about, for
@@ -182,7 +188,7 @@ pub(super) fn notice_with(api: &LocalApi, view: &View, query: &mut Query, now: O
     let Some(action) = done.and_then(|name| Action::parse(&name).ok()) else { return html! {} };
     let count_given = counted.map_or_else(String::new, |counted| format!("&count={counted}"));
     let key = api.server.confirmation_key.get();
-    let said = format!("{}{count_given}", action.name());
+    let said = what_was_done(&format!("{}{count_given}", action.name()), &ids);
     if !key.is_some_and(|key| key.accepts(&proof, &said, DONE, view.now)) {
         return html! {};
     }

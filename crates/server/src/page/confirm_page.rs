@@ -25,6 +25,8 @@ use crate::wire::object::truncate_name;
 
 /// Under this name a preview says that nothing is known of a group.
 const UNKNOWN_GROUP: &str = "unknown_group";
+/// And under this one, that there is no such key any more.
+const GONE_KEY: &str = "gone_key";
 /// The failed operations that are counted for a preview.
 const COUNTED_MAX: usize = 200;
 
@@ -115,6 +117,9 @@ fn obstacle(view: &View, asked: &ActionRequest, preview: &Value) -> Option<&'sta
     if preview[UNKNOWN_GROUP] == true {
         return Some(view.words.no_such_group);
     }
+    if preview[GONE_KEY] == true {
+        return Some(view.words.key_is_gone);
+    }
     (!is_possible(asked, preview)).then_some(view.words.not_possible)
 }
 
@@ -197,7 +202,10 @@ async fn read_preview(api: &LocalApi, asked: &ActionRequest) -> Result<Value> {
         }
         Action::RestoreFailures => failure_actions::read_preview(api, asked).await,
         _ if asked.action.subject_kind() == SubjectKind::Operations => bulk::read_preview(api, asked).await,
-        _ => api.get(&asked.subject_target()).await,
+        _ => match api.get(&asked.subject_target()).await {
+            Err(error) if error.code == ErrorCode::NoKey => Ok(json!({ GONE_KEY: true })),
+            found => found,
+        },
     }
 }
 
@@ -252,7 +260,9 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
             p { a href=(asked.subject_page()) { (words.show) } }
         },
         SubjectKind::Key => html! {
-            p { (view.state(text(preview, "state"))) " · " code { (text(preview, "method")) " " (text(preview, "path")) } }
+            @if preview["state"].is_string() {
+                p { (view.state(text(preview, "state"))) " · " code { (text(preview, "method")) " " (text(preview, "path")) } }
+            }
         },
     }
 }

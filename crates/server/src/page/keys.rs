@@ -1,6 +1,6 @@
-//! Idempotency keys, those with an unknown outcome first, each with the commands that record the
-//! outcome. It never shows a body. The server serves it, and so does the admin
-//! port of a proxy that runs on its own.
+//! Idempotency keys, those with an unknown outcome first, each with what records the outcome:
+//! buttons, or on the admin port of a proxy that runs on its own, which has no forms, commands. It
+//! never shows a body.
 
 mod words;
 
@@ -71,7 +71,7 @@ fn content(view: &View, site: PageSite, page: KeyPage, hits: HitCounts, flag: &s
             @if !unknown.is_empty() {
                 h2 { (words.unknown) }
                 p.sentence { (words.unknown_about) }
-                (table(view, site, &unknown, Some(flag)))
+                (table(view, site, &unknown, (site == PageSite::Proxy).then_some(flag)))
             }
         }
         section #others data-live="steady" {
@@ -214,9 +214,8 @@ mod tests {
             .into_string();
         let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
         assert!(at("&lt;b&gt;'") < at(">done<"), "{html}");
-        at("tidegate key complete '&lt;b&gt;'\\'''");
-        assert_eq!(html.matches("key complete").count(), 1, "{html}");
-        assert!(!html.contains("--server"), "{html}");
+        at("/actions/complete-key?subject=%3Cb%3E%27&amp;");
+        assert!(!html.contains("tidegate key"), "the buttons do it: {html}");
     }
 
     /// IDM-22: the commands on the page of a proxy name its admin port.
@@ -224,15 +223,27 @@ mod tests {
     fn idm_22_commands_name_the_proxy() {
         let (then, later) = (Time::from_millis(1), Time::from_millis(3));
         let state = KeyState::Processing { until: then, on_lapse: OnLapse::Hold };
-        let name = RecordName::parse("acme POST /pay order-7").unwrap();
-        let keys = vec![KeySummary { name, state, created: then, expires: later }];
+        let key = |name: &str, state| KeySummary {
+            name: RecordName::parse(name).unwrap(),
+            state,
+            created: then,
+            expires: later,
+        };
+        let keys = vec![
+            key("acme POST /pay order-7", state),
+            key("acme POST /pay %3cb%3e%27", state),
+            key("acme POST /pay done", KeyState::Completed(7)),
+        ];
         let view = View::at(Language::English, Time::from_millis(2));
         let flag = " --server http://127.0.0.1:7401";
         let html = content(&view, PageSite::Proxy, KeyPage { keys, next: None }, HitCounts::default(), flag)
             .into_string();
         assert!(html.contains("tidegate key release order-7 --server http://127.0.0.1:7401<"), "{html}");
         assert!(html.contains("--body … --server http://127.0.0.1:7401<"), "{html}");
+        assert!(html.contains("tidegate key complete '&lt;b&gt;'\\''' --status"), "{html}");
+        assert_eq!(html.matches("key complete").count(), 2, "only where the outcome is unknown: {html}");
     }
+
     /// The page is in the language of its reader; what others named stays as it is.
     #[test]
     fn keys_are_shown_in_russian() {

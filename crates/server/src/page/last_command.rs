@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_idempotency::IdempotencyKey;
 
 use super::action::{ActionRequest, SubjectKind};
 use super::audit::{action_of, is_done, read_about};
@@ -18,8 +19,8 @@ const SEARCHED: usize = 100;
 pub(super) async fn read(api: &LocalApi, asked: &ActionRequest) -> Option<Value> {
     let page = match asked.action.subject_kind() {
         SubjectKind::Operation => read_about(api, &asked.subject).await,
-        // A key is named by its hash, and what a filter finds has no name.
-        SubjectKind::Key | SubjectKind::Operations => return None,
+        // What a filter finds has no name.
+        SubjectKind::Operations => return None,
         _ => api.get(&format!("/v1/audit?limit={SEARCHED}")).await,
     };
     let page = page.ok()?;
@@ -34,6 +35,11 @@ fn is_about(entry: &Value, asked: &ActionRequest) -> bool {
     match kind {
         // Those about an operation are read apart, and those about several of them are among them.
         SubjectKind::Operation => true,
+        // A key is a secret of its callers.
+        SubjectKind::Key => {
+            let key = IdempotencyKey::printable(&asked.subject);
+            action.subject_kind() == kind && key.is_some_and(|key| name == key.redacted())
+        }
         SubjectKind::Failures => {
             action.subject_kind() == kind
                 && name == failure_actions::group(&asked.subject).unwrap_or_default()
@@ -83,15 +89,18 @@ mod tests {
         let resumed = entry("groups", "resume", "g", "");
         let opened = entry("providers", "change", "fal", "open true");
         let all = entry("generations", "restore", "", "kind generation");
+        let expired = entry("keys", "expire", "a4d451ec2346", "");
         for (action, subject, about) in [
             (Action::Resume, "g", &resumed),
             (Action::Dismiss, "group=g&through=x", &dismissed),
             (Action::RestoreFailures, "kind=generation", &all),
             (Action::OpenProvider, "fal", &opened),
+            (Action::ExpireKey, "release", &expired),
         ] {
             let asked = asked(action, subject);
-            let found = [&dismissed, &resumed, &opened, &all].map(|one| is_about(one, &asked));
-            let expected = [&dismissed, &resumed, &opened, &all].map(|one| one == about);
+            let entries = [&dismissed, &resumed, &opened, &all, &expired];
+            let found = entries.map(|one| is_about(one, &asked));
+            let expected = entries.map(|one| one == about);
             assert_eq!(found, expected, "{subject}");
         }
         assert!(!is_about(&resumed, &asked(Action::Resume, "h")));

@@ -59,7 +59,8 @@ fn table(view: &View, cluster: &Value, nodes: &[Value]) -> Markup {
 
 fn row(view: &View, node: &Value) -> Markup {
     let words = view.words;
-    let partitions: Vec<String> = items(node, "partitions").iter().map(Value::to_string).collect();
+    let partitions: Vec<String> =
+        items(node, "partitions").iter().map(|number| format!("#{number}")).collect();
     let address = text(node, "address");
     html! {
         tr {
@@ -85,7 +86,7 @@ mod tests {
         let html = table(&view, &alone, &listed(&alone)).into_string();
         assert!(
             html.contains("<th scope=\"row\">n</th>")
-                && html.contains("<td class=\"why\" data-label=\"Partitions\">0</td>"),
+                && html.contains("<td class=\"why\" data-label=\"Partitions\">#0</td>"),
             "{html}"
         );
         let two = json!({ "node": "a", "nodes": [
@@ -93,7 +94,7 @@ mod tests {
             { "name": "b", "address": "10.0.0.2:7400", "partitions": [2] },
         ] });
         let html = section(&view, &two).into_string();
-        assert!(html.contains("href=\"http://10.0.0.2:7400/\"") && html.contains("0 1"), "{html}");
+        assert!(html.contains("href=\"http://10.0.0.2:7400/\"") && html.contains("#0 #1"), "{html}");
         assert_eq!(listed(&two).len(), 2);
     }
 }

@@ -30,7 +30,7 @@ const STATES: [&str; 7] = ["queued", "waiting", "running", "unknown", "succeeded
 pub(super) const FILTERS: [&str; 4] = ["group", "upstream", "kind", "dedupe_key"];
 
 /// The filters of links, by the name of the API's parameter.
-const LINKED: [&str; 6] =
+pub(super) const LINKED: [&str; 6] =
     ["created_before", "finished_after", "finished_before", "fault_class", "fault_message", "id_end"];
 /// The filters that name few operations.
 const NAMES_FEW: [&str; 2] = ["dedupe_key", "id_end"];

@@ -93,6 +93,7 @@ pub(crate) struct OperatorWords {
     pub names_begin_with: &'static str,
     pub names_contain: &'static str,
     pub no_such_group: &'static str,
+    pub key_is_gone: &'static str,
     pub idle_group: &'static str,
     /// A template: a limit, and its figures.
     pub limit_is_now: &'static str,

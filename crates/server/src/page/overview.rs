@@ -87,17 +87,21 @@ fn content(view: &View, data: &OverviewData) -> Markup {
     html! {
         h1.hidden { (words.overview) }
         section #counts data-live aria-label=(words.counts) { (part(view, &data.summary, counts)) }
-        (needs(view, &data.needs))
-        section #hour data-live { (part(view, &data.summary, charts::strip)) }
-        section #limits data-live {
-            h2 { (words.limits_nearest) }
-            (part(view, &data.limits, |view, page| limits::nearest_end(view, items(page, "limits"), LIMITS_SHOWN)))
-            p { a href="/limits" { (words.change_limits) } }
+        div.beside {
+            (needs(view, &data.needs))
+            div {
+                section #hour data-live { (part(view, &data.summary, charts::strip)) }
+                section #limits data-live {
+                    h2 { (words.limits_nearest) }
+                    (part(view, &data.limits, |view, page| limits::nearest_end(view, items(page, "limits"), LIMITS_SHOWN)))
+                    p { a href="/limits" { (words.change_limits) } }
+                }
+                section #groups data-live="steady" data-slots=(words.queue_is_empty) { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
+                section #deployments data-live { (panel(view, &data.deployments)) }
+                section #operations data-live="steady" { (last_operations(view, data)) }
+                (part(view, &data.cluster, nodes::section))
+            }
         }
-        section #groups data-live="steady" data-slots=(words.queue_is_empty) { h2 { (words.groups_by_harm) } (part(view, &data.summary, ranked_groups)) }
-        section #deployments data-live { (panel(view, &data.deployments)) }
-        section #operations data-live="steady" { (last_operations(view, data)) }
-        (part(view, &data.cluster, nodes::section))
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn show(State(api): State<LocalApi>, headers: HeaderMap, mut qu
                 (notice(&api, &view, &mut query))
                 h1 { (words.providers) }
                 section #providers data-live { (table(&view, items(&page, "providers"))) }
-                (models_table(&models, words))
+                (models_table(&models, items(&page, "providers"), words))
             };
             view.live_page(words.providers, &content)
         }
@@ -63,10 +63,18 @@ fn table(view: &View, providers: &[Value]) -> Markup {
     }
 }
 
-/// Who serves each model now.
-fn models_table(models: &[ModelConfig], words: &Words) -> Markup {
+/// Who serves each model, and who of them takes no job now.
+fn models_table(models: &[ModelConfig], providers: &[Value], words: &Words) -> Markup {
+    let state = |name: &str| {
+        let provider = providers.iter().find(|one| text(one, "name") == name)?;
+        Availability::parse(text(provider, "state")).filter(|state| *state != Availability::Free)
+    };
+    let link = |name: &str| match state(name) {
+        Some(state) => format!("{name} ({})", words.availability(state)),
+        None => name.to_owned(),
+    };
     let chain = |model: &ModelConfig| {
-        let links: Vec<&str> = model.chain.iter().map(|link| link.provider.as_str()).collect();
+        let links: Vec<String> = model.chain.iter().map(|one| link(&one.provider)).collect();
         links.join(" → ")
     };
     html! {
@@ -162,6 +170,7 @@ fn rate(rpm: &Value, words: &Words) -> String {
 mod tests {
     use serde_json::json;
     use tidegate_core::Time;
+    use tidegate_dispatch::ChainLinkConfig;
 
     use super::super::words::Language;
     use super::*;
@@ -202,5 +211,17 @@ mod tests {
         }
         let html = table(&view, &[provider("probing")]).into_string();
         assert!(html.contains("tried with one job") && !html.contains("/actions/"), "{html}");
+    }
+
+    /// OPS-24: a model says who of its chain takes no job now.
+    #[test]
+    fn ops_24_a_model_says_which_of_its_providers_cools() {
+        let links = ["fal", "local"].map(|provider| ChainLinkConfig::new(provider, "flux"));
+        let models = [ModelConfig::new("flux", links.to_vec())];
+        let providers =
+            [json!({ "name": "fal", "state": "cooling_down" }), json!({ "name": "local", "state": "free" })];
+        let words = Language::English.words();
+        let html = models_table(&models, &providers, words).into_string();
+        assert!(html.contains(&format!(">fal ({}) → local<", words.cooling_down)), "{html}");
     }
 }

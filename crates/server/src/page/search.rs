@@ -10,14 +10,14 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use tidegate_core::OperationId;
 
-use super::operations::FILTERS;
+use super::operations::{FILTERS, LINKED};
 use super::view::{escape, filled_in, items, text};
 use super::{error_page, request_query};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 use crate::error::{Error, Result};
 
-/// The fields of `field:value`, besides those that are filters of operations.
+/// The fields of `field:value`, besides those that are filters of operations under the same name.
 const MORE_FIELDS: [(&str, &str); 4] =
     [("state", "state"), ("error", "error"), ("key", "dedupe_key"), ("limit", "limit")];
 
@@ -46,7 +46,7 @@ fn by_form(wanted: &str) -> Option<String> {
         return Some(format!("/operations/{id}"));
     }
     let (name, value) = wanted.split_once(':').filter(|(_, value)| !value.is_empty())?;
-    let mut fields = FILTERS.iter().map(|name| (*name, *name)).chain(MORE_FIELDS);
+    let mut fields = FILTERS.iter().chain(&LINKED).map(|name| (*name, *name)).chain(MORE_FIELDS);
     let (_, parameter) = fields.find(|(known, _)| name.eq_ignore_ascii_case(known))?;
     Some(match parameter {
         "group" => format!("/groups/{}", escape(value)),
@@ -108,6 +108,11 @@ mod tests {
             ("State:FAILED", Some("/operations?state=failed".to_owned())),
             ("key:ord 7", Some("/operations?dedupe_key=ord%207".to_owned())),
             ("limit:provider:fal/slots", Some("/limits?name=provider%3Afal%2Fslots".to_owned())),
+            ("fault_class:validation", Some("/operations?fault_class=validation".to_owned())),
+            (
+                "finished_after:2031-05-06T07:08:09Z",
+                Some("/operations?finished_after=2031-05-06T07%3A08%3A09Z".to_owned()),
+            ),
             ("group:shop:acme", Some("/groups/shop%3Aacme".to_owned())),
             ("shop:acme", None),
             ("op_…00000wng", None),

@@ -221,6 +221,8 @@ async fn ops_25_the_failures_of_a_group_are_rerun_from_the_page() {
         let (_, html) = operator.page(&target).await;
         let notice = html.split("</p>").find(|part| part.contains("Done: Re-run failed (2)")).unwrap();
         assert!(ids.iter().all(|id| notice.contains(&format!("/operations/{id}"))), "{notice}");
+        let other = target.replace(&named, &ids[0]);
+        assert!(!operator.page(&other).await.1.contains("Done: "), "to other operations");
         let group = world.get("/v1/groups/shop%3A1").await.json;
         let line: Vec<_> =
             group["line"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
@@ -444,6 +446,10 @@ async fn idm_22_limits_and_keys_have_forms() {
         assert!(!operator.page("/keys?done=expire-key").await.1.contains("Done: "), "whoever writes that");
         let other = target.replace("done=expire-key", "done=release-key");
         assert!(!operator.page(&other).await.1.contains("Done: "), "of another action");
+        let (status, html) = operator.page("/actions/expire-key?subject=order1").await;
+        let late = html.contains("no such key any more") && !html.contains("<form class=\"confirm\"");
+        assert!(status == 200 && late, "{html}");
+        assert!(html.contains("Last command: <b>Expire</b>, by <b>operator</b>"), "{html}");
         world.get("/v1/keys/order1").await.refused(404, "TG0024", Some("key"));
         let subjects: Vec<_> = operator.audit().await.iter().map(|one| one["subject"].clone()).collect();
         let points = "echo/points";

@@ -194,6 +194,13 @@ async fn a_path_that_is_not_text_is_refused_in_the_one_shape() {
             assert_eq!(response.headers()["x-tidegate-error"], "TG0001", "{path}");
             read(response).await.refused(400, "TG0001", Some("path"));
         }
+        for path in ["/%ff", "/groups/%ff"] {
+            let request = world.request(Method::GET, path).header("accept", "text/html,*/*");
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), 400, "{path}");
+            let page = response.text().await.unwrap();
+            assert!(page.contains("TG0001") && page.contains("</html>"), "{path}: {page}");
+        }
     })
     .await;
 }

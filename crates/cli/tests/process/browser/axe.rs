@@ -21,14 +21,11 @@ const FIND_FAULTS: &str = r#"
 const RULES_OF_COLOUR: &str = r#"["color-contrast","link-in-text-block"]"#;
 const ALL_RULES: &str = "null";
 
-/// A width and a colour scheme.
-pub(crate) type Look = (u32, &'static str);
-
+/// The widths at which no view may be wider than the screen; between the others it is a tablet.
+const WIDTHS: [u32; 3] = [DESKTOP, 800, PHONE];
 /// Both widths in both colour schemes.
-pub(crate) const EVERY_LOOK: [Look; 4] =
+const EVERY_LOOK: [(u32, &str); 4] =
     [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark")];
-/// Each width and each colour scheme, for views that are looked at in every way elsewhere.
-pub(crate) const TWO_LOOKS: [Look; 2] = [(DESKTOP, "light"), (PHONE, "dark")];
 
 /// The source of axe.
 pub(crate) struct Axe(String);
@@ -43,24 +40,27 @@ impl Axe {
 
     /// Opens a view and returns what is wrong with it: serious faults, and what is wider than the
     /// screen.
-    pub(crate) async fn faults(&self, browser: &Browser, url: &str, looks: &[Look]) -> Vec<String> {
+    pub(crate) async fn faults(&self, browser: &Browser, url: &str) -> Vec<String> {
         browser.open(url).await;
         browser.wait_until("document.getElementById('main')", &[]).await;
-        self.faults_here(browser, url, looks).await
+        self.faults_here(browser, url).await
     }
 
     /// The same for the view that is open.
-    pub(crate) async fn faults_here(&self, browser: &Browser, name: &str, looks: &[Look]) -> Vec<String> {
+    pub(crate) async fn faults_here(&self, browser: &Browser, name: &str) -> Vec<String> {
         browser.run(&self.0, &[]).await;
         let mut faults = Vec::new();
-        for (width, scheme) in looks {
-            browser.resize(*width).await;
-            browser.prefer(scheme).await;
-            let overflow = browser.overflow(*width).await;
+        for width in WIDTHS {
+            browser.resize(width).await;
+            let overflow = browser.overflow(width).await;
             if overflow > 0 {
                 faults.push(format!("{name} is {overflow} px too wide for {width} px"));
             }
-            let rules = if *scheme == "light" { ALL_RULES } else { RULES_OF_COLOUR };
+        }
+        for (width, scheme) in EVERY_LOOK {
+            browser.resize(width).await;
+            browser.prefer(scheme).await;
+            let rules = if scheme == "light" { ALL_RULES } else { RULES_OF_COLOUR };
             let found = browser.run_until_called(FIND_FAULTS, &[rules]).await;
             let found = found.as_array().expect("axe returns a list").iter().filter_map(Value::as_str);
             faults.extend(found.map(|fault| format!("{name}, {width} px, {scheme}: {fault}")));

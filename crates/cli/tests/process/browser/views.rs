@@ -3,7 +3,7 @@
 use tidegate_fixture::chromium::ChromeDriver;
 use tokio::time::timeout;
 
-use super::axe::{Axe, EVERY_LOOK};
+use super::axe::Axe;
 use super::every_action::Acting;
 use super::exhibit::{Exhibit, views};
 use super::pictures;
@@ -29,7 +29,7 @@ async fn faults(exhibit: &Exhibit, browser: &Browser, axe: &Axe, views: &[(&str,
     let mut faults = Vec::new();
     for (name, path) in views {
         let url = format!("{}{path}", exhibit.server.address);
-        faults.extend(axe.faults(browser, &url, &EVERY_LOOK).await);
+        faults.extend(axe.faults(browser, &url).await);
         if PICTURED.contains(name) {
             pictures::keep(browser, &url, name).await;
         }
@@ -44,11 +44,11 @@ async fn log_in(browser: &Browser, axe: &Axe) -> Vec<String> {
     let token = format!("[[token]]\nname = \"anna\"\nvalue_env = \"{}\"\nscopes = [\"read\"]\n", TOKEN.0);
     configure(dir.path(), 1, &token);
     let server = tokio::task::block_in_place(|| RunningServer::start(dir.path(), "warn", Some(TOKEN)));
-    let mut faults = axe.faults(browser, &format!("{}/operations", server.address), &EVERY_LOOK).await;
+    let mut faults = axe.faults(browser, &format!("{}/operations", server.address)).await;
     pictures::keep(browser, &format!("{}/operations", server.address), "login").await;
     browser.run(LOG_IN, &["a wrong one"]).await;
     browser.wait_until("document.querySelector('[role=alert]')", &[]).await;
-    faults.extend(axe.faults_here(browser, "a login with a wrong token", &EVERY_LOOK).await);
+    faults.extend(axe.faults_here(browser, "a login with a wrong token").await);
     browser.run(LOG_IN, &[TOKEN.1]).await;
     browser.wait_until("location.pathname === '/operations' && document.getElementById('live')", &[]).await;
     faults

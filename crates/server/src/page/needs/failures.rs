@@ -19,7 +19,7 @@ use crate::page::view::{View, escape, text, time_in};
 use crate::wire::time::Timestamp;
 
 /// The causes that a card shows, and the further ones that unfold.
-const CAUSES_SHOWN: usize = 5;
+const CAUSES_SHOWN: usize = 3;
 const CAUSES_UNFOLDED: usize = 20;
 
 /// Where an operation failed.

@@ -78,6 +78,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     names_begin_with: "Names that begin with",
     names_contain: "Names that contain",
     no_such_group: "No operation of this group is known; check the spelling.",
+    key_is_gone: "There is no such key any more: it was released, or it expired.",
     idle_group: "Nothing is queued here; its last operations are below.",
     limit_is_now: "Limit {} is now: {}.",
     no_limits: "There are no limits: no upstream is configured.",

@@ -78,6 +78,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     names_begin_with: "Имена, которые начинаются с",
     names_contain: "Имена, в которых есть",
     no_such_group: "Операций этой группы нет; проверьте имя.",
+    key_is_gone: "Этого ключа больше нет: он освобождён или истёк.",
     idle_group: "Очередь пуста; последние операции ниже.",
     limit_is_now: "Лимит {} теперь: {}.",
     no_limits: "Лимитов нет: ни один сервис не настроен.",

@@ -82,6 +82,7 @@ async fn ops_24_a_dismissal_is_read_strictly() {
             (json!({ "group": "g", "through": "today" }), "TG0001", "through"),
             (json!({ "group": "g", "through": through, "reason": "a\nb" }), "TG0002", "reason"),
             (json!({ "group": "g", "through": through, "by": "anna" }), "TG0001", "by"),
+            (json!({ "group": "g", "through": "2999-01-01T00:00:00Z", "strict": true }), "TG0002", "through"),
         ] {
             let refused = world.post(DISMISS, &body).await;
             assert_eq!(refused.status, 400, "{body}");

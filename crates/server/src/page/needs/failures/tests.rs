@@ -75,8 +75,8 @@ fn ops_24_one_cause_is_the_card_and_the_rarest_of_many_unfold() {
     let html = card(&many);
     let (shown, unfolded) = html.split_once("<details").unwrap();
     assert_eq!(shown.matches(">Re-run 1</a>").count(), CAUSES_SHOWN, "{html}");
-    assert!(unfolded.contains("More causes: 2") && unfolded.contains(">Re-run 7</a>"), "{html}");
-    assert_eq!(unfolded.matches(">Re-run 1</a>").count(), 2, "{html}");
+    assert!(unfolded.contains("More causes: 4") && unfolded.contains(">Re-run 7</a>"), "{html}");
+    assert_eq!(unfolded.matches(">Re-run 1</a>").count(), 4, "{html}");
 }
 
 /// OPS-24: a button keeps its place while failures are counted, whichever cause comes more often.
@@ -92,7 +92,7 @@ fn ops_24_causes_stay_in_the_order_in_which_they_came() {
     assert_eq!(order(&all), ["b", "a"]);
     // The oldest of more than there is room for is the rarest, and gives way.
     all.extend(
-        (10..14).flat_map(|at| [1, 2].map(|nth| failed("op_4", at + nth, "transient", &format!("c{at}")))),
+        (10..12).flat_map(|at| [1, 2].map(|nth| failed("op_4", at + nth, "transient", &format!("c{at}")))),
     );
-    assert_eq!(order(&all), ["a", "c10", "c11", "c12", "c13", "b"]);
+    assert_eq!(order(&all), ["a", "c10", "c11", "b"]);
 }

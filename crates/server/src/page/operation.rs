@@ -72,12 +72,19 @@ fn content(view: &View, data: &OperationData<'_>) -> Markup {
     let (words, id) = (view.words, text(operation, "id"));
     let decision = Decision::of(operation, decided.map_or(&[], |page| items(page, "entries")));
     let runs = Runs::of(operation, decided);
+    let is_failed = text(operation, "state") == "failed";
+    let is_generation = text(operation, "kind") == GENERATION;
     html! {
         section #operation data-live {
             h1 { (view.state(text(operation, "state"))) " " code { (id) } }
             @match &decision {
                 Some(decision) => (decision.sentence(view)),
-                None => p.sentence { (text(why, "because")) },
+                None => {
+                    p.sentence { (text(why, "because")) @if is_failed { " " (text(&operation["fault"], "message")) } }
+                    @if is_failed && is_generation && operation["job_id"].is_string() {
+                        p.quiet { (view.language.words().job_failed) }
+                    }
+                },
             }
             (buttons(view, operation))
             (journey(view, &JourneyData { operation, why, decision, run: runs.last }))
@@ -91,14 +98,14 @@ fn content(view: &View, data: &OperationData<'_>) -> Markup {
                 @if let Some(trace) = operation["deployment_id"].as_str() {
                     dt { (words.deployment) } dd { a href={ "/deployments/" (escape(trace)) } { code { (trace) } } }
                 }
-                @if text(operation, "kind") == GENERATION {
+                @if is_generation {
                     dt { (view.language.words().generation) } dd { a href={ "/generations/" (id) } { code { (id) } } }
                 }
                 @if !operation["result"].is_null() { dt { (words.result) } dd { a href={ "/v1/operations/" (id) } { (words.as_json) } } }
             }
             @if operation["request"].is_object() { (request(view, &operation["request"])) }
             @if !items(operation, "attempts").is_empty() { (attempts(view, items(operation, "attempts"), &runs)) }
-            @if text(operation, "kind") == GENERATION {
+            @if is_generation {
                 p { (words.provider_has_more) " " a href={ "/generations/" (id) } { (view.language.words().generation) } "." }
             }
         }
@@ -221,6 +228,24 @@ mod tests {
         let unknown = shown("unknown");
         assert!(unknown.contains("<dt>unknown</dt><dd>for <time") && unknown.contains(">30 s<"), "{unknown}");
         assert!(!shown("succeeded").contains("<dt>unknown</dt>"));
+    }
+
+    /// OPS-24: what failed says why first, and a generation why no other provider was tried.
+    #[test]
+    fn ops_24_a_failure_says_why_at_first() {
+        let view = View::at(Language::English, tidegate_core::Time::ZERO);
+        let why = json!({ "because": "It has ended: failed." });
+        let shown = |kind: &str, state: &str| {
+            let fault = json!({ "class": "transient", "message": "the runner is gone" });
+            let operation = json!({ "kind": kind, "state": state, "fault": fault, "job_id": "j7" });
+            let data = OperationData { operation: &operation, why: &why, decided: None, flag: "" };
+            let html = content(&view, &data).into_string();
+            let said = html.contains("<p class=\"sentence\">It has ended: failed. the runner is gone</p>");
+            (said, html.contains("no other one was tried"))
+        };
+        assert_eq!(shown("generation", "failed"), (true, true));
+        assert_eq!(shown("http", "failed"), (true, false));
+        assert_eq!(shown("generation", "running"), (false, false));
     }
 
     #[test]

@@ -30,14 +30,15 @@ pub(crate) mod overview;
 mod parts;
 pub(crate) mod providers;
 pub(crate) mod reference;
-pub(crate) mod repeated_form;
+mod repeated_form;
 mod request;
 mod runs;
 pub(crate) mod search;
-pub(crate) mod shared_regions;
+mod shared_regions;
 mod shell;
 pub(crate) mod shortened;
 mod spark;
+mod store_watch;
 mod view;
 mod words;
 pub(crate) mod workers;
@@ -128,6 +129,17 @@ impl PageSite {
     }
 }
 
+/// What the pages of a process share.
+#[derive(Default)]
+pub(crate) struct PageState {
+    /// The forms that arrived lately.
+    recent_forms: repeated_form::RecentForms,
+    /// What open overviews show.
+    live_regions: shared_regions::SharedRegions,
+    /// Whether the store takes writes.
+    store_watch: store_watch::StoreWatch,
+}
+
 /// What surrounds the content of a page.
 pub(crate) struct Frame<'a> {
     pub title: &'a str,
@@ -177,6 +189,7 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
                     (navigation(site, frame))
                     @if site == PageSite::Server { (search_form(frame.language.operator_words())) }
                     @if let Some(regions) = frame.regions {
+                        p #store role="status" data-ready=(words.store_ready) data-away=(words.store_away) {}
                         p #live role="status" data-regions=(regions) data-fresh=(words.live) data-lost=(words.lost) data-gone=(words.gone) data-held=(words.held) { (words.as_of_now) }
                         button #hold type="button" data-resume=(words.resume) hidden { (words.pause) }
                     }

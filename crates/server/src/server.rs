@@ -31,8 +31,7 @@ use crate::key_store;
 use crate::listen::{self, AcceptOptions, Certificate, Slots};
 use crate::node_runtime::{NodeRuntime, node_name};
 use crate::pacing::PacedProxy;
-use crate::page::repeated_form::RecentForms;
-use crate::page::shared_regions::SharedRegions;
+use crate::page::PageState;
 use crate::state::ServerState;
 use crate::telemetry::{self, ReportedLimits, TraceExporter};
 use crate::work::RemoteKinds;
@@ -96,8 +95,7 @@ impl Server {
             scheme: if config.tls.is_some() { "https" } else { "http" },
             completion_key: OnceLock::new(),
             confirmation_key: OnceLock::new(),
-            recent_forms: RecentForms::default(),
-            live_regions: SharedRegions::default(),
+            page: PageState::default(),
             audit: AuditRecorder::new(&node_name(&config, addr, &*store)?, clock.now()),
             entities: EntityService::start(&config, Arc::clone(&store), Arc::clone(&clock)).await?,
             generations: GenerationService::from_config(&config, &clock)?,

@@ -23,8 +23,7 @@ use crate::history::ActivityHistory;
 use crate::hydration::EntityService;
 use crate::limit_history::LimitHistory;
 use crate::pacing::PacedProxy;
-use crate::page::repeated_form::RecentForms;
-use crate::page::shared_regions::SharedRegions;
+use crate::page::PageState;
 use crate::path_map::PathMap;
 use crate::telemetry::{ReportedLimits, TraceExporter};
 use crate::work::{RemoteKinds, WorkHub};
@@ -50,10 +49,8 @@ pub(crate) struct ServerState {
     pub completion_key: OnceLock<CompletionKey>,
     /// What the confirm steps of pages are checked with, once the store is open.
     pub confirmation_key: OnceLock<ConfirmationKey>,
-    /// The forms of pages that arrived lately.
-    pub recent_forms: RecentForms,
-    /// What open pages show.
-    pub live_regions: SharedRegions,
+    /// What all pages share.
+    pub page: PageState,
     /// Records the commands of operators.
     pub audit: AuditRecorder,
     /// Entities of other modules.

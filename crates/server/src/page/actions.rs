@@ -108,7 +108,7 @@ async fn send_once(
     form: &FormFingerprint,
     caller: &Caller,
 ) -> Result<String> {
-    let outcome = api.server.recent_forms.outcome_of(form);
+    let outcome = api.server.page.recent_forms.outcome_of(form);
     let (api, asked, caller) = (api.clone(), Arc::clone(asked), caller.clone());
     // A browser hangs up on the first click when it sends the second.
     let sent = tokio::spawn(async move { outcome.get_or_init(|| send(&api, &asked, &caller)).await.clone() });

@@ -1,5 +1,6 @@
 //! Notifies an open page of changes, at most twice a second however many there are, and now and
-//! then without a change, so that its relative times stay correct.
+//! then without a change, so that its relative times stay correct. Each tick says whether the store
+//! is away.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,31 +10,37 @@ use axum::extract::State;
 use axum::response::sse::{Event as Message, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
+use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::events::UNBUFFERED;
 use crate::routing::RoutingState;
-use crate::state::SharedPartition;
+use crate::state::{ServerState, SharedPartition};
+use crate::wire::time::Timestamp;
 
 const AT_MOST_EVERY: Duration = Duration::from_millis(500);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn ticks(State(app): State<SharedPartition>) -> Response {
-    tick_stream(app.engine.events(None).live, app.server.stopping.clone())
+    tick_stream(app.engine.events(None).live, &app.server)
 }
 
 /// The same for the partitions of a node.
 pub(crate) async fn ticks_of_node(State(routing): State<Arc<RoutingState>>) -> Response {
-    tick_stream(routing.partitions.events().subscribe(), routing.server.stopping.clone())
+    tick_stream(routing.partitions.events().subscribe(), &routing.server)
 }
 
 /// A tick for the changes in `live`, until the server shuts down.
-fn tick_stream<T: Clone + Send + 'static>(live: Receiver<T>, stopping: CancellationToken) -> Response {
-    let ticks = unfold(ChangeListener { live, stopping }, |mut listener| async move {
+fn tick_stream<T: Clone + Send + 'static>(live: Receiver<T>, server: &Arc<ServerState>) -> Response {
+    let (server, stopping) = (Arc::clone(server), server.stopping.clone());
+    let ticks = unfold((ChangeListener { live, stopping }, server), |(mut listener, server)| async move {
         listener.change().await?;
-        Some((Ok::<_, Infallible>(Message::default().event("tick").data("{}")), listener))
+        let away_since = server.page.store_watch.away_since(&*server.store, &*server.clock).await;
+        let tick = json!({ "store_away_since": away_since.map(Timestamp) });
+        let message = Message::default().event("tick").data(tick.to_string());
+        Some((Ok::<_, Infallible>(message), (listener, server)))
     });
     (UNBUFFERED, Sse::new(ticks)).into_response()
 }

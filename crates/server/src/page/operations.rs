@@ -1,11 +1,14 @@
 //! The list of operations: filters in the URL, so that every list is a link, and a search in the
 //! texts of errors.
 
+mod age;
+
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_core::Time;
 
 use super::actions::{button, notice};
 use super::bulk;
@@ -17,7 +20,7 @@ use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 use crate::error::{Error, Result};
 use crate::page::request_query;
-use axum::http::Uri;
+use age::LeastAge;
 
 /// The operations of a page.
 const ROWS: usize = 50;
@@ -30,8 +33,9 @@ const STATES: [&str; 7] = ["queued", "waiting", "running", "unknown", "succeeded
 pub(super) const FILTERS: [&str; 4] = ["group", "upstream", "kind", "dedupe_key"];
 
 /// The filters of links, by the name of the API's parameter.
+const CREATED_BEFORE: &str = "created_before";
 pub(super) const LINKED: [&str; 6] =
-    ["created_before", "finished_after", "finished_before", "fault_class", "fault_message", "id_end"];
+    [CREATED_BEFORE, "finished_after", "finished_before", "fault_class", "fault_message", "id_end"];
 /// The filters that name few operations.
 const NAMES_FEW: [&str; 2] = ["dedupe_key", "id_end"];
 
@@ -42,6 +46,8 @@ struct ListRequest {
     filters: [Option<String>; FILTERS.len()],
     /// A text that the last fault has to contain.
     error: Option<String>,
+    /// How old they are at least; then the filter of links by that time is set.
+    age: Option<LeastAge>,
     /// The filters that links have and the form shows only if they are given.
     linked: [Option<String>; LINKED.len()],
     cursor: Option<String>,
@@ -55,15 +61,22 @@ struct FoundOperations {
 }
 
 impl ListRequest {
-    fn read(mut query: Query) -> Result<Self> {
-        let request = Self {
+    fn read(mut query: Query, now: Time) -> Result<Self> {
+        let mut request = Self {
             state: query.take("state"),
             filters: FILTERS.map(|name| query.take(name)),
             error: query.take("error"),
+            age: query.read("age", LeastAge::parse),
             linked: LINKED.map(|name| query.take(name)),
             cursor: query.take("cursor"),
         };
         query.finish()?;
+        if let Some(age) = request.age {
+            let created_before = LINKED.iter().position(|name| *name == CREATED_BEFORE);
+            created_before
+                .into_iter()
+                .for_each(|place| request.linked[place] = Some(age.accepted_before(now)));
+        }
         Ok(request)
     }
 
@@ -107,7 +120,7 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, uri: U
     let read = async {
         let mut query = Query::parse(&filled_in(request_query(&uri)));
         let done = notice(&api, &view, &mut query);
-        let request = ListRequest::read(query)?;
+        let request = ListRequest::read(query, view.now)?;
         let found = find(&api, &request).await?;
         Ok::<_, Error>((done, request, found))
     };
@@ -175,8 +188,9 @@ fn filter_form(view: &View, request: &ListRequest) -> Markup {
                 label { (label) input type="search" name=(name) value=[value.as_deref()]; }
             }
             label { (words.error_text) input type="search" name="error" value=[request.error.as_deref()]; }
+            (age::field(view, request.age))
             @for ((name, label), value) in LINKED.iter().zip(words.linked_filters).zip(&request.linked) {
-                @if let Some(value) = value { label { (label) input type="search" name=(name) value=(value); } }
+                @if let Some(value) = value.as_ref().filter(|_| *name != CREATED_BEFORE || request.age.is_none()) { label { (label) input type="search" name=(name) value=(value); } }
             }
             button type="submit" { (words.filter) }
             @if request.is_filtered() { a.button href="/operations" { (words.show_all) } }
@@ -245,9 +259,10 @@ fn fault_cell(view: &View, operation: &Value) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::words::Language;
 
     fn read(query: &str) -> Result<ListRequest> {
-        ListRequest::read(Query::parse(&filled_in(query)))
+        ListRequest::read(Query::parse(&filled_in(query)), Time::from_millis(7_200_000))
     }
 
     #[test]
@@ -262,5 +277,21 @@ mod tests {
         let again = read(href.split_once('?').unwrap().1).unwrap();
         assert_eq!((again.error.as_deref(), again.cursor.as_deref()), (Some("No Entry"), Some("c=1")));
         assert_eq!(read("sate=failed").unwrap_err().field.as_deref(), Some("sate"));
+    }
+
+    /// OPS-24: a list of what is older than a time moves with the clock, and the links from it have
+    /// the time.
+    #[test]
+    fn ops_24_a_list_is_filtered_by_age() {
+        let request = read("age=1h&state=queued").unwrap();
+        let since = "created_before=1970-01-01T01%3A00%3A00.000Z";
+        assert_eq!(request.page_href("c"), format!("/operations?{since}&state=queued&cursor=c"));
+        let view = View::at(Language::English, Time::from_millis(7_200_000));
+        let html = filter_form(&view, &request).into_string();
+        assert!(html.contains("<option value=\"1h\" selected>1 h</option>"), "{html}");
+        assert!(!html.contains("name=\"created_before\""), "it is said once: {html}");
+        let html = filter_form(&view, &read(since).unwrap()).into_string();
+        assert!(html.contains("name=\"created_before\""), "{html}");
+        assert_eq!(read("age=2h").unwrap_err().field.as_deref(), Some("age"));
     }
 }

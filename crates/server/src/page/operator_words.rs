@@ -84,6 +84,7 @@ pub(crate) struct OperatorWords {
     pub error_text: &'static str,
     /// The labels of filters that links have.
     pub linked_filters: [&'static str; 6],
+    pub older_than: &'static str,
     pub nothing_matches: &'static str,
     pub nothing_matches_yet: &'static str,
     pub no_operations: &'static str,

@@ -49,7 +49,7 @@ pub(crate) async fn regions(State(api): State<LocalApi>, headers: HeaderMap, uri
     let (view, only) = (View::new(&headers, &api), filtered_state(&uri));
     let key = (view.language, only.clone());
     let render = async { content(&view, &read(&api, &view, only).await) };
-    api.server.live_regions.get(key, render).await.into_response()
+    api.server.page.live_regions.get(key, render).await.into_response()
 }
 
 /// The state that the operations are filtered by.

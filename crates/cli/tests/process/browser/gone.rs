@@ -1,9 +1,11 @@
-//! An open page whose subject goes away and comes back, and one whose group is done.
+//! An open page whose subject goes away and comes back, one whose group is done, and one whose
+//! store is away.
 
 use std::path::Path;
 
 use serde_json::json;
 use tidegate_fixture::chromium::ChromeDriver;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::time::timeout;
 
@@ -21,10 +23,11 @@ const IS_GONE: &str = "document.getElementById('live').textContent.includes('no 
 const SHOWS: &str = "document.getElementById('main').textContent.includes(arguments[0])";
 /// What a browser says when its user comes back to the tab.
 const COME_BACK: &str = "document.dispatchEvent(new Event('visibilitychange'));";
+const STORE_SAYS: &str = "document.getElementById('store').textContent.startsWith(arguments[0])";
 const QUEUE: &str = "return document.querySelectorAll('#line tbody tr').length;";
 const IS_DONE: &str = "!document.querySelector('#line tbody') && document.querySelector('#last tbody tr')";
 
-/// Starts a server that listens where an earlier one did.
+/// Starts a server that listens here, where an earlier one may have done so.
 fn start_again(dir: &Path, listen: &str, store: Option<&str>) -> RunningServer {
     let mut command = tidegate();
     command.args(["serve", "--log-level", "warn", "--listen", listen, "--config"]);
@@ -86,6 +89,28 @@ async fn ops_24_chromium_empties_the_queue_of_a_group() {
         browser.wait_until(IS_DONE, &[]).await;
         browser.wait_until(SHOWS, &["Nothing is queued here"]).await;
         assert_eq!(browser.console_errors().await, [""; 0]);
+    };
+    timeout(LIMIT, watched).await.expect("all of it is seen in time");
+}
+
+/// OPS-24: the header says that the store is away, and since when, until it is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_24_chromium_says_that_the_store_is_away() {
+    let _alone = ALONE.lock().await;
+    let watched = async {
+        let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        configure(dir.path(), 4, &upstream("echo", &sim, None));
+        let mut redis = tokio::task::block_in_place(RedisServer::start);
+        let server = start_again(dir.path(), "127.0.0.1:0", Some(&redis.url()));
+        let driver = ChromeDriver::start();
+        let browser = Browser::start(&driver, "away", "en-GB,en").await;
+        browser.open(&server.address).await;
+        browser.wait_until(STORE_SAYS, &["store ready"]).await;
+        redis.kill();
+        browser.wait_until(STORE_SAYS, &["✕ store unavailable since "]).await;
+        tokio::task::block_in_place(|| redis.restart());
+        browser.wait_until(STORE_SAYS, &["store ready"]).await;
     };
     timeout(LIMIT, watched).await.expect("all of it is seen in time");
 }

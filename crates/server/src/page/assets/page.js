@@ -2,6 +2,7 @@
 // fetched and patched in place, so that what stays the same is not loaded, drawn or animated anew.
 // A region with selected text or the focus is left alone until the user is done.
 const word = document.getElementById("live");
+const store = document.getElementById("store");
 const button = document.getElementById("hold");
 let stream = null;
 let held = false;
@@ -16,6 +17,18 @@ let renewed = null;
 function say(text, lost) {
   if (word.textContent !== text) word.textContent = text;
   word.classList.toggle("lost", Boolean(lost));
+}
+
+// Whether the store takes writes; nothing, if it is not known.
+function sayStore(text, away) {
+  if (store.textContent !== text) store.textContent = text;
+  store.classList.toggle("lost", Boolean(away));
+}
+
+function tick({ data }) {
+  const since = JSON.parse(data).store_away_since;
+  sayStore(since ? store.dataset.away + clockTime(since) : store.dataset.ready, since);
+  refresh();
 }
 
 // What would move under the pointer, or close what someone has opened, waits.
@@ -163,17 +176,22 @@ async function refresh() {
 
 // A time as everywhere on the page: UTC.
 function freshAt() {
-  return `${new Date(fresh).toISOString().slice(11, 19)}Z`;
+  return clockTime(new Date(fresh).toISOString());
+}
+
+function clockTime(time) {
+  return `${time.slice(11, 19)}Z`;
 }
 
 function lost() {
+  sayStore("");
   say(word.dataset.lost + freshAt(), true);
 }
 
 function open() {
   if (stream || held || document.hidden) return;
   stream = new EventSource("/page/ticks");
-  stream.addEventListener("tick", refresh);
+  stream.addEventListener("tick", tick);
   stream.addEventListener("open", refresh);
   stream.addEventListener("error", () => {
     lost();
@@ -184,6 +202,7 @@ function open() {
 function close() {
   if (stream) stream.close();
   stream = null;
+  sayStore("");
 }
 
 const pause = button.textContent;

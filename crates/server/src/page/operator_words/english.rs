@@ -61,6 +61,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     older: "Older",
     next: "Next",
     error_text: "Text of the error",
+    older_than: "Older than",
     linked_filters: [
         "Accepted before",
         "Ended since",

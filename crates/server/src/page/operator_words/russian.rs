@@ -61,6 +61,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     older: "Более ранние",
     next: "Дальше",
     error_text: "Текст ошибки",
+    older_than: "Старше",
     linked_filters: [
         "Принята раньше",
         "Завершено с",

@@ -155,6 +155,11 @@ impl Journey {
         self.turn_at.is_none() && self.attempts.is_empty() && self.decisions.is_empty()
     }
 
+    /// Whether it was begun and has not ended, or ended with a fault.
+    fn is_of_interest(&self) -> bool {
+        self.attempts.last().is_some_and(|last| self.ended_at.is_none() || last.fault.is_some())
+    }
+
     /// It is at the head of its group. Of what joined since `known_since`, every change of the turn
     /// is known.
     fn reach_head(&mut self, known_since: Time) {

@@ -12,7 +12,8 @@ use crate::carry::{Report, describe};
 
 /// The most journeys that a partition remembers.
 const JOURNEYS_MAX: usize = 2_000;
-/// The most journeys that are passed over, because they go on, to find one that may be forgotten.
+/// The most journeys that are passed over, because they go on or failed, to find one that may be
+/// forgotten.
 const PASSED_OVER_MAX: usize = 32;
 
 /// The journeys that a partition remembers.
@@ -70,12 +71,11 @@ impl Journeys {
         place
     }
 
-    /// The place of the oldest journey, without those that were begun and have not ended: people
-    /// look at what stays unknown or is tried again long after thousands of others have ended.
+    /// The place of the oldest journey that no one is likely to ask for: people look at what goes
+    /// on, at what is unknown and at what failed, long after thousands of others have succeeded.
     fn place_to_reuse(&self) -> usize {
         let mut places = (0..PASSED_OVER_MAX).map(|nth| (self.oldest + nth) % JOURNEYS_MAX);
-        let is_under_way = |journey: &Journey| journey.ended_at.is_none() && !journey.attempts.is_empty();
-        places.find(|place| !is_under_way(&self.kept[*place].1)).unwrap_or(self.oldest)
+        places.find(|place| !self.kept[*place].1.is_of_interest()).unwrap_or(self.oldest)
     }
 
     fn find(&mut self, seq: Seq) -> Option<&mut Journey> {

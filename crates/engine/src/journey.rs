@@ -155,9 +155,11 @@ impl Journey {
         self.turn_at.is_none() && self.attempts.is_empty() && self.decisions.is_empty()
     }
 
-    /// Whether it was begun and has not ended, or ended with a fault.
+    /// Whether it was begun and has not ended, or was not a plain success: it failed, was tried
+    /// again, or an operator decided about it.
     fn is_of_interest(&self) -> bool {
-        self.attempts.last().is_some_and(|last| self.ended_at.is_none() || last.fault.is_some())
+        let is_plain = self.attempts.len() == 1 && self.decisions.is_empty();
+        self.attempts.last().is_some_and(|last| !is_plain || self.ended_at.is_none() || last.fault.is_some())
     }
 
     /// It is at the head of its group. Of what joined since `known_since`, every change of the turn

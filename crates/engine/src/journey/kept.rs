@@ -12,8 +12,8 @@ use crate::carry::{Report, describe};
 
 /// The most journeys that a partition remembers.
 const JOURNEYS_MAX: usize = 2_000;
-/// The most journeys that are passed over, because they go on or failed, to find one that may be
-/// forgotten.
+/// The most journeys that are passed over, because someone may ask for them, to find one that may
+/// be forgotten.
 const PASSED_OVER_MAX: usize = 32;
 
 /// The journeys that a partition remembers.

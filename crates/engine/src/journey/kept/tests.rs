@@ -142,8 +142,9 @@ fn what_is_not_known_is_not_guessed() {
     assert_eq!(millis(journeys.get(Seq(10_000)).unwrap().times(at(300)))[0], None);
 }
 
-/// OPS-24: what stays unknown, and what failed, is remembered while thousands of others come and
-/// succeed. Of too many that go on, the oldest is forgotten, and then nothing of it is guessed.
+/// OPS-24: what stays unknown, what failed and what was tried again is remembered while thousands
+/// of others come and succeed. Of too many that go on, the oldest is forgotten, and then nothing of
+/// it is guessed.
 #[test]
 fn ops_24_what_goes_on_or_failed_is_remembered_longest() {
     let mut journeys = Journeys::new(at(0));
@@ -153,12 +154,21 @@ fn ops_24_what_goes_on_or_failed_is_remembered_longest() {
     journeys.claimed(&claim(2, 10, 1), at(30));
     journeys.settled(&report(2, Verdict::Rejected(Fault::new(FaultClass::NotFound, "404"))), at(50));
     journeys.ended(&ended(2, 50, None), at(50));
-    for seq in 3..5 * JOURNEYS_MAX as u64 {
+    journeys.claimed(&claim(3, 10, 1), at(30));
+    journeys.settled(
+        &report(3, Verdict::Retry { fault: Fault::new(FaultClass::Transient, "502"), after: None }),
+        at(40),
+    );
+    journeys.claimed(&claim(3, 10, 2), at(50));
+    journeys.settled(&report(3, Verdict::Done), at(70));
+    journeys.ended(&ended(3, 70, None), at(70));
+    for seq in 4..5 * JOURNEYS_MAX as u64 {
         journeys.claimed(&claim(seq, 100, 1), at(100));
         journeys.ended(&ended(seq, 110, None), at(110));
     }
     assert_eq!(decision(journeys.get(Seq(1)).unwrap().times(at(900))), [Some(5), Some(880)]);
     assert_eq!(millis(journeys.get(Seq(2)).unwrap().times(at(900))), [Some(0), Some(20), None, Some(20)]);
+    assert_eq!(millis(journeys.get(Seq(3)).unwrap().times(at(900))), [Some(0), Some(30), None, Some(30)]);
     let many = 10_000..10_000 + 2 * JOURNEYS_MAX as u64;
     many.for_each(|seq| journeys.claimed(&claim(seq, 200, 1), at(200)));
     assert!(journeys.get(Seq(1)).is_none());

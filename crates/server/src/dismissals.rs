@@ -14,6 +14,7 @@ use tidegate_core::shared::record::{
     ForgetOutcome, ForgetTarget, HolderToken, OnLapse, RecordClaim, RecordClaimOutcome, RecordStage,
 };
 use tidegate_store::SharedState;
+use tokio::time::timeout;
 
 use crate::error::{Error, ErrorCode, Result};
 
@@ -28,6 +29,8 @@ const CHANGE_LEASE: Duration = Duration::from_secs(5);
 /// How often a change asks whether another one has ended, and the pause in between.
 const CHANGE_TRIES_MAX: usize = 120;
 const CHANGE_PAUSE: Duration = Duration::from_millis(50);
+/// How long a dismissal is waited for.
+const READ_WAIT: Duration = Duration::from_secs(2);
 /// What the names of these records begin with. Those of idempotency keys have three spaces, and
 /// these have none: no key of a caller is one of them, and no list of keys shows one.
 const PREFIX: &str = "dismissed-failures";
@@ -164,7 +167,7 @@ pub(crate) async fn undismiss(store: &dyn SharedState, source: FailureSource<'_>
 /// better shown twice than never.
 pub(crate) async fn read(store: &dyn SharedState, sources: &[FailureSource<'_>]) -> Vec<Option<Dismissal>> {
     let each = sources.iter().take(SOURCES_MAX).map(async |source| {
-        let found = find(store, &source.record_name()).await;
+        let found = timeout(READ_WAIT, find(store, &source.record_name())).await.ok()?;
         found.inspect_err(|error| tracing::debug!(%error, "cannot read a dismissal")).ok().flatten()
     });
     let mut dismissals = join_all(each).await;

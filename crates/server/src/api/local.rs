@@ -11,6 +11,7 @@ use axum::http::{Method, Request, StatusCode};
 use axum::routing::MethodRouter;
 use serde_json::Value;
 use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
+use tokio::time::timeout;
 use tower::ServiceExt;
 
 use super::route::{Route, RouteSpec};
@@ -20,6 +21,9 @@ use crate::edge::auth::Caller;
 use crate::edge::content::BodyTimeout;
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::ServerState;
+
+/// How long a page waits for one thing that it shows.
+const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The API of this process. It is never served to a listener.
 #[derive(Clone)]
@@ -52,7 +56,7 @@ impl LocalApi {
     /// Reads something.
     pub(crate) async fn get(&self, target: &str) -> Result<Value> {
         let command = ApiCommand { method: Method::GET, target: target.to_owned(), body: Value::Null };
-        self.send(&Caller::named("page"), "", &command).await
+        answered_in_time(self.send(&Caller::named("page"), "", &command)).await?
     }
 
     /// Commands something, for a reason.
@@ -78,6 +82,13 @@ impl LocalApi {
     }
 }
 
+/// Waits for what a page reads, for a bounded time: a store that hangs must not keep the rest of
+/// the page away.
+pub(crate) async fn answered_in_time<T>(reading: impl Future<Output = T>) -> Result<T> {
+    let answer = timeout(READ_PATIENCE, reading).await;
+    answer.map_err(|_| Error::new(ErrorCode::StoreUnavailable, "The store does not answer."))
+}
+
 impl BodyTimeout for LocalApi {
     fn body_timeout(&self) -> Duration {
         self.server.read_timeout
@@ -99,6 +110,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A page says that the store hangs instead of hanging itself.
+    #[tokio::test(start_paused = true)]
+    async fn a_page_does_not_wait_for_ever() {
+        let hanging = answered_in_time(std::future::pending::<()>()).await;
+        assert_eq!(hanging.unwrap_err().code, ErrorCode::StoreUnavailable);
+        assert_eq!(answered_in_time(async { 7 }).await.unwrap(), 7);
+    }
 
     #[test]
     fn an_error_keeps_its_code_and_message() {

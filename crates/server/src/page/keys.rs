@@ -18,7 +18,7 @@ use super::shell::{quoted, server_flag};
 use super::view::View;
 use super::words::Language;
 use super::{Frame, PageSite, error_page_at, framed_at};
-use crate::api::local::LocalApi;
+use crate::api::local::{LocalApi, answered_in_time};
 use crate::edge::origin::host;
 use crate::edge::query::Query;
 use crate::error::Error;
@@ -46,7 +46,8 @@ pub(crate) async fn show_in_proxy(State(keys): State<KeyAdmin>, headers: HeaderM
 }
 
 async fn show_at(site: PageSite, view: &View, keys: &KeyAdmin, done: &Markup, flag: &str) -> Response {
-    match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
+    let listed = answered_in_time(keys.list(&KeyFilter::default(), None, LOOKED_AT)).await;
+    match listed.and_then(|listed| listed.map_err(Error::from)) {
         Ok(page) => {
             let content = html! { (done) (content(view, site, page, keys.hit_counts(), flag)) };
             // A proxy does not notify its pages of changes.
@@ -54,7 +55,7 @@ async fn show_at(site: PageSite, view: &View, keys: &KeyAdmin, done: &Markup, fl
             let frame = Frame { title: view.language.words().keys, language: view.language, regions };
             framed_at(site, &frame, &content).into_response()
         }
-        Err(error) => error_page_at(site, &Error::from(error)),
+        Err(error) => error_page_at(site, &error),
     }
 }
 

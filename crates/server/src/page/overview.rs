@@ -14,7 +14,7 @@ use super::needs::{NeedsData, not_known, read_failures, read_providers, read_sto
 use super::parts::count;
 use super::view::{View, escape, items, number};
 use super::{Frame, charts, framed, groups, limits, nodes, operations, request_query};
-use crate::api::local::LocalApi;
+use crate::api::local::{LocalApi, answered_in_time};
 use crate::dismissals::FAILURE_LOOKBACK;
 use crate::edge::query::Query;
 use crate::error::Result;
@@ -49,7 +49,7 @@ pub(crate) async fn regions(State(api): State<LocalApi>, headers: HeaderMap, uri
     let (view, only) = (View::new(&headers, &api), filtered_state(&uri));
     let key = (view.language, only.clone());
     let render = async { content(&view, &read(&api, &view, only).await) };
-    api.server.page.live_regions.get(key, render).await.into_response()
+    Box::pin(api.server.page.live_regions.get(key, render)).await.into_response()
 }
 
 /// The state that the operations are filtered by.
@@ -74,11 +74,11 @@ async fn read(api: &LocalApi, view: &View, only: Option<String>) -> OverviewData
         api.get(limits::WITH_HISTORY),
         api.get(operations),
         api.get("/v1/cluster"),
-        list_recent(&api.server),
+        answered_in_time(list_recent(&api.server)),
     );
     let stopped_count = summary.as_ref().map_or(0, |summary| number(&summary["counts"], "stopped"));
     let needs = NeedsData { unknown, stopped, failed, dismissed, stopped_count, models, providers };
-    let deployments = deployments.unwrap_or_default();
+    let deployments = deployments.flatten().unwrap_or_default();
     OverviewData { summary, needs, limits, operations, cluster, deployments, only }
 }
 

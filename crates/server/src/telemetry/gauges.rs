@@ -3,16 +3,20 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tidegate::{Engine, PartitionLoad};
 use tidegate_core::Time;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::operation::MICRO;
+use tokio::time::timeout;
 
 use crate::generations::providers::{self, Availability, ProviderStatus};
 use crate::state::ServerState;
 
+/// How long a scrape waits for what only the store knows; without it, the last figures stand.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
 /// The gauges of a limit.
 const LIMIT_GAUGES: [&str; 5] = [
     "tidegate_limit_level",
@@ -55,13 +59,13 @@ pub(crate) async fn refresh(server: &ServerState, engines: &[Engine]) {
     if server.archiving.is_some() {
         report_backlog(server, engines);
     }
-    if let Ok(stats) = server.store.stats().await {
+    if let Ok(Ok(stats)) = timeout(STORE_PATIENCE, server.store.stats()).await {
         metrics::gauge!("tidegate_store_bytes").set(stats.bytes as f64);
         metrics::gauge!("tidegate_store_operations").set(stats.operations as f64);
         metrics::gauge!("tidegate_idempotency_keys").set(stats.records as f64);
     }
     if let Some(outbox) = server.store.outbox()
-        && let Ok(seen) = outbox.status(None, 0).await
+        && let Ok(Ok(seen)) = timeout(STORE_PATIENCE, outbox.status(None, 0)).await
     {
         metrics::gauge!("tidegate_outbox_waiting").set(seen.waiting as f64);
     }

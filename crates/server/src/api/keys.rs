@@ -5,6 +5,7 @@ use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tidegate_core::Time;
 use tidegate_core::shared::record::{ForgetOutcome, ForgetTarget};
 use tidegate_idempotency::{CallerScope, IdempotencyKey, KeyAdmin, KeyFilter, RecordName, RecordingOutcome};
 use tidegate_store::{Clock, WallClock};
@@ -18,6 +19,7 @@ use crate::wire::cursor;
 use crate::wire::error::ambiguous_response;
 use crate::wire::key::{FreedKeyOut, KeyNameOut, KeyOut, KeysOut, STATES, read_answer, state};
 use crate::wire::object::truncate_name;
+use crate::wire::time::Timestamp;
 
 /// How many pages are read for one page of keys in one state.
 const READS_MAX: usize = 20;
@@ -97,10 +99,12 @@ pub(super) async fn complete(
     query: Query,
     body: RequestBody,
 ) -> HandlerResult {
+    let (seen, query) = take_seen(query);
     let name = match find_key(&keys, &text, query).await? {
         KeyMatch::One(name) => name,
         KeyMatch::Several(names) => return Ok(ambiguous_key(&names)),
     };
+    check_seen(&keys, &name, seen).await?;
     let body = body.read().await?;
     let answer = read_answer(&body)?;
     let now = WallClock.now();
@@ -123,10 +127,12 @@ async fn forget_key(
     query: Query,
     what: ForgetTarget,
 ) -> HandlerResult {
+    let (seen, query) = take_seen(query);
     let name = match find_key(keys, text, query).await? {
         KeyMatch::One(name) => name,
         KeyMatch::Several(names) => return Ok(ambiguous_key(&names)),
     };
+    check_seen(keys, &name, seen).await?;
     let (forgot, state, stands) = match what {
         ForgetTarget::Claim => {
             let stands = "has a response: there is no claim to release. Expire it instead.";
@@ -146,6 +152,25 @@ async fn forget_key(
             Err(Error::new(ErrorCode::NotNow, message).into())
         }
     }
+}
+
+/// When the use of the key began that a command is about, if it says so.
+fn take_seen(mut query: Query) -> (Option<Time>, Query) {
+    (query.time("created_at"), query)
+}
+
+/// Refuses a command about an earlier use of a key: what an operator saw is gone, and this one is
+/// of another request.
+async fn check_seen(keys: &KeyAdmin, name: &RecordName, seen: Option<Time>) -> Result<()> {
+    let Some(seen) = seen else { return Ok(()) };
+    let shown = keys.show(name).await.map_err(Error::from)?.ok_or_else(|| no_such_key(&name.key))?;
+    // Times are shown in milliseconds.
+    if Timestamp(shown.summary.created).to_string() == Timestamp(seen).to_string() {
+        return Ok(());
+    }
+    let message =
+        format!("The key {:?} was used again since; look at it before you decide.", name.key.as_str());
+    Err(Error::new(ErrorCode::NotNow, message).field("created_at"))
 }
 
 enum KeyMatch {

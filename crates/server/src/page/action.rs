@@ -138,8 +138,8 @@ pub(super) struct ActionRequest {
     pub scope: Option<String>,
     pub method: Option<String>,
     pub path: Option<String>,
-    /// What the operator has seen: the attempt of an operation of unknown outcome, or the time at
-    /// which failures, or several operations, were seen.
+    /// What the operator has seen: the attempt of an operation of unknown outcome, the time at
+    /// which failures, or several operations, were seen, or that at which the use of a key began.
     pub seen: Option<String>,
     /// What only the form has.
     pub form: ActionForm,
@@ -260,13 +260,21 @@ impl ActionRequest {
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
     }
 
+    /// The same with the use of the key that was seen: it may be used again meanwhile.
+    fn seen_key_query(&self) -> String {
+        let query = self.key_query();
+        let separator = if query.is_empty() { '?' } else { '&' };
+        let seen = self.seen.as_deref().map(|seen| format!("{separator}created_at={}", escape(seen)));
+        query + &seen.unwrap_or_default()
+    }
+
     /// The call of the API that does it, by this operator.
     pub(super) fn command(&self, by: &str) -> Result<ApiCommand> {
         let name = escape(&self.subject);
         let post = |target: String, body: Value| ApiCommand { method: Method::POST, target, body };
         let operation = |verb: &str, body| post(format!("/v1/operations/{name}/{verb}"), body);
         let group = |verb: &str, body| post(format!("/v1/groups/{name}/{verb}"), body);
-        let key = |verb: &str, body| post(format!("/v1/keys/{name}/{verb}{}", self.key_query()), body);
+        let key = |verb: &str, body| post(format!("/v1/keys/{name}/{verb}{}", self.seen_key_query()), body);
         let attempt = self.seen.as_deref().and_then(|seen| seen.parse::<u16>().ok());
         let resolve = |outcome| operation("resolve", json!({ "as": outcome, "attempt": attempt }));
         let limit = |body| ApiCommand { method: Method::PUT, target: self.subject_target(), body };

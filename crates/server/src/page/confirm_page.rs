@@ -94,6 +94,9 @@ fn seen(view: &View, asked: &ActionRequest, preview: &Value) -> Option<String> {
         | Action::AllHappened
         | Action::NoneHappened
         | Action::SendAllAgain => Some(bulk::after(view.now)),
+        Action::ReleaseKey | Action::ExpireKey | Action::CompleteKey => {
+            preview["created_at"].as_str().map(str::to_owned)
+        }
         _ => None,
     }
 }

@@ -48,6 +48,13 @@ async fn idm_22_keys_are_listed_looked_into_and_expired() {
         world.post("/v1/keys/order-1/expire", "").await.refused(404, "TG0024", Some("key"));
         let again = keyed(&world, "/v1/operations", "order-1", operation("secret-group")).await;
         assert_ne!(again.text("id"), first.text("id"));
+        // Who saw the first use decides nothing about the second one.
+        let seen = key["created_at"].as_str().unwrap();
+        let late = world.post(&format!("/v1/keys/order-1/expire?created_at={seen}"), "").await;
+        late.refused(409, "TG0013", Some("created_at"));
+        let seen = world.get("/v1/keys/order-1").await.text("created_at");
+        let expired = world.post(&format!("/v1/keys/order-1/expire?created_at={seen}"), "").await;
+        assert_eq!(expired.status, 200, "{expired:?}");
     })
     .await;
 }

@@ -62,8 +62,9 @@ async fn ops_4_a_transaction_is_carried_in_its_order() {
         assert_eq!((&page["refused"][0]["id"], &page["next"]), (&json!(ids[7]), &json!(ids[7])));
         let page = world.get(&format!("/v1/outbox?limit=1&below={}", ids[7])).await.json;
         assert_eq!(page["refused"][0]["id"], ids[4]);
-        let listed = world.get("/v1/operations?limit=200").await.json;
-        let listed = listed["operations"].as_array().unwrap();
+        let response = world.get("/v1/operations?limit=200").await;
+        let listed = response.json["operations"].as_array();
+        let listed = listed.unwrap_or_else(|| panic!("no list: {response:?}"));
         assert_eq!(listed.len(), 10);
         for one in listed {
             assert_eq!(world.wait_until_ended(one["id"].as_str().unwrap()).await["state"], "succeeded");

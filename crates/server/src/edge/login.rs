@@ -38,7 +38,7 @@ pub(crate) async fn show(State(server): State<Arc<ServerState>>, mut query: Quer
     if !server.tokens.are_required() {
         return Ok(redirect("/"));
     }
-    Ok(form(&next, None).into_response())
+    Ok(form(&next, None, None).into_response())
 }
 
 /// Checks the token in the form, and keeps it in the cookie.
@@ -60,7 +60,7 @@ pub(crate) async fn enter(
         Err(error) => Some(error.message),
     };
     if let Some(problem) = problem {
-        return Ok((StatusCode::UNAUTHORIZED, form(&next, Some(&problem))).into_response());
+        return Ok((StatusCode::UNAUTHORIZED, form(&next, Some(&problem), None)).into_response());
     }
     let mut response = redirect(&next);
     response.headers_mut().insert(SET_COOKIE, cookie(token.trim(), MAX_AGE_S, tls.is_some())?);
@@ -85,7 +85,7 @@ pub(super) fn lead_to_form(head: &Parts, error: &Error) -> Option<Response> {
     match error.code {
         ErrorCode::Unauthorized => Some(redirect(&format!("{PATH}?next={}", page::escape(asked)))),
         ErrorCode::Forbidden if error.scope.is_some() => {
-            Some((StatusCode::FORBIDDEN, form(asked, Some(&error.message))).into_response())
+            Some((StatusCode::FORBIDDEN, form(asked, Some(&error.message), error.scope)).into_response())
         }
         _ => None,
     }
@@ -132,7 +132,9 @@ fn redirect(to: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()
 }
 
-fn form(next: &str, problem: Option<&str>) -> maud::Markup {
+/// The form; every page needs the scope `read`, and some pages another one too.
+fn form(next: &str, problem: Option<&str>, scope: Option<TokenScope>) -> maud::Markup {
+    let other = scope.filter(|scope| *scope != TokenScope::Read);
     page::document(
         "Log in",
         false,
@@ -151,7 +153,11 @@ fn form(next: &str, problem: Option<&str>) -> maud::Markup {
                     " "
                     button type="submit" { "Log in" }
                 }
-                p { "A token with the scope read, as " code { "tidegate token create" } " prints it." }
+                p {
+                    "A token with the scope " (TokenScope::Read.as_str())
+                    @if let Some(other) = other { " and " (other.as_str()) }
+                    ", as " code { "tidegate token create" } " prints it."
+                }
             }
         },
     )

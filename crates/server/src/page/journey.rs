@@ -150,7 +150,8 @@ pub(super) fn journey(view: &View, data: &JourneyData<'_>) -> Markup {
                 li class=(progress.class()) aria-current=[(progress == Progress::Current).then_some("step")] {
                     b { (words.steps[step as usize]) } span { (step_note(view, step, current, data)) }
                     @if step != Step::Accepted && progress != Progress::Ahead {
-                        span.quiet { (step_time(view, &data.operation["journey"][step.time()])) }
+                        @let time = &data.operation["journey"][step.time()];
+                        span.quiet title=[time.is_null().then_some(words.not_recorded_about)] { (step_time(view, time)) }
                     }
                 }
             }
@@ -164,7 +165,7 @@ fn step_note(view: &View, step: Step, current: Option<Step>, data: &JourneyData<
     let (words, is_current) = (view.words, current == Some(step));
     let (state, attempt) = (text(operation, "state"), number(operation, "attempt"));
     let (accepted, ended) = (time_in(operation, "created_at"), time_in(operation, "finished_at"));
-    let spent = accepted.map(|at| span_in(ended.unwrap_or(view.now).since(at), view.language.words().units));
+    let spent = accepted.map(|at| time_spent(view, ended.unwrap_or(view.now).since(at)));
     let is_answered = current.is_none() || state == "unknown";
     let until = time_in(why, "until").filter(|until| *until > view.now);
     html! {
@@ -205,8 +206,14 @@ fn step_note(view: &View, step: Step, current: Option<Step>, data: &JourneyData<
 fn step_time(view: &View, millis: &Value) -> String {
     match millis.as_u64() {
         None => view.words.not_recorded.to_owned(),
-        Some(millis @ 0..1_000) => format!("{millis} {}", view.words.millisecond),
-        Some(millis) => span_in(Duration::from_millis(millis), view.language.words().units),
+        Some(millis) => time_spent(view, Duration::from_millis(millis)),
+    }
+}
+
+fn time_spent(view: &View, time: Duration) -> String {
+    match time.as_millis() {
+        millis @ 0..1_000 => format!("{millis} {}", view.words.millisecond),
+        _ => span_in(time, view.language.words().units),
     }
 }
 

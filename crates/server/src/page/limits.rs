@@ -15,7 +15,7 @@ use tidegate_core::LimitName;
 use super::action::{Action, FIGURES};
 use super::actions::{button, notice_with};
 use super::error_page;
-use super::parts::{count, filled, level_bar};
+use super::parts::{LOW, count, filled, level_bar};
 use super::spark;
 use super::view::{View, escape, items, number, text, time_in};
 use crate::api::local::LocalApi;
@@ -73,6 +73,18 @@ fn share(limit: &Value) -> Option<f64> {
     Some(limit["level"].as_f64()? / most.max(f64::MIN_POSITIVE))
 }
 
+/// How near its end a limit is, without what changes all the time: rows that keep their places can
+/// be read.
+fn nearness(limit: &Value) -> u8 {
+    let is_low = share(limit).is_some_and(|share| share <= LOW);
+    match (limit["closed_until"].is_string(), number(limit, "waiting") > 0) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) if is_low => 2,
+        (false, false) => 3,
+    }
+}
+
 /// Orders limits: those that are closed, then those that groups wait for, then by what is left.
 fn nearer_its_end(a: &Value, b: &Value) -> Ordering {
     let closed = |limit: &Value| limit["closed_until"].is_string();
@@ -101,6 +113,7 @@ pub(super) fn nearest_end(view: &View, limits: &[Value], most: usize) -> Markup 
         }
     }
     let found = families.len();
+    families.sort_by_key(|(limit, _)| (nearness(limit), owner(limit)));
     families.truncate(most);
     html! {
         (table(view, &families, false))
@@ -108,10 +121,11 @@ pub(super) fn nearest_end(view: &View, limits: &[Value], most: usize) -> Markup 
     }
 }
 
-/// Every limit, with buttons.
+/// Every limit, with buttons, by name: a row does not move while someone reads it.
 fn all(view: &View, limits: &[Value]) -> Markup {
-    let rows: Vec<LimitFamily<'_>> =
+    let mut rows: Vec<LimitFamily<'_>> =
         sorted(limits).into_iter().take(SHOWN_MAX).map(|limit| (limit, Vec::new())).collect();
+    rows.sort_by_key(|(limit, _)| text(limit, "name"));
     table(view, &rows, true)
 }
 
@@ -326,5 +340,25 @@ mod tests {
         assert!(html.contains("title=\"acme/rest\"") && html.contains("<summary>+1</summary>"), "{html}");
         assert!(html.contains("acme/points <span class=\"quiet\">9 of 10 left</span>"), "{html}");
         assert!(html.contains("echo/requests") && html.contains("Show all (4)"), "{html}");
+    }
+
+    /// OPS-24: rows keep their places while levels go up and down; what is closed, waited for or
+    /// low comes first.
+    #[test]
+    fn ops_24_limits_keep_their_places() {
+        let limit =
+            |name: &str, level: u64| json!({ "name": name, "capacity": 10, "level": level, "waiting": 0 });
+        let view = View::at(Language::English, tidegate_core::Time::ZERO);
+        let order = |html: &str| {
+            let names = html.split("<th scope=\"row\" title=\"").skip(1);
+            names.map(|rest| rest.split('"').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        for [a, b] in [[9, 4], [4, 9]] {
+            let limits = [limit("b/x", b), limit("a/x", a), limit("c/x", 1)];
+            let nearest = nearest_end(&view, &limits, 9).into_string();
+            assert_eq!(order(&nearest), ["c/x", "a/x", "b/x"], "{nearest}");
+            let all = all(&view, &limits).into_string();
+            assert_eq!(order(&all), ["a/x", "b/x", "c/x"], "{all}");
+        }
     }
 }

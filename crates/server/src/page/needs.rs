@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::wire::time::Timestamp;
 use cards::{stopped_card, unknown_card};
 use failures::{
-    DismissedFailures, Failures, by_source, dismissed_list, failure_card, is_generation, take_dismissed,
+    DismissedFailures, Failures, by_source, dismissed_list, failure_card, source_of, take_dismissed,
 };
 use outage::Outage;
 
@@ -32,8 +32,11 @@ const FAILURE_CARDS: usize = 9;
 /// The stopped groups that are shown.
 const STOPPED_CARDS: usize = 25;
 
+/// The groups with failures that are looked for: some of them may have been dismissed.
+const SOURCES_WANTED: usize = 25;
+
 /// The entries of one page of the API, and the most pages that are read.
-const PAGE_LEN: usize = 100;
+const PAGE_LEN: usize = 200;
 const PAGES_MAX: usize = 5;
 
 /// What the API says about each.
@@ -63,6 +66,8 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let failed = listed(&data.failed, "operations");
     let of_held = of_held_groups(failed, &stopped);
     let mut failures = by_source(failed.iter().filter(|one| !is_decided_failure(one)));
+    let more_failed = has_more(&data.failed);
+    failures.iter_mut().for_each(|(_, failures)| failures.is_cut = more_failed);
     failures
         .retain(|(source, _)| !matches!(source, FailureSource::Group(group) if of_held.contains_key(group)));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
@@ -71,7 +76,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
     let needed = needed(data, unknown.len() + stopped.len()) + (failures.len() + outage.iter().len()) as u64;
     let hidden_unknown = has_more(&data.unknown);
-    let is_cut = hidden_unknown || hidden_stopped || hidden_failures > 0 || has_more(&data.failed);
+    let is_cut = hidden_unknown || hidden_stopped || hidden_failures > 0 || more_failed;
     let gone = match (problems.is_empty(), is_cut) {
         (true, false) => words.nothing_to_decide,
         (true, true) => words.no_longer_shown,
@@ -81,6 +86,10 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
         section #needs data-live="steady" data-slots=(gone) {
             h2 data-needed=(needed) {
                 (words.needs_you) @if needed > 0 { " (" (count(needed)) ")" } " "
+                // While the page is open, what is urgent may have come last.
+                @if let Some(first) = unknown.first() {
+                    a.jump href={ "#need-" (text(first, "id")) } { (count(unknown.len() as u64)) " " (view.state("unknown")) }
+                }
                 // The script counts here what it keeps out while someone points at the cards.
                 span.newcomers hidden { a href="" { (words.newcomers) } }
             }
@@ -97,7 +106,13 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
             @for problem in &problems { (not_known(view, problem)) }
             @if hidden_unknown { p { (view.state("unknown")) ": " a href="/operations?state=unknown" { (words.show_all) } } }
             @if hidden_stopped { p { (words.groups) ": " a href="/groups?state=stopped" { (words.show_all) } } }
-            @if hidden_failures > 0 { p { (words.groups) ": +" (count(hidden_failures as u64)) " · " a href="/operations?state=failed" { (words.show_all) } } }
+            @if hidden_failures > 0 || more_failed {
+                p {
+                    (view.state("failed")) ": "
+                    @if hidden_failures > 0 { (words.groups) " +" (count(hidden_failures as u64)) " · " }
+                    a href="/operations?state=failed" { (words.show_all) }
+                }
+            }
             (dismissed_list(view, &data.dismissed))
         }
     }
@@ -110,13 +125,17 @@ fn needed(data: &NeedsData, cards: usize) -> u64 {
     if has_more(&data.stopped) { cards.max(data.stopped_count) } else { cards }
 }
 
-/// Reads the failures since a time, past those of generations, which have one card, and those that
-/// an operator decided; and apart from them what an operator dismissed.
+/// Reads the failures since a time, of many groups or as far back as is read; and apart from them
+/// what an operator dismissed.
 pub(super) async fn read_failures(api: &LocalApi, since: Time) -> (Result<Value>, Vec<DismissedFailures>) {
     let since = escape(&Timestamp(since).to_string());
     let target = format!("/v1/operations?state=failed&limit={PAGE_LEN}&finished_after={since}");
-    let counts = |one: &Value| !is_generation(one) && !is_decided_failure(one);
-    let mut read = read_enough(api, &target, ("operations", FAILURE_CARDS), counts).await;
+    // However many failed in one group, those of the others are looked for.
+    let is_enough = |found: &[Value]| {
+        let undecided = found.iter().filter(|one| !is_decided_failure(one));
+        undecided.map(source_of).collect::<BTreeSet<_>>().len() >= SOURCES_WANTED
+    };
+    let mut read = read_enough(api, &target, "operations", is_enough).await;
     let failed = read.as_mut().ok().and_then(|page| page["operations"].as_array_mut());
     let dismissed = match failed {
         Some(failed) => take_dismissed(&*api.server.store, failed).await,
@@ -134,26 +153,26 @@ pub(super) async fn read_providers(api: &LocalApi, models: &[ModelConfig]) -> Re
 /// of its own.
 pub(super) async fn read_stopped(api: &LocalApi) -> Result<Value> {
     let target = format!("/v1/groups?state=stopped&limit={PAGE_LEN}");
-    read_enough(api, &target, ("groups", STOPPED_CARDS), has_own_card).await
+    let is_enough = |found: &[Value]| found.iter().filter(|one| has_own_card(one)).count() >= STOPPED_CARDS;
+    read_enough(api, &target, "groups", is_enough).await
 }
 
 fn has_own_card(group: &Value) -> bool {
     group["held"]["unknown"] != true
 }
 
-/// Reads a list until so many of its entries count, or a page has none: an empty page has searched
-/// many entries that do not match, and older ones hardly do.
+/// Reads a list until that is enough, or a page has nothing: an empty page has searched many
+/// entries that do not match, and older ones hardly do.
 async fn read_enough(
     api: &LocalApi,
     target: &str,
-    (name, enough): (&str, usize),
-    counts: impl Fn(&Value) -> bool,
+    name: &str,
+    is_enough: impl Fn(&[Value]) -> bool,
 ) -> Result<Value> {
     let mut found = api.get(target).await?;
     let mut is_empty = items(&found, name).is_empty();
     for _ in 1..PAGES_MAX {
-        let counted = items(&found, name).iter().filter(|one| counts(one)).count();
-        let goes_on = counted < enough && !is_empty;
+        let goes_on = !is_empty && !is_enough(items(&found, name));
         let Some(next) = found["next_cursor"].as_str().filter(|_| goes_on) else { break };
         let mut page = api.get(&format!("{target}&cursor={}", escape(next))).await?;
         found["next_cursor"] = page["next_cursor"].take();
@@ -230,6 +249,11 @@ mod tests {
         assert!(html.contains("data-slots=\"Nothing to decide here any more.\""), "{html}");
         let html = section(&view, &data).into_string();
         assert!(html.contains("Needs you (41)"), "{html}");
+        assert!(html.contains("href=\"#need-op_1\">1 <span class=\"state unknown\""), "{html}");
+        assert!(html.contains(">Re-run 1</a>"), "{html}");
+        data.failed = Ok(json!({ "operations": [{ "id": "op_2", "group": "f" }], "next_cursor": "more" }));
+        let html = section(&view, &data).into_string();
+        assert!(html.contains("<b>1+</b>") && html.contains(">Re-run 1+</a>"), "there may be more: {html}");
         assert!(html.contains("data-slots=\"No longer among the decisions shown here.\""), "{html}");
     }
 

@@ -28,7 +28,8 @@ const ROWS: usize = 50;
 const PAGES_MAX: usize = 20;
 
 /// The states that can be filtered by.
-const STATES: [&str; 7] = ["queued", "waiting", "running", "unknown", "succeeded", "failed", "canceled"];
+pub(super) const STATES: [&str; 7] =
+    ["queued", "waiting", "running", "unknown", "succeeded", "failed", "canceled"];
 /// The filters that are texts, by the name of the API's parameter.
 pub(super) const FILTERS: [&str; 4] = ["group", "upstream", "kind", "dedupe_key"];
 

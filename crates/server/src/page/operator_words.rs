@@ -170,6 +170,7 @@ pub(crate) struct OperatorWords {
     pub half_open: &'static str,
     pub journey: &'static str,
     pub not_recorded: &'static str,
+    pub not_recorded_about: &'static str,
     /// Before what is waited for.
     pub waits_for: &'static str,
     pub may_happen_twice: &'static str,

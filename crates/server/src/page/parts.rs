@@ -99,7 +99,7 @@ pub(super) fn level_bar(share: f64, label: &str) -> Markup {
 }
 
 /// The share of a limit that is little.
-const LOW: f64 = 0.2;
+pub(super) const LOW: f64 = 0.2;
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use tidegate_core::OperationId;
 
-use super::operations::{FILTERS, LINKED};
+use super::operations::{FILTERS, LINKED, STATES};
 use super::view::{escape, filled_in, items, text};
 use super::{error_page, request_query};
 use crate::api::local::LocalApi;
@@ -18,17 +18,27 @@ use crate::edge::query::Query;
 use crate::error::{Error, Result};
 
 /// The fields of `field:value`, besides those that are filters of operations under the same name.
-const MORE_FIELDS: [(&str, &str); 4] =
-    [("state", "state"), ("error", "error"), ("key", "dedupe_key"), ("limit", "limit")];
+const MORE_FIELDS: [(&str, &str); 5] =
+    [("state", "state"), ("error", "error"), ("key", "dedupe_key"), ("limit", "limit"), ("age", "age")];
+/// The states of groups that wait for an operator.
+const STOPPED: [&str; 3] = ["paused", "held", "stopped"];
+/// What names a group follows this.
+const GROUP: &str = "group:";
 
 pub(crate) async fn find(State(api): State<LocalApi>, uri: Uri) -> Response {
     let mut query = Query::parse(&filled_in(request_query(&uri)));
     let wanted = query.take("q").unwrap_or_default();
     let found = async {
         query.finish()?;
-        Ok::<_, Error>(match by_form(wanted.trim()) {
+        let wanted = wanted.trim();
+        let group =
+            wanted.split_at_checked(GROUP.len()).filter(|(field, _)| field.eq_ignore_ascii_case(GROUP));
+        if let Some((_, group)) = group.filter(|(_, group)| !group.trim().is_empty()) {
+            return by_group(&api, group.trim()).await;
+        }
+        Ok::<_, Error>(match by_form(wanted) {
             Some(target) => target,
-            None => by_name(&api, wanted.trim()).await?,
+            None => by_name(&api, wanted).await?,
         })
     };
     match found.await {
@@ -45,15 +55,33 @@ fn by_form(wanted: &str) -> Option<String> {
     if let Ok(id) = wanted.to_lowercase().parse::<OperationId>() {
         return Some(format!("/operations/{id}"));
     }
-    let (name, value) = wanted.split_once(':').filter(|(_, value)| !value.is_empty())?;
+    let lower = wanted.to_lowercase();
+    if STATES.contains(&&*lower) {
+        return Some(format!("/operations?state={lower}"));
+    }
+    if STOPPED.contains(&&*lower) {
+        return Some("/groups?state=stopped".to_owned());
+    }
+    let (name, value) = wanted.split_once(':').map(|(name, value)| (name, value.trim()))?;
+    if value.is_empty() {
+        return None;
+    }
     let mut fields = FILTERS.iter().chain(&LINKED).map(|name| (*name, *name)).chain(MORE_FIELDS);
     let (_, parameter) = fields.find(|(known, _)| name.eq_ignore_ascii_case(known))?;
     Some(match parameter {
-        "group" => format!("/groups/{}", escape(value)),
         "limit" => format!("/limits?name={}", escape(value)),
         "state" => format!("/operations?state={}", escape(&value.to_lowercase())),
         parameter => format!("/operations?{parameter}={}", escape(value)),
     })
+}
+
+/// The page of a group; those whose names begin so in another case, if there is none of this name.
+async fn by_group(api: &LocalApi, wanted: &str) -> Result<String> {
+    let name = escape(wanted);
+    let of_group = api.get(&format!("/v1/operations?group={name}&limit=1")).await?;
+    let is_known = !items(&of_group, "operations").is_empty();
+    let found = if is_known { None } else { scan::groups(api, wanted).await? };
+    Ok(found.unwrap_or_else(|| format!("/groups/{name}")))
 }
 
 /// Where a name leads: to what has exactly this name, to what has it in another case or in part, or
@@ -113,7 +141,9 @@ mod tests {
                 "finished_after:2031-05-06T07:08:09Z",
                 Some("/operations?finished_after=2031-05-06T07%3A08%3A09Z".to_owned()),
             ),
-            ("group:shop:acme", Some("/groups/shop%3Aacme".to_owned())),
+            ("Failed", Some("/operations?state=failed".to_owned())),
+            ("held", Some("/groups?state=stopped".to_owned())),
+            ("age:1h", Some("/operations?age=1h".to_owned())),
             ("shop:acme", None),
             ("op_…00000wng", None),
             ("state:", None),

@@ -184,7 +184,6 @@ function clockTime(time) {
 }
 
 function lost() {
-  sayStore("");
   say(word.dataset.lost + freshAt(), true);
 }
 
@@ -202,7 +201,6 @@ function open() {
 function close() {
   if (stream) stream.close();
   stream = null;
-  sayStore("");
 }
 
 const pause = button.textContent;

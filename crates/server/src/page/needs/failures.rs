@@ -55,6 +55,8 @@ pub(super) struct Failures<'a> {
     pub count: u64,
     /// The one that ended last. A failure may be that of a re-run, long after it was accepted.
     pub last: &'a Value,
+    /// Whether there may be more of them than were read.
+    pub is_cut: bool,
     /// When the first of them ended.
     since: Option<Time>,
     /// The most frequent ones, and then the others; each part in the order in which they first
@@ -64,7 +66,13 @@ pub(super) struct Failures<'a> {
 
 impl<'a> Failures<'a> {
     fn new(first: &'a Value) -> Self {
-        Self { count: 0, last: first, since: time_in(first, "finished_at"), causes: Vec::new() }
+        Self {
+            count: 0,
+            last: first,
+            is_cut: false,
+            since: time_in(first, "finished_at"),
+            causes: Vec::new(),
+        }
     }
 
     fn add(&mut self, one: &'a Value) {
@@ -90,6 +98,11 @@ impl<'a> Failures<'a> {
         for part in [shown, others] {
             part.sort_by_key(|cause| (cause.since, cause.message));
         }
+    }
+
+    /// A number of them, as far as they were read.
+    fn number(&self, number: u64) -> String {
+        format!("{}{}", count(number), if self.is_cut { "+" } else { "" })
     }
 
     /// The filter for what failed in this source since the first of them, of one cause or of all.
@@ -170,7 +183,7 @@ pub(super) fn failure_card(view: &View, source: FailureSource<'_>, failures: &Fa
         li id=(card_id(source)) {
             p.why {
                 (view.state("failed")) " " (source_link(view, source)) " · "
-                (words.failed_lately) ": " b { (count(failures.count)) }
+                (words.failed_lately) ": " b { (failures.number(failures.count)) }
             }
             @for cause in shown { (cause_row(view, source, failures, cause)) }
             @if !others.is_empty() {
@@ -197,7 +210,7 @@ fn cause_row(
         div.cause {
             div {
                 p title=(cause.message) {
-                    @if cause.count > 1 || failures.causes.len() > 1 { b { (count(cause.count)) } " × " }
+                    @if cause.count > 1 || failures.causes.len() > 1 { b { (failures.number(cause.count)) } " × " }
                     (cause.message)
                 }
                 p.quiet {
@@ -206,8 +219,8 @@ fn cause_row(
                 }
                 p.quiet {
                     (operation_link(text(last, "id")))
-                    @if !is_generation(last) { " " (call_line(last)) }
                     @if is_lasting(cause) { " · " b { (words.would_fail_again) } }
+                    @if !is_generation(last) { " " (call_line(last)) }
                 }
             }
             (rerun(view, source, failures, Some(cause)))
@@ -234,7 +247,7 @@ fn rerun(
     cause: Option<&FailureCause<'_>>,
 ) -> Markup {
     let number = cause.map_or(failures.count, |cause| cause.count);
-    let label = format!("{} {}", view.words.action(Action::Rerun).label, count(number));
+    let label = format!("{} {}", view.words.action(Action::Rerun).label, failures.number(number));
     let about = cause.map_or_else(|| source_name(view, source), |cause| cause.message);
     let href = Action::RerunAll.href(&failures.filter(source, cause));
     html! { a.button href=(href) aria-label={ (label) " " (about) } { (label) } }

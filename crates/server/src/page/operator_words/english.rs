@@ -11,7 +11,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     limits: "Limits",
     limit: "Limit",
     audit: "Audit",
-    search: "Search: id, group, limit, key, error, state:failed",
+    search: "Search: id, group, key, limit, failed, error",
     find: "Find",
     counts: "Counts",
     counts_now: "now",
@@ -145,6 +145,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     half_open: "one call is tried",
     journey: "The way of the operation",
     not_recorded: "not known",
+    not_recorded_about: "The times of the last operations are kept, and longer those of failures and repeats.",
     waits_for: "waits for",
     may_happen_twice: "An earlier call may have taken effect. If it did, it happens twice.",
     paid_again: "A provider may have charged for a generation that failed. A re-run is charged again.",
@@ -231,7 +232,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         ActionWords {
             label: "Open",
             question: "Open limit {}?",
-            effect: "Calls that charge it may start at once, although the upstream asked for a wait. After errors in a row one call goes first, and the others follow when it succeeds. The next such answer closes it again.",
+            effect: "Calls that charge it may start now, before its wait is over. After errors in a row one call goes first, and the others follow when it succeeds. The next such error closes it again.",
         },
         ActionWords {
             label: "As configured",

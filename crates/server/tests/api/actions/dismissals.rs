@@ -7,10 +7,12 @@ use tidegate_sim::HttpSim;
 
 use super::operator::{Operator, encoded, unproven};
 use super::{failed_operation, failing};
-use crate::support::{World, answer, config_on, within};
+use crate::support::{World, answer, config_on, operation, within};
 
 const DISMISS: &str = "/v1/failures/dismiss";
 const RESTORE: &str = "/v1/failures/restore";
+/// More failures than a page of the API has.
+const NOISY: usize = 210;
 
 /// When the operation finished, as the overview shows it.
 async fn finished_at(world: &World, id: &str) -> String {
@@ -181,6 +183,32 @@ async fn ops_24_a_dismissal_holds_at_all_nodes() {
             let restored = post(other, RESTORE, json!({ "group": "a b c" })).await;
             assert_eq!(restored, json!({ "group": "a b c", "restored": true }));
         }
+    })
+    .await;
+}
+
+/// OPS-24: however many failed in one group, the failures of another one are seen, and still are
+/// once those of the first are dismissed.
+#[tokio::test]
+async fn ops_24_many_failures_of_a_group_hide_no_other() {
+    within(async {
+        let world = World::with("", failing()).await;
+        let operator = Operator::at(&world.server);
+        failed_operation(&world, "important").await;
+        let mut last = String::new();
+        for _ in 0..NOISY {
+            let mut noisy = operation("noisy");
+            noisy["max_attempts"] = 1.into();
+            last = world.submit(noisy).await;
+        }
+        world.wait_until_ended(&last).await;
+        let (_, html) = operator.page("/").await;
+        assert!(html.contains(&format!("failed within a day: <b>{NOISY}</b>")), "{html}");
+        assert!(html.contains("need-failed-important"), "{html}");
+        let through = finished_at(&world, &last).await;
+        world.post(DISMISS, json!({ "group": "noisy", "through": through })).await;
+        let (_, html) = operator.page("/").await;
+        assert!(html.contains("need-failed-important") && !html.contains("need-failed-noisy"), "{html}");
     })
     .await;
 }

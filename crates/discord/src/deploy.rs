@@ -6,6 +6,7 @@
 mod active;
 mod audit;
 mod builder;
+mod call_times;
 pub mod error;
 pub mod executor;
 mod guild_reader;
@@ -48,6 +49,7 @@ use crate::Id;
 use crate::guild::Guild;
 use crate::plan::{self, Options, Plan};
 use crate::template::Template;
+use call_times::CallTimes;
 use guild_reader::MessageScope;
 use queue::GuildQueue;
 use run::DeploymentRun;
@@ -68,6 +70,7 @@ pub struct Deployer {
     lease: Duration,
     recheck_delay: Duration,
     clock: Arc<dyn Clock>,
+    call_times: Arc<CallTimes>,
 }
 
 impl Deployer {
@@ -75,8 +78,15 @@ impl Deployer {
     /// journal in the engine's store.
     #[must_use]
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        let clock = Arc::new(WallClock);
-        Self { engine, store, patience: PATIENCE, lease: LEASE, recheck_delay: RECHECK_DELAY, clock }
+        Self {
+            engine,
+            store,
+            patience: PATIENCE,
+            lease: LEASE,
+            recheck_delay: RECHECK_DELAY,
+            clock: Arc::new(WallClock),
+            call_times: Arc::default(),
+        }
     }
 
     /// Returns the engine, to drain it before the program ends.
@@ -130,7 +140,7 @@ impl Deployer {
         let mut plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
         check_standing(&queue, wanted, template, &guild, &mut plan).await?;
         mapping::correct_messages(&*self.store, &wanted.group(), &plan).await?;
-        let limits = known_limits::load(&self.engine, &wanted.upstream, wanted.guild).await?;
+        let limits = self.known_limits(wanted).await?;
         Ok(PlanPreview { plan, guild, limits })
     }
 
@@ -209,7 +219,7 @@ impl Deployer {
         listener: &'a dyn ProgressListener,
     ) -> GuildQueue<'a> {
         let (engine, upstream, guild): (_, _, Id) = (&self.engine, wanted.upstream.as_str(), wanted.guild);
-        GuildQueue { engine, upstream, guild, deployment, listener }
+        GuildQueue { engine, upstream, guild, deployment, listener, call_times: &self.call_times }
     }
 }
 

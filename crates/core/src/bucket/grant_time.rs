@@ -43,10 +43,11 @@ impl Window {
         }
         let further = u32::try_from(missing.div_ceil(self.limit) - 1).ok()?;
         let is_started = fresh.reset_at != Time::ZERO;
-        if self.period.is_zero() && (further > 0 || !is_started) {
+        let length = self.length();
+        if length.is_zero() && (further > 0 || !is_started) {
             return None;
         }
-        let next = if is_started { fresh.reset_at } else { now.after(self.period) };
-        Some(next.after(RESET_MARGIN).after((self.period + RESET_MARGIN).checked_mul(further)?))
+        let next = if is_started { fresh.reset_at } else { now.after(length) };
+        Some(next.after(RESET_MARGIN).after((length + RESET_MARGIN).checked_mul(further)?))
     }
 }

@@ -11,8 +11,12 @@ use crate::time::Time;
 pub struct Window {
     /// The budget of one window; 0 while it is unknown.
     pub limit: u64,
-    /// The length of a window, as far as known.
+    /// The length of a window, if it was configured or assumed: the first call starts a window of
+    /// this length.
     pub period: Duration,
+    /// The longest time until its end that a response reported: about its length. Only estimates
+    /// use it, because the response to the first call says when the window ends.
+    pub observed: Duration,
     /// What is left of the current window.
     pub remaining: u64,
     /// When the next one starts.
@@ -28,7 +32,20 @@ impl Window {
     /// Creates a window with these figures; a limit of 0 means unknown.
     #[must_use]
     pub const fn new(limit: u64, period: Duration) -> Self {
-        Self { limit, period, remaining: limit, reset_at: Time::ZERO, known: limit > 0 }
+        Self {
+            limit,
+            period,
+            observed: Duration::ZERO,
+            remaining: limit,
+            reset_at: Time::ZERO,
+            known: limit > 0,
+        }
+    }
+
+    /// The length of a window, as far as anything is known of it; zero while nothing is.
+    #[must_use]
+    pub const fn length(&self) -> Duration {
+        if self.period.is_zero() { self.observed } else { self.period }
     }
 
     /// The state at `now`: after the reset the full budget is back.
@@ -95,6 +112,9 @@ impl Window {
             self.remaining = self.remaining.min(limit);
             self.known = limit > 0;
         }
+        if let Some(at) = reset_at {
+            self.observed = self.observed.max(at.since(now));
+        }
         let newer = reset_at.is_some_and(|at| at > fresh.reset_at.after(RESET_MARGIN));
         if let Some(at) = reset_at
             && (newer || first)
@@ -156,6 +176,24 @@ mod tests {
         }
         assert_eq!(window.ready(MICRO, 0, now, 0), Readiness::At(reset.after(RESET_MARGIN)));
         assert_eq!(window.ready(MICRO, 0, reset.after(RESET_MARGIN), 0), Readiness::Now);
+    }
+
+    /// OPS-24: the response to the first call of a window shows how long it is; those to later calls
+    /// and refusals change nothing, and no window starts by itself.
+    #[test]
+    fn ops_24_the_first_answer_shows_how_long_a_window_is() {
+        let now = Time::from_millis(1_000);
+        let reset = now.after(Duration::from_secs(9));
+        let mut window = Window::new(0, Duration::ZERO);
+        window.observe(Some(4 * MICRO), Some(5 * MICRO), Some(reset), now);
+        assert_eq!(window.length(), Duration::from_secs(9));
+        let later = now.after(Duration::from_secs(5));
+        window.observe(Some(3 * MICRO), None, Some(reset), later);
+        window.exhaust(later.after(Duration::from_secs(70)), later);
+        assert_eq!(window.length(), Duration::from_secs(9));
+        let fresh = window.reset_at.after(RESET_MARGIN);
+        window.take(MICRO, fresh);
+        assert_eq!(window.reset_at, Time::ZERO);
     }
 
     /// LIM-23: a late response from the same window never raises what is left.

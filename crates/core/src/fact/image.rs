@@ -39,8 +39,8 @@ pub struct LimitImage {
     pub level: u64,
     /// The time at which `level` was computed (drip), or of the last failure (breaker).
     pub at: Time,
-    /// The fraction of a micro-token left over from the last refill (drip), or how long operations
-    /// took lately, in microseconds (breaker).
+    /// The fraction of a micro-token left over from the last refill (drip); in microseconds, the
+    /// observed length (window) or how long operations took lately (breaker).
     pub carry: u64,
     /// When the next window starts.
     pub reset_at: Time,

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::chain::ChainIx;
 use super::entry::Cost;
 use super::group::GroupIx;
 use super::pool::{PoolIx, first_of};
 use crate::breaker::Breaker;
-use crate::bucket::{Bucket, Readiness};
+use crate::bucket::{Bucket, Budget, Readiness};
 use crate::cap::Cap;
 use crate::fact::{LimitClosure, LimitShape, LimitSource};
 use crate::id::{Fence, Turn};
@@ -112,6 +113,12 @@ impl Limit {
             Meter::Cap(cap) => LimitShape::Cap { at_once: cap.at_once },
             Meter::Breaker(breaker) => LimitShape::Breaker { ladder: breaker.ladder },
         }
+    }
+
+    /// The length of its windows, as far as it is known.
+    pub(super) fn period(&self) -> Option<Duration> {
+        let Meter::Bucket(Bucket { budget: Budget::Window(window), .. }) = &self.meter else { return None };
+        Some(window.length()).filter(|length| !length.is_zero())
     }
 
     /// The amount taken for a cost, in micro-tokens: an estimate is clamped to the capacity.

@@ -151,6 +151,7 @@ impl Model {
                 Budget::Window(window) => {
                     (window.remaining, window.reset_at, window.known) =
                         (image.level, image.reset_at, image.known);
+                    window.observed = Duration::from_micros(image.carry);
                 }
                 Budget::Gate(gate) => gate.at_once = u32::try_from(image.level).unwrap_or(u32::MAX),
             }
@@ -271,6 +272,7 @@ fn limit_image(limit: &Limit) -> LimitImage {
             }
             Budget::Window(w) => {
                 (image.level, image.reset_at, image.known) = (w.remaining, w.reset_at, w.known);
+                image.carry = micros(w.observed);
             }
             Budget::Gate(gate) => image.level = u64::from(gate.at_once),
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::group::GroupPlacement;
 use super::limit::Meter;
@@ -118,6 +119,8 @@ pub struct LimitView {
     pub frozen_until: Option<Time>,
     /// When it is full again, for a window.
     pub reset_at: Option<Time>,
+    /// The length of a window, as configured, assumed or seen in responses.
+    pub period: Option<Duration>,
     /// Failures in a row that count now, for a breaker.
     pub failures: u32,
     /// Why it is closed, or lets one call through at a time after it was.
@@ -339,6 +342,7 @@ impl Model {
             users: limit.users,
             frozen_until: (frozen_until > now).then_some(frozen_until),
             reset_at: (reset_at > now).then_some(reset_at),
+            period: limit.period(),
             failures: match &limit.meter {
                 Meter::Breaker(breaker) => breaker.failures(now),
                 Meter::Bucket(_) | Meter::Cap(_) => 0,

@@ -3,30 +3,32 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate::Engine;
 use tidegate_core::LimitName;
 use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
 
 use super::error::Result;
+use super::{DeployRequest, Deployer};
 use crate::Id;
 use crate::dialect::GLOBAL_PER_S_DEFAULT;
 use crate::plan::{KnownLimits, Rate};
 
-/// The assumed duration of a call.
-const LATENCY_MS: u64 = 100;
+/// The methods of routes, with which the names of their limits start.
+const METHODS: [&str; 5] = ["DELETE ", "GET ", "PATCH ", "POST ", "PUT "];
 
-/// Loads the pace of all calls and the usage of hidden quotas. For a route, Discord reports how
-/// many calls are left and until when, not how long its windows are: no time follows from that.
-pub(super) async fn load(engine: &Engine, upstream: &str, guild: Id) -> Result<KnownLimits> {
-    Ok(read(&engine.limits().await?, upstream, guild))
+impl Deployer {
+    /// Loads the pace of all calls, the limits of routes that earlier responses showed, in any
+    /// guild, and the usage of hidden quotas.
+    pub(super) async fn known_limits(&self, wanted: &DeployRequest) -> Result<KnownLimits> {
+        let all = self.engine.limits().await?;
+        let unused = KnownLimits::documented(self.call_times.typical_ms());
+        Ok(from_views(&all, &wanted.upstream, wanted.guild, unused))
+    }
 }
 
-/// The same, from limits that were loaded.
-pub(super) fn read(all: &[LimitView], upstream: &str, guild: Id) -> KnownLimits {
+fn from_views(all: &[LimitView], upstream: &str, guild: Id, mut limits: KnownLimits) -> KnownLimits {
     let known = UpstreamLimits { all, upstream };
-    let mut limits = KnownLimits::documented(LATENCY_MS);
     let used = |view: &LimitView| match view.shape {
         LimitShape::Window { limit, .. } => {
             u32::try_from(limit.saturating_sub(view.level) / MICRO).unwrap_or(u32::MAX)
@@ -39,7 +41,29 @@ pub(super) fn read(all: &[LimitView], upstream: &str, guild: Id) -> KnownLimits 
     let renames = known.with_prefix("renames ").filter_map(|(id, view)| Some((id.parse().ok()?, used(view))));
     limits.renames_used = renames.collect::<BTreeMap<_, _>>();
     limits.global = global_rate(&known).unwrap_or(limits.global);
+    limits.routes = route_rates(&known);
     limits
+}
+
+/// Returns the limits of routes. Discord gives every guild and every channel the same; the longest
+/// window that was seen of any of them is closest to the whole one.
+fn route_rates(known: &UpstreamLimits<'_>) -> BTreeMap<String, Rate> {
+    let mut rates = BTreeMap::<String, Rate>::new();
+    for (name, view) in known.with_prefix("") {
+        let Some((route, _)) = name.rsplit_once(' ') else { continue };
+        let (LimitShape::Window { limit, .. }, Some(period)) = (view.shape, view.period) else { continue };
+        let calls = u32::try_from(limit / MICRO).unwrap_or(u32::MAX);
+        if calls == 0 || !METHODS.iter().any(|method| route.starts_with(method)) {
+            continue;
+        }
+        let per_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        let rate = Rate { calls, per_ms };
+        let longest = rates.entry(route.to_owned()).or_insert(rate);
+        if per_ms > longest.per_ms {
+            *longest = rate;
+        }
+    }
+    rates
 }
 
 struct UpstreamLimits<'a> {

@@ -11,8 +11,10 @@ use tidegate_core::model::Resolution;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
 use tidegate_upstream::HttpRequest;
 use tidegate_upstream::request::Body;
+use tokio::time::Instant;
 
 use super::active;
+use super::call_times::CallTimes;
 use super::error::{Error, Result};
 use super::executor::{KINDS, READ};
 use super::payload::Payload;
@@ -40,6 +42,7 @@ pub(super) struct GuildQueue<'a> {
     pub(super) guild: Id,
     pub(super) deployment: Option<&'a str>,
     pub(super) listener: &'a dyn ProgressListener,
+    pub(super) call_times: &'a CallTimes,
 }
 
 /// How an operation ended.
@@ -121,6 +124,7 @@ impl GuildQueue<'_> {
             .with_max_attempts(attempts.most);
         submission.dedupe_key = key.map(Into::into);
         submission.deployment_id = self.deployment.map(Into::into);
+        let begun = Instant::now();
         let receipt = self.engine.submit(submission).await?;
         let id = receipt.id.to_string();
         if receipt.deduplicated && receipt.state.is_ended() {
@@ -130,6 +134,7 @@ impl GuildQueue<'_> {
         loop {
             let view = self.engine.wait(receipt.id, most).await?;
             if view.state.is_ended() {
+                self.call_times.record(begun.elapsed());
                 return Ok((id, operation_outcome(view)?));
             }
             most = REPORT_INTERVAL;

@@ -13,7 +13,6 @@ use super::error::{Error, Result};
 use super::guild_reader::MessageScope;
 use super::history::StepHistory;
 use super::journal_writer::{AppliedStep, JournalWriter, StepRecord};
-use super::pace::RoutePace;
 use super::postponed::PostponedSteps;
 use super::progress::{ProgressEvent, ProgressListener};
 use super::queue::GuildQueue;
@@ -56,8 +55,6 @@ pub(super) struct DeploymentRun<'a> {
     pub(super) postponed: PostponedSteps,
     /// Whether removals have to make room.
     pub(super) room: RoomState,
-    /// How fast routes are.
-    pub(super) pace: RoutePace,
     /// The objects that had the key of a managed one before this run wrote anything.
     namesakes: BTreeSet<Id>,
     _under_way: ActiveDeployment,
@@ -108,7 +105,6 @@ impl<'a> DeploymentRun<'a> {
             uncertain_since: unsure,
             postponed: PostponedSteps::default(),
             room: RoomState::default(),
-            pace: RoutePace::default(),
             namesakes: BTreeSet::new(),
             _under_way,
         })
@@ -242,7 +238,7 @@ impl<'a> DeploymentRun<'a> {
         // Positions come from a guild that was listed after every object was created.
         let grows = open.iter().filter(|step| is_open(step)).any(|step| creates_positioned_object(step));
         let (mut executed, mut applied, mut outdated) = (false, false, None);
-        self.report_rest(None, &open).await?;
+        self.report_rest(&open).await?;
         for (nth, step) in open.iter().copied().enumerate() {
             if grows && step.action == Action::Order || self.postponed.holds(plan, step) {
                 continue;
@@ -259,7 +255,7 @@ impl<'a> DeploymentRun<'a> {
                 StepOutcome::Applied => {
                     applied = true;
                     unmade.retain(|made| created_object(step).as_ref() != Some(made));
-                    self.report_rest(Some(step), rest).await?;
+                    self.report_rest(rest).await?;
                 }
                 StepOutcome::Failed | StepOutcome::Postponed => {}
                 StepOutcome::Outdated(because) => outdated = Some(because),

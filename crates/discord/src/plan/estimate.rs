@@ -24,9 +24,9 @@ pub struct Rate {
 pub struct KnownLimits {
     /// The limit on all calls together.
     pub global: Rate,
-    /// Limits by method and route, for each guild or channel. A route without an entry has no known
-    /// limit of its own yet.
-    pub routes: BTreeMap<(&'static str, &'static str), Rate>,
+    /// Limits by method and route, as in `POST /guilds/{guild}/roles`, for each guild or channel.
+    /// Nothing is known yet of a route without an entry.
+    pub routes: BTreeMap<String, Rate>,
     /// The duration of one call.
     pub latency_ms: u64,
     /// Roles created recently, as far as known.
@@ -46,6 +46,11 @@ impl KnownLimits {
             role_creates_used: 0,
             renames_used: BTreeMap::new(),
         }
+    }
+
+    /// The limit of a route, by method and template.
+    fn rate(&self, (method, template): (&str, &str)) -> Option<Rate> {
+        self.routes.get(&format!("{method} {template}")).copied()
     }
 }
 
@@ -67,6 +72,9 @@ pub struct Estimate {
     pub renames_held: Vec<Id>,
     /// Time from the first call to the last response.
     pub time_ms: u64,
+    /// Routes with several calls whose limits are not known yet. If there are any, it may take
+    /// longer.
+    pub routes_unknown: usize,
 }
 
 impl Plan {
@@ -83,6 +91,8 @@ impl Plan {
         }
         let gone = |kind| self.count(kind, Action::Remove);
         let creates = u32::try_from(new(ObjectKind::Role)).unwrap_or(u32::MAX);
+        let is_unknown = |(route, calls): &(&(_, _), &usize)| **calls > 1 && limits.rate(**route).is_none();
+        let routes_unknown = by_route.iter().filter(is_unknown).count();
         Estimate {
             roles_left: (ROLES_MAX + gone(ObjectKind::Role))
                 .saturating_sub(self.roles + new(ObjectKind::Role)),
@@ -94,6 +104,7 @@ impl Plan {
                 .saturating_sub(limits.role_creates_used.saturating_add(creates)),
             renames_held,
             time_ms: duration_ms(self.calls(), limits),
+            routes_unknown,
         }
     }
 
@@ -113,9 +124,9 @@ pub fn duration_ms<'a>(calls: impl Iterator<Item = &'a PlannedCall>, limits: &Kn
     let mut now = 0;
     for call in calls {
         let mut at = now;
-        if let Some(rate) = limits.routes.get(&route(call)) {
+        if let Some(rate) = limits.rate(route(call)) {
             let own = (route(call), call.route.channel());
-            at = routes.entry(own).or_insert_with(|| Window::new(*rate, 0)).take(at);
+            at = routes.entry(own).or_insert_with(|| Window::new(rate, 0)).take(at);
         }
         if call.route == GuildRoute::RoleCreate {
             at = role_creates.take(at);

@@ -113,6 +113,7 @@ impl Estimate {
             "role_creates_left": self.role_creates_left,
             "renames_held": self.renames_held,
             "time_ms": self.time_ms,
+            "routes_unknown": self.routes_unknown,
         })
     }
 }

@@ -60,8 +60,9 @@ fn ops_26_a_plan_counts_before_it_calls() {
     assert_eq!(estimate.role_creates_left, 246);
     // Two channel creates in ten seconds: they alternate with roles, so the 8 of them begin at 0.1,
     // 0.3, 10.1, …, 30.1, 30.2, and the orders follow.
-    limits.routes.insert(("POST", "/guilds/{guild}/channels"), Rate { calls: 2, per_ms: 10_000 });
+    limits.routes.insert("POST /guilds/{guild}/channels".to_owned(), Rate { calls: 2, per_ms: 10_000 });
     assert_eq!(plan.estimate(&limits).time_ms, 30_200 + 300);
+    assert_eq!((estimate.routes_unknown, plan.estimate(&limits).routes_unknown), (3, 2));
     // A slow global limit: 16 calls, five per second.
     let slow = KnownLimits { global: Rate { calls: 5, per_ms: 1_000 }, ..KnownLimits::documented(1) };
     assert_eq!(plan.estimate(&slow).time_ms, 3_001);

@@ -181,7 +181,7 @@ impl fmt::Display for Plan {
 /// Formats a time in the unit that people would use.
 fn format_time(ms: u64) -> String {
     match ms {
-        0..120_000 => format!("{:.1} s", ms as f64 / 1_000.0),
+        0..120_000 => format!("{} s", ms.div_ceil(1_000).max(1)),
         120_000..7_200_000 => format!("{} min", ms.div_ceil(60_000)),
         _ => format!("{} h", ms.div_ceil(3_600_000)),
     }
@@ -191,7 +191,13 @@ impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let calls = counted(self.calls, "call");
         let time = format_time(self.time_ms);
-        writeln!(f, "{calls}, at least {time} at the limits known so far.")?;
+        match self.routes_unknown {
+            0 => writeln!(f, "{calls}, about {time}.")?,
+            unknown => {
+                let routes = counted(unknown, "route");
+                writeln!(f, "{calls}, {time} or longer: the limits of {routes} are not known yet.")?;
+            }
+        }
         for ((verb, route), count) in &self.by_route {
             writeln!(f, "  {count:>4} {verb} {route}")?;
         }

@@ -12,5 +12,6 @@ mod random;
 mod refused;
 mod scarce;
 mod strange;
+mod timed;
 mod together;
 mod world;

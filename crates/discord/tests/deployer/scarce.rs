@@ -1,48 +1,16 @@
 //! Servers on which something is scarce: room, changes of a name, calls on a route, responses.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
-use tidegate_discord::deploy::{Error, FOUND_DONE, NoopListener, ProgressEvent, ProgressListener};
+use tidegate_discord::deploy::{Error, FOUND_DONE, NoopListener};
 use tidegate_sim::DiscordSimOptions;
 use tidegate_sim::discord::quirks::DiscordQuirks;
-use tokio::time::Instant;
 
 use crate::foreign::{ForeignNode, ForeignServer, store};
+use crate::timed::TimedListener;
 use crate::world::{SMALL, wanted};
 
-/// Records when steps were applied, and how long the rest was expected to take by then.
-struct TimedListener {
-    begun: Instant,
-    applied: Mutex<Vec<(String, Duration)>>,
-    expected: Mutex<Vec<(Duration, Duration)>>,
-}
-
-impl TimedListener {
-    fn new() -> Self {
-        Self { begun: Instant::now(), applied: Mutex::default(), expected: Mutex::default() }
-    }
-
-    fn applied_at(&self, target: &str) -> Duration {
-        let applied = self.applied.lock().unwrap();
-        applied.iter().find(|(known, _)| known == target).unwrap_or_else(|| panic!("{target}: {applied:?}")).1
-    }
-}
-
-impl ProgressListener for TimedListener {
-    fn on_event(&self, event: &ProgressEvent<'_>) {
-        let now = self.begun.elapsed();
-        match event {
-            ProgressEvent::Applied { step, .. } => {
-                self.applied.lock().unwrap().push((step.target.to_string(), now));
-            }
-            ProgressEvent::Expecting { left } => self.expected.lock().unwrap().push((now, *left)),
-            _ => {}
-        }
-    }
-}
-
-fn channels(keys: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn channels(keys: impl IntoIterator<Item = String>) -> String {
     keys.into_iter().fold("channels:\n".to_owned(), |text, key| {
         format!("{text}  - key: {key}\n    name: {key}\n    topic: about {key}\n")
     })
@@ -91,28 +59,6 @@ async fn ops_21_a_long_wait_holds_up_no_other_step() {
     assert_eq!(report.updated, 2, "{report:?}");
     assert!(listener.applied_at("channel news") < Duration::from_secs(30), "{:?}", listener.applied);
     assert!(listener.applied_at("channel talk") > Duration::from_secs(300), "{:?}", listener.applied);
-}
-
-/// OPS-19, OPS-26: the time that is left includes the waits for limits that the run has met.
-#[tokio::test(start_paused = true)]
-async fn ops_26_the_time_left_includes_the_waits() {
-    let mut options = DiscordSimOptions::default();
-    options.limits.set("channel-create", 3, 20_000).unwrap();
-    let server = ForeignServer::new(&options);
-    let node = ForeignNode::alone(&server).await;
-    let listener = TimedListener::new();
-    let many = channels((0..15).map(|n| format!("c{n}")));
-    node.deployer.apply(&wanted(&many), &listener).await.unwrap();
-    let applied: Vec<_> = listener.applied.lock().unwrap().iter().map(|(_, at)| *at).collect();
-    let (first, end) = (applied[0], applied[applied.len() - 1]);
-    assert!(end > Duration::from_secs(75), "{end:?}");
-    let expected = listener.expected.lock().unwrap().clone();
-    // The first response says how many calls a window has, and when it ends.
-    let rest = expected.iter().filter(|(at, _)| (first..end).contains(at));
-    for (at, left) in rest {
-        let error = (*at + *left).abs_diff(end);
-        assert!(error <= Duration::from_secs(25), "at {at:?}: {left:?} left, and it ended at {end:?}");
-    }
 }
 
 /// OPS-17, OPS-23: what was created by a call whose response was lost is counted as found, and the

@@ -25,6 +25,7 @@ fn well(name: &str) -> LimitView {
         users: 0,
         frozen_until: None,
         reset_at: None,
+        period: None,
         failures: 0,
         closure: None,
     }

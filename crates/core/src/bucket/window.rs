@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(window.ready(MICRO, 0, reset.after(RESET_MARGIN), 0), Readiness::Now);
     }
 
-    /// OPS-24: the response to the first call of a window shows how long it is; those to later calls
-    /// and refusals change nothing, and no window starts by itself.
+    /// OPS-24: the response to the first call of a window shows how long it is; those to later
+    /// calls and refusals change nothing, and no window starts by itself.
     #[test]
     fn ops_24_the_first_answer_shows_how_long_a_window_is() {
         let now = Time::from_millis(1_000);

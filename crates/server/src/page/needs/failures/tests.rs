@@ -49,7 +49,7 @@ fn ops_24_failures_are_run_again_by_cause() {
         "56 s</time> ago, last <time datetime=\"1970-01-01T00:00:05.000Z\"",
         "/operations/op_12345673",
         "<b>1</b> × bad &amp; odd</p>",
-        " · <b>likely to fail again</b></p>",
+        " · <b>likely to fail again</b> ",
         "aria-label=\"Re-run 2 no\"",
         "/actions/dismiss?subject=group%3Dg%2526h%26through%3D1970-01-01T00%253A00%253A30.000Z",
         ">Re-run 1</a>",

@@ -13,8 +13,8 @@ use crate::client::{Client, with_headers};
 
 /// Groups: more than there are connections, so that no operation waits for another.
 const GROUPS: usize = 1_000;
-/// The shortest time from one refresh of an open page to the next, as its script has it.
-const REFRESH: Duration = Duration::from_millis(500);
+/// The shortest time from one refresh of an open page to the next: that between two ticks.
+const REFRESH: Duration = Duration::from_secs(1);
 /// Submits an operation and waits for its end.
 const SUBMIT: &str = "/v1/operations?wait_ms=10000";
 

@@ -1,4 +1,4 @@
-//! Notifies an open page of changes, at most twice a second however many there are, and now and
+//! Notifies an open page of changes, at most once a second however many there are, and now and
 //! then without a change, so that its relative times stay correct. Each tick says whether the store
 //! is away.
 
@@ -20,7 +20,7 @@ use crate::routing::RoutingState;
 use crate::state::{ServerState, SharedPartition};
 use crate::wire::time::Timestamp;
 
-const AT_MOST_EVERY: Duration = Duration::from_millis(500);
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn ticks(State(app): State<SharedPartition>) -> Response {

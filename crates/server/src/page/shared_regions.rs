@@ -11,7 +11,7 @@ use super::words::Language;
 
 /// How long rendered regions are used: shorter than the time from one refresh of a page to the
 /// next, so that a page sees what its own operator did.
-const VALID: Duration = Duration::from_millis(450);
+const VALID: Duration = Duration::from_millis(900);
 
 /// What regions differ by: the language, and the state that operations are filtered by.
 pub(super) type RegionsKey = (Language, Option<String>);

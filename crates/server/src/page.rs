@@ -3,6 +3,7 @@
 
 mod action;
 pub(crate) mod actions;
+pub(crate) mod assets;
 pub(crate) mod audit;
 mod bulk;
 mod charts;
@@ -43,17 +44,14 @@ mod view;
 mod words;
 pub(crate) mod workers;
 
-use std::sync::LazyLock;
-
 use axum::extract::Request;
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-use tidegate_core::fingerprint::{Fingerprint, hex};
+use maud::{DOCTYPE, Markup, html};
 
 use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
@@ -68,31 +66,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 /// The longest text that is searched for.
 const SEARCH_LEN_MAX: usize = 256;
-const STYLE: &[u8] = include_bytes!("page/assets/page.css");
-const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
-const ICON: &str = include_str!("page/assets/icon.svg");
-
-/// The version suffix of the assets' URLs, so that browsers can cache them and fetch new versions.
-static VERSION: LazyLock<String> = LazyLock::new(|| {
-    hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).part(ICON.as_bytes()).finish()[..6])
-});
-
-pub(crate) async fn style() -> Response {
-    asset(STYLE, "text/css; charset=utf-8")
-}
-
-pub(crate) async fn script() -> Response {
-    asset(SCRIPT, "text/javascript; charset=utf-8")
-}
-
-pub(crate) async fn icon() -> Response {
-    asset(ICON.as_bytes(), "image/svg+xml")
-}
-
-fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
-    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], bytes).into_response()
-}
-
 /// Adds security headers. Our own responses load nothing from other origins, and forbid type
 /// sniffing, frames and caching. An upstream's response is isolated from this server's pages.
 pub(crate) async fn headers(request: Request, next: Next) -> Response {
@@ -166,7 +139,7 @@ fn document_at(site: PageSite, title: &str, content: &Markup) -> Markup {
 
 /// A complete HTML document.
 fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
-    let (version, words) = (VERSION.as_str(), frame.language.words());
+    let (version, words) = (assets::version(), frame.language.words());
     html! {
         (DOCTYPE)
         html lang=(frame.language.code()) {
@@ -185,7 +158,7 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
             body {
                 a.skip href="#main" { (words.skip) }
                 header {
-                    a.brand href=(site.home().0) { (PreEscaped(ICON)) "Tidegate" }
+                    a.brand href=(site.home().0) { (assets::icon_markup()) "Tidegate" }
                     (navigation(site, frame))
                     @if site == PageSite::Server { (search_form(frame.language.operator_words())) }
                     @if let Some(regions) = frame.regions {
@@ -225,6 +198,8 @@ fn navigation(site: PageSite, frame: &Frame<'_>) -> Markup {
         ("/ledger", words.ledger, of_the_server),
         ("/keys", words.keys, true),
         ("/flights", words.flights, of_the_server),
+        ("/deployments", deployments::title(frame.language), of_the_server),
+        ("/nodes", operator_words.nodes, of_the_server),
         ("/audit", operator_words.audit, of_the_server),
         ("/docs", words.api, of_the_server),
     ];

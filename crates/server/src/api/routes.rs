@@ -247,9 +247,9 @@ fn page_routes() -> Vec<Route> {
         html("/docs", Open).stateless(page::reference::show),
         html("/docs/errors", Open).stateless(page::errors::list),
         html("/docs/errors/{code}", Open).stateless(page::errors::show),
-        get("/assets/page.css", Open, AnyQuery).stateless(page::style),
-        get("/assets/page.js", Open, AnyQuery).stateless(page::script),
-        get("/assets/icon.svg", Open, AnyQuery).stateless(page::icon),
-        get("/favicon.ico", Open, AnyQuery).stateless(page::icon),
+        get("/assets/page.css", Open, AnyQuery).stateless(page::assets::style),
+        get("/assets/page.js", Open, AnyQuery).stateless(page::assets::script),
+        get("/assets/icon.svg", Open, AnyQuery).stateless(page::assets::icon),
+        get("/favicon.ico", Open, AnyQuery).stateless(page::assets::icon),
     ]
 }

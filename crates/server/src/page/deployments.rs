@@ -1,5 +1,5 @@
-//! Deployments, from the journal: the latest ones on the overview, and one with the state of each
-//! step and its last events. Templates are not shown.
+//! Deployments, from the journal: the latest ones on the overview, and one with its progress, the
+//! state of each step and its last events. Templates are not shown.
 
 mod words;
 
@@ -14,7 +14,7 @@ use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepEv
 use tidegate_discord::deploy::DeployRequest;
 
 use super::error_page;
-use super::parts::{count, group};
+use super::parts::{count, filled, group};
 use super::view::{View, escape};
 use super::words::Language;
 use crate::api::deployments::{find_with_steps, list_page};
@@ -32,9 +32,32 @@ const EVENT_ROWS: usize = 100;
 /// A deployment with the number of its steps by state.
 pub(crate) struct DeploymentRow {
     one: Deployment,
+    progress: StepCounts,
+}
+
+/// The number of steps by state.
+#[derive(Clone, Copy)]
+struct StepCounts {
     planned: usize,
     applied: usize,
     failed: usize,
+}
+
+impl StepCounts {
+    fn of(steps: &[DeploymentStep]) -> Self {
+        let of = |state| steps.iter().filter(|step| step.state == state).count();
+        let [planned, applied, failed] = [StepState::Planned, StepState::Applied, StepState::Failed].map(of);
+        Self { planned, applied, failed }
+    }
+
+    const fn all(self) -> usize {
+        self.planned + self.applied + self.failed
+    }
+}
+
+/// The name of the list.
+pub(super) const fn title(language: Language) -> &'static str {
+    language.deployment_words().deployments
 }
 
 /// The latest deployments; none if no upstream can be deployed to.
@@ -49,10 +72,7 @@ async fn count_steps(server: &ServerState, deployments: Vec<Deployment>) -> Resu
     let mut rows = Vec::new();
     for one in deployments {
         let steps = server.store.deployment_steps(&one.id).await?;
-        let of = |state| steps.iter().filter(|step| step.state == state).count();
-        let (planned, applied, failed) =
-            (of(StepState::Planned), of(StepState::Applied), of(StepState::Failed));
-        rows.push(DeploymentRow { one, planned, applied, failed });
+        rows.push(DeploymentRow { one, progress: StepCounts::of(&steps) });
     }
     Ok(rows)
 }
@@ -85,7 +105,7 @@ pub(crate) async fn list(
     match read.await {
         Ok((rows, next)) => {
             let content = html! {
-                h1 { (words.newest_first) }
+                h1 { (words.deployments) }
                 @if rows.is_empty() { p.quiet { (words.none) } }
                 @else { section #deployments data-live { (deployments_table(&view, &rows)) } }
                 @if let Some(next) = next {
@@ -102,28 +122,24 @@ fn deployments_table(view: &View, rows: &[DeploymentRow]) -> Markup {
     let words = view.language.deployment_words();
     html! {
         table.cards {
-            caption.hidden { (words.deployments) }
+            caption.hidden { (words.newest_first) }
             thead {
                 tr {
                     th.c-state scope="col" { (words.stage) }
                     th.c-id scope="col" { (view.words.deployment) }
                     th.c-name scope="col" { (words.guild) }
-                    th.number scope="col" { (words.applied) }
-                    th.number scope="col" { (words.planned) }
-                    th.number scope="col" { (words.failed) }
+                    th scope="col" { (words.progress) }
                     th.number scope="col" { (words.begun) }
                     th scope="col" { (words.note) }
                 }
             }
             tbody {
-                @for DeploymentRow { one, planned, applied, failed } in rows {
+                @for DeploymentRow { one, progress } in rows {
                     tr {
                         td { (view.state(one.stage.as_str())) }
                         th scope="row" { (link(&one.id)) }
                         td { (group(&one.scope)) }
-                        td.number data-label=(words.applied) { (number(*applied)) }
-                        td.number data-label=(words.planned) { (number(*planned)) }
-                        td.number data-label=(words.failed) { (number(*failed)) }
+                        td { (progress_bar(view, *progress)) }
                         td.number data-label=(words.begun) { (view.ago(one.started_at)) }
                         td.why { @if let Some(note) = &one.note { (note) } }
                     }
@@ -141,6 +157,15 @@ fn number(number: usize) -> String {
     count(number as u64)
 }
 
+/// How many steps are applied, as a bar and in words.
+fn progress_bar(view: &View, progress: StepCounts) -> Markup {
+    let words = view.language.deployment_words();
+    let applied = filled(words.applied_of, [&number(progress.applied), &number(progress.all())]);
+    let failed = format!("{}: {}", words.failed, number(progress.failed));
+    let label = if progress.failed > 0 { format!("{applied}, {failed}") } else { applied };
+    super::parts::progress_bar([progress.applied, progress.failed, progress.planned], &label)
+}
+
 pub(crate) async fn show(
     State(server): State<Arc<ServerState>>,
     Path(id): Path<String>,
@@ -148,7 +173,7 @@ pub(crate) async fn show(
 ) -> Response {
     let view = View::at(Language::preferred(&headers), server.clock.now());
     match find_with_events(&server, &id).await {
-        Ok((one, steps, events)) => view.page(&one.id, &content(&view, &one, &steps, &events)),
+        Ok((one, steps, events)) => view.live_page(&one.id, &content(&view, &one, &steps, &events)),
         Err(error) => error_page(&error),
     }
 }
@@ -167,21 +192,24 @@ fn content(view: &View, one: &Deployment, steps: &[DeploymentStep], events: &Ste
     let as_json = view.words.as_json;
     let happened = events.dropped + events.events.len() as u64;
     html! {
-        h1 { (view.state(one.stage.as_str())) " " code { (one.id) } }
-        @if let Some(note) = &one.note { p.sentence { (note) } }
-        dl {
-            dt { (words.guild) } dd { (group(&one.scope)) }
-            dt { (words.begun) } dd { (view.when(one.started_at)) }
-            @if one.stage != DeploymentStage::Running {
-                dt { (words.ended) } dd { (view.when(one.updated_at)) }
+        section #deployment data-live {
+            h1 { (view.state(one.stage.as_str())) " " code { (one.id) } }
+            @if let Some(note) = &one.note { p.sentence { (note) } }
+            @if !steps.is_empty() { p.progress { (progress_bar(view, StepCounts::of(steps))) } }
+            dl {
+                dt { (words.guild) } dd { (group(&one.scope)) }
+                dt { (words.begun) } dd { (view.when(one.started_at)) }
+                @if one.stage != DeploymentStage::Running {
+                    dt { (words.ended) } dd { (view.when(one.updated_at)) }
             }
             dt { (words.plans) } dd { (one.round) }
             @if let Some(warning) = warning(one) { dt { (words.warning) } dd { (warning) } }
             dt { (words.steps) } dd { (number(steps.len())) ", " a href={ "/v1/deployments/" (one.id) } { (as_json) } }
             dt { (words.events) } dd { (count(happened)) ", " a href={ "/v1/deployments/" (one.id) "/events" } { (as_json) } }
+            }
         }
-        @if !steps.is_empty() { section { (table(view, steps)) } }
-        @if !events.events.is_empty() { section { (events_table(view, &events.events)) } }
+        section #steps data-live { @if !steps.is_empty() { (table(view, steps)) } }
+        section #step-events data-live { @if !events.events.is_empty() { (events_table(view, &events.events)) } }
     }
 }
 

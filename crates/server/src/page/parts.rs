@@ -98,6 +98,21 @@ pub(super) fn level_bar(share: f64, label: &str) -> Markup {
     }
 }
 
+/// How far something is, as a bar and in words: what is done, what failed, and the rest.
+pub(super) fn progress_bar(parts: [usize; 3], label: &str) -> Markup {
+    const WIDTH: usize = 200;
+    let all = parts.iter().sum::<usize>().max(1);
+    let [done, failed, _] = parts.map(|part| part * WIDTH / all);
+    html! {
+        svg.bar width=(WIDTH) height="8" viewBox={ "0 0 " (WIDTH) " 8" } role="img" aria-label=(label) {
+            rect.track width=(WIDTH) height="8" rx="2" {}
+            rect.done width=(done) height="8" rx="2" {}
+            rect.failed x=(done) width=(failed) height="8" rx="2" {}
+        }
+        " " span.words { (label) }
+    }
+}
+
 /// The share of a limit that is little.
 pub(super) const LOW: f64 = 0.2;
 
@@ -113,6 +128,17 @@ mod tests {
         );
         let span = |seconds| span_in(Duration::from_secs(seconds), ["s", "min", "h", "d"]);
         assert_eq!([span(7_445), span(90_061)], ["2 h 04 min", "1 d 1 h"]);
+    }
+
+    #[test]
+    fn progress_has_a_part_for_each_end() {
+        let html = progress_bar([6, 1, 1], "6 of 8").into_string();
+        assert!(
+            html.contains("<rect class=\"done\" width=\"150\"") && html.contains("6 of 8</span>"),
+            "{html}"
+        );
+        assert!(html.contains("<rect class=\"failed\" x=\"150\" width=\"25\""), "{html}");
+        assert!(progress_bar([0, 0, 0], "").into_string().contains("class=\"done\" width=\"0\""));
     }
 
     #[test]

@@ -50,8 +50,8 @@ pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRout
         spec("/metrics").serve(metrics, admin),
         // Errors about keys link to their pages.
         spec("/docs/errors/{code}").serve(page::errors::show_in_proxy, admin),
-        spec("/assets/page.css").serve(page::style, admin),
-        spec("/assets/icon.svg").serve(page::icon, admin),
+        spec("/assets/page.css").serve(page::assets::style, admin),
+        spec("/assets/icon.svg").serve(page::assets::icon, admin),
     ];
     let builder = GuardedRouterBuilder::new(callers, None);
     let keys = keys.into_iter().flat_map(|keys| {

@@ -169,6 +169,7 @@ async fn page_shows(world: &World, done: &Value) {
     assert!(overview.contains(&format!("href=\"/deployments/{id}\"")) && overview.contains("guild:4177"));
     let (status, list) = world.page("/deployments").await;
     assert!(status == 200 && list.contains(&format!("href=\"/deployments/{id}\"")), "{list}");
+    assert!(list.contains("<a href=\"/deployments\" aria-current=\"page\">"), "{list}");
     let (status, html) = world.page(&format!("/deployments/{id}")).await;
     assert_eq!(status, 200);
     for step in done["steps"].as_array().unwrap() {
@@ -179,6 +180,9 @@ async fn page_shows(world: &World, done: &Value) {
     assert!(html.contains("their names carry the keys"), "OPS-16: {html}");
     assert!(html.contains(&format!("href=\"/v1/deployments/{id}/events\"")), "{html}");
     assert!(html.contains("What happened last") && html.contains("<td>role lead</td>"), "{html}");
+    let steps = done["steps"].as_array().unwrap().len();
+    let progress = format!("aria-label=\"{steps} of {steps} steps applied\"");
+    assert!(html.contains(&progress) && list.contains(&progress), "{html} {list}");
     let (status, html) = world.page("/deployments/%3Cb%3E").await;
     assert!(status == 404 && html.contains("TG0029") && !html.contains("<b>"), "{status} {html}");
 }

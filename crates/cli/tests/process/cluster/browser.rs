@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use hyper::Method;
 use tidegate_fixture::chromium::ChromeDriver;
+use tidegate_sim::DiscordSim;
 use tokio::time::timeout;
 
 use super::nodes::{Nodes, Setup};
@@ -17,6 +19,8 @@ use crate::browser::exhibit::{
 use crate::browser::operator::FOLLOW;
 use crate::browser::session::Browser;
 use crate::browser::studio::{self, PROVIDER_KEY};
+use crate::caller::Caller;
+use crate::deployed;
 
 const NODES: usize = 3;
 /// Longer than all of it may take.
@@ -67,6 +71,26 @@ async fn act_at_others(nodes: &Nodes, browser: &Browser, subjects: &Subjects) {
     browser.confirm("all of them", "(1)").await;
 }
 
+/// The write of a deployment at which it stops for a while.
+const STOPPED_AT: u64 = 5;
+const HAS_PROGRESS: &str =
+    "document.querySelector('#deployment .progress')?.textContent.includes(arguments[0])";
+
+/// A deployment that goes on is live at any node: its bar, its steps and its end. Returns its view.
+async fn watch_deployment(nodes: &Nodes, browser: &Browser, discord: &DiscordSim) -> String {
+    deployed::stop_at(discord, STOPPED_AT).await;
+    let begun = nodes.doors.at(0).post("/v1/deployments", &[], &deployed::small()).await;
+    let view = format!("/deployments/{}", begun["id"].as_str().unwrap());
+    deployed::wait_until_stopped(discord).await;
+    browser.open(&format!("{}{view}", nodes.address(1))).await;
+    browser.wait_until(HAS_PROGRESS, &[&format!("{} of 16 steps applied", STOPPED_AT - 1)]).await;
+    let control = Caller::of(&format!("http://{}", discord.addr()));
+    control.call(Method::DELETE, "/_sim/stop", &[], None).await.unwrap();
+    browser.wait_until(HAS_PROGRESS, &["16 of 16 steps applied"]).await;
+    browser.wait_until("document.querySelector('#deployment h1 .done')", &[]).await;
+    view
+}
+
 /// Any node shows every view without a serious fault, in light and dark, at 1440 and 390 px, and
 /// performs what an operator clicks, whichever node owns it: every action there is.
 #[tokio::test(flavor = "multi_thread")]
@@ -75,9 +99,12 @@ async fn chromium_operates_a_cluster_from_any_node() {
     let operated = async {
         let (driver, axe) = (ChromeDriver::start(), Axe::load());
         let (upstreams, provider) = (Upstreams::start().await, studio::provider().await);
-        let environment = vec![(PROVIDER_KEY.0.to_owned(), PROVIDER_KEY.1.to_owned())];
+        let discord = deployed::discord().await;
+        let secrets = [PROVIDER_KEY, deployed::UPSTREAM_TOKEN];
+        let environment = secrets.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let sections = [upstreams.sections(), deployed::upstream(&discord), studio::sections(&provider)];
         let setup = Setup {
-            store: upstreams.sections() + &studio::sections(&provider) + &every_action::sections(),
+            store: sections.concat() + &every_action::sections(),
             environments: vec![environment; NODES],
             ..Setup::default()
         };
@@ -89,7 +116,8 @@ async fn chromium_operates_a_cluster_from_any_node() {
         every_action::claim_keys(&nodes.store.url()).await;
         let subjects = Subjects::create(nodes.doors.at(1)).await;
         let _waiting = WaitingCaller::start(nodes.doors.at(2)).await;
-        let views = views(&subjects);
+        let mut views = views(&subjects);
+        views.push(("deployment", watch_deployment(&nodes, &first, &discord).await));
         let faults = async |browser: &Browser, views: &[(&str, String)]| {
             let mut faults = Vec::new();
             for (_, path) in views {

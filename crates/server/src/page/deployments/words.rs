@@ -9,8 +9,9 @@ pub(super) struct DeploymentWords {
     pub none: &'static str,
     pub stage: &'static str,
     pub guild: &'static str,
-    pub applied: &'static str,
-    pub planned: &'static str,
+    pub progress: &'static str,
+    /// The number of applied steps, of all.
+    pub applied_of: &'static str,
     pub failed: &'static str,
     pub begun: &'static str,
     pub ended: &'static str,
@@ -28,12 +29,12 @@ pub(super) struct DeploymentWords {
 
 static ENGLISH: DeploymentWords = DeploymentWords {
     newest_first: "Deployments, newest first",
-    deployments: "Deployments to guilds",
+    deployments: "Deployments",
     none: "There are none.",
     stage: "Stage",
     guild: "Guild",
-    applied: "Applied",
-    planned: "To do",
+    progress: "Progress",
+    applied_of: "{} of {} steps applied",
     failed: "Failed",
     begun: "Begun",
     ended: "Ended",
@@ -51,12 +52,12 @@ static ENGLISH: DeploymentWords = DeploymentWords {
 
 static RUSSIAN: DeploymentWords = DeploymentWords {
     newest_first: "Развёртывания, сначала новые",
-    deployments: "Развёртывания в гильдии",
+    deployments: "Развёртывания",
     none: "Их нет.",
     stage: "Стадия",
     guild: "Гильдия",
-    applied: "Применено",
-    planned: "Осталось",
+    progress: "Ход",
+    applied_of: "Применено шагов: {} из {}",
     failed: "Ошибок",
     begun: "Начато",
     ended: "Завершено",

@@ -34,9 +34,11 @@ impl Engine {
         let id = view.id;
         let journey = self.query_owner(move |owner| {
             let active = owner.model.active(id.seq());
-            owner.journey_times(id, active.as_ref())
+            (owner.journey_times(id, active.as_ref()), owner.seen_attempts(id))
         });
-        Ok(OperationDetails { request, attempts: self.attempts_of(view).await?, journey: journey.await? })
+        let attempts = self.attempts_of(view).await?;
+        let (journey, seen_attempts) = journey.await?;
+        Ok(OperationDetails { request, attempts, journey, seen_attempts })
     }
 
     /// Returns the attempts of an operation that the store remembers, in order.

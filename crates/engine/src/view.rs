@@ -11,7 +11,7 @@ use tidegate_core::{Fault, OnFailure, OnUnknown, OperationId, Seq, State, Time};
 use tidegate_store::attempt::AttemptState;
 use tidegate_upstream::{RequestLine, RequestView};
 
-use crate::journey::JourneyTimes;
+use crate::journey::{JourneyAttempt, JourneyTimes};
 use crate::outcome_filter::OutcomeFilter;
 
 /// An operation, ended or not.
@@ -114,6 +114,9 @@ pub struct OperationDetails {
     pub attempts: Vec<AttemptView>,
     /// How long it spent in each step, as far as this process knows.
     pub journey: JourneyTimes,
+    /// All its attempts since it was accepted or rerun, as far as this process has seen them and
+    /// remembers them.
+    pub seen_attempts: Vec<JourneyAttempt>,
 }
 
 /// One attempt of an operation.

@@ -291,9 +291,13 @@ fn request_headers(value: &Value) -> String {
 /// One attempt, in a line.
 fn attempt(value: &Value) -> String {
     let named = [
+        ("granted", "granted_at"),
+        ("sent", "sent_at"),
         ("accepted", "accepted_at"),
         ("ended", "ended_at"),
         ("status", "status"),
+        ("fault", "fault_class"),
+        ("upstream", "upstream"),
         ("job", "job_id"),
         ("cost", "cost"),
     ];

@@ -227,3 +227,24 @@ fn lim_12_a_refused_window_opens_when_it_is_said() {
     window.thaw(now);
     assert_eq!(window.ready(250 * MICRO, now), Readiness::Now);
 }
+
+/// OPS-24: of a window that was learned, later ones are expected to be as long as the first.
+#[test]
+fn ops_24_later_windows_are_as_long_as_the_first() {
+    let now = Time::from_millis(10_000);
+    let mut window = Bucket::new(LimitShape::Window { limit: 0, period: Duration::ZERO }, now).unwrap();
+    assert_eq!(window.all_granted_at(MICRO, now), None);
+    let length = Duration::from_secs(9);
+    let told = Hint {
+        remaining: Some(4 * MICRO),
+        capacity: Some(5 * MICRO),
+        reset_at: Some(now.after(length)),
+        ..Hint::default()
+    };
+    window.observe(&told, 0, now);
+    assert_eq!(window.all_granted_at(4 * MICRO, now), Some(now));
+    let margin = window::RESET_MARGIN;
+    let next = now.after(length).after(margin);
+    assert_eq!(window.all_granted_at(9 * MICRO, now), Some(next));
+    assert_eq!(window.all_granted_at(19 * MICRO, now), Some(next.after((length + margin) * 2)));
+}

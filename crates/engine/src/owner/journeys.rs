@@ -7,7 +7,7 @@ use tidegate_store::Clock;
 use super::Owner;
 use super::batch::SealedBatch;
 use crate::envelope::Envelope;
-use crate::journey::{EndedJourney, Journey, JourneyTimes};
+use crate::journey::{EndedJourney, Journey, JourneyAttempt, JourneyTimes};
 
 impl Owner {
     /// Records a durable batch, before its calls are sent.
@@ -76,6 +76,11 @@ impl Owner {
             }
             (_, None) => JourneyTimes::default(),
         }
+    }
+
+    /// The attempts of an operation, as far as they were seen and are remembered.
+    pub(crate) fn seen_attempts(&self, id: OperationId) -> Vec<JourneyAttempt> {
+        self.journeys.get(id.seq()).map(|journey| journey.attempts.clone()).unwrap_or_default()
     }
 
     /// Since when an operation waits as the first one of a group that is held after a failure.

@@ -16,6 +16,7 @@ use super::keys::actions_for as actions_for_key;
 use super::last_command;
 use super::operation::{actions_for, call_line, facts};
 use super::parts::count;
+use super::request::body;
 use super::view::{View, escape, items, number, text};
 use crate::api::local::LocalApi;
 use crate::edge::auth::Caller;
@@ -242,6 +243,8 @@ fn show_preview(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
                 dt { (words.request) } dd { (call_line(preview)) }
                 (facts(view, preview, 1))
             }
+            // Which call it was can only be told by what it asked for.
+            (body(view, &preview["request"]))
         },
         SubjectKind::Group if asked.action == Action::RerunFailed => html! {
             p { (words.failed_found) ": " b { (failed_count(preview)) } }

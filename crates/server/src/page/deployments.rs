@@ -139,7 +139,7 @@ fn deployments_table(view: &View, rows: &[DeploymentRow]) -> Markup {
                         td { (view.state(one.stage.as_str())) }
                         th scope="row" { (link(&one.id)) }
                         td { (group(&one.scope)) }
-                        td { (progress_bar(view, *progress)) }
+                        td.wrap { (progress_bar(view, *progress)) }
                         td.number data-label=(words.begun) { (view.ago(one.started_at)) }
                         td.why { @if let Some(note) = &one.note { (note) } }
                     }

@@ -210,7 +210,8 @@ fn step_time(view: &View, millis: &Value) -> String {
     }
 }
 
-fn time_spent(view: &View, time: Duration) -> String {
+/// How long something took, in milliseconds if it was short.
+pub(super) fn time_spent(view: &View, time: Duration) -> String {
     match time.as_millis() {
         millis @ 0..1_000 => format!("{millis} {}", view.words.millisecond),
         _ => span_in(time, view.language.words().units),

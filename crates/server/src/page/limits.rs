@@ -21,6 +21,10 @@ use super::view::{View, escape, items, number, text, time_in};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
 
+/// The least urgent of what [`nearness`] returns.
+const FAR: u8 = 3;
+/// The minutes that are lately.
+const LATELY_MIN: usize = 5;
 /// The most limits of a page; the API lists the rest.
 const SHOWN_MAX: usize = 500;
 /// The most other limits of an upstream that the overview lists.
@@ -80,15 +84,21 @@ fn nearness(limit: &Value) -> u8 {
     match (limit["closed_until"].is_string(), number(limit, "waiting") > 0) {
         (true, _) => 0,
         (false, true) => 1,
-        (false, false) if is_low => 2,
-        (false, false) => 3,
+        (false, false) if is_low || limit["failing_since"].is_string() => 2,
+        (false, false) => FAR,
     }
+}
+
+/// How often calls of these limits were throttled in the last minutes.
+fn throttled_lately<'a>(limits: impl Iterator<Item = &'a Value>) -> u64 {
+    let minutes = limits.flat_map(|limit| items(&limit["hour"], "closed").iter().rev().take(LATELY_MIN));
+    minutes.filter_map(Value::as_u64).sum()
 }
 
 /// Orders limits: those that are closed, then those that groups wait for, then by what is left.
 fn nearer_its_end(a: &Value, b: &Value) -> Ordering {
     let closed = |limit: &Value| limit["closed_until"].is_string();
-    let level = |limit: &Value| share(limit).unwrap_or(1.0);
+    let level = |limit: &Value| share(limit).unwrap_or(f64::INFINITY);
     closed(b)
         .cmp(&closed(a))
         .then_with(|| number(b, "waiting").cmp(&number(a, "waiting")))
@@ -112,6 +122,8 @@ pub(super) fn nearest_end(view: &View, limits: &[Value], most: usize) -> Markup 
             }
         }
     }
+    // What has no level, and is open, is near no end.
+    families.retain(|(limit, _)| share(limit).is_some() || nearness(limit) < FAR);
     let found = families.len();
     families.sort_by_key(|(limit, _)| (nearness(limit), owner(limit)));
     families.truncate(most);
@@ -179,7 +191,7 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, is_full: bool) -> Markup 
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }
             @if is_full { td data-label=(words.source) { (words.source_of(text(limit, "source"))) } }
-            (why(view, limit))
+            (why(view, limit, throttled_lately(others.iter().copied().chain([*limit])), is_full))
             td.act {
                 @if limit["closed_until"].is_string() { (button(view, Action::OpenLimit, name)) }
                 @if is_full && share(limit).is_some() { (button(view, Action::SetLimit, name)) }
@@ -189,8 +201,9 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, is_full: bool) -> Markup 
     }
 }
 
-/// When a limit has room again; since when it is closed, and why.
-fn why(view: &View, limit: &Value) -> Markup {
+/// When a limit has room again; since when it is closed, and why; how often calls were throttled
+/// lately, and whether an operator changed it.
+fn why(view: &View, limit: &Value, throttled: u64, is_full: bool) -> Markup {
     let (words, message) = (view.words, text(&limit["last_fault"], "message"));
     let opens = time_in(limit, "closed_until").map(|at| html! { (words.opens) " " (view.within(at)) });
     let full = || time_in(limit, "reset_at").map(|at| html! { (words.full_again) " " (view.within(at)) });
@@ -198,7 +211,11 @@ fn why(view: &View, limit: &Value) -> Markup {
     let failing = time_in(limit, "failing_since");
     let failing = failing.map(|since| html! { (words.failing) " " (view.lasting(since)) });
     let message = (!message.is_empty()).then(|| html! { (message) });
-    let parts = [opens.or_else(full), refill, failing, message];
+    let throttled =
+        (throttled > 0).then(|| html! { b { (words.throttled_lately.replace("{}", &count(throttled))) } });
+    let is_changed = !is_full && text(limit, "source") == "operator";
+    let changed = is_changed.then(|| html! { (words.changed_by_operator) });
+    let parts = [opens.or_else(full), refill, throttled, changed, failing, message];
     let parts = parts.into_iter().flatten().map(Markup::into_string).collect::<Vec<_>>().join(" · ");
     html! { td.why title=[limit["last_fault"]["message"].as_str()] { span { (PreEscaped(parts)) } } }
 }
@@ -222,6 +239,7 @@ fn level(view: &View, limit: &Value) -> Markup {
     let label = level_words(view, limit);
     match share(limit) {
         Some(share) => level_bar(share, &label),
+        None if limit["closed_until"].is_string() => html! { span.closed { (label) } },
         None => html! { span.quiet { (label) } },
     }
 }
@@ -325,6 +343,22 @@ mod tests {
             assert!(html.contains("<span>failing for") && html.contains("one call is tried"), "{html}");
             assert!(!html.contains("open"), "{html}");
         }
+    }
+
+    /// OPS-24: after a change that an upstream does not follow, the overview says that it refuses
+    /// calls, and that an operator changed the limit.
+    #[test]
+    fn ops_24_a_limit_that_is_too_high_is_seen() {
+        let view = View::at(Language::English, tidegate_core::Time::ZERO);
+        let closed = json!({ "closed": [7, 0, 2, 0, 0, 3] });
+        let limits = [
+            json!({ "name": "echo/requests", "capacity": 10, "level": 1, "source": "operator" }),
+            json!({ "name": "echo", "hour": closed }),
+            json!({ "name": "idle" }),
+        ];
+        let html = nearest_end(&view, &limits, 5).into_string();
+        assert!(html.contains("<b>5 × 429 in 5 min</b> · changed by an operator"), "{html}");
+        assert!(!html.contains("idle"), "what is open and has no level is near no end: {html}");
     }
 
     /// OPS-24: the overview has one row for each upstream, and the rest behind it.

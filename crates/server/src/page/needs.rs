@@ -24,7 +24,7 @@ use cards::{stopped_card, unknown_card};
 use failures::{
     DismissedFailures, Failures, by_source, dismissed_list, failure_card, source_of, take_dismissed,
 };
-use outage::Outage;
+use outage::{Outage, failing_providers, provider_card};
 
 /// The groups with failures that are shown.
 const FAILURE_CARDS: usize = 9;
@@ -71,10 +71,13 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     failures
         .retain(|(source, _)| !matches!(source, FailureSource::Group(group) if of_held.contains_key(group)));
     let hidden_failures = failures.len().saturating_sub(FAILURE_CARDS);
-    let outage = Outage::of(&data.models, listed(&data.providers, "providers"), view.now);
+    let providers = listed(&data.providers, "providers");
+    let outage = Outage::of(&data.models, providers, view.now);
+    let failing = failing_providers(providers, outage.as_ref(), view.now);
     let parts = [&data.unknown, &data.stopped, &data.failed, &data.providers].into_iter();
     let problems: Vec<&Error> = parts.filter_map(|part| part.as_ref().err()).collect();
-    let needed = needed(data, unknown.len() + stopped.len()) + (failures.len() + outage.iter().len()) as u64;
+    let needed = needed(data, unknown.len() + stopped.len())
+        + (failures.len() + outage.iter().len() + failing.len()) as u64;
     let hidden_unknown = has_more(&data.unknown);
     let is_cut = hidden_unknown || hidden_stopped || hidden_failures > 0 || more_failed;
     let gone = match (problems.is_empty(), is_cut) {
@@ -99,6 +102,7 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
                 ul.needs {
                     @if let Some(outage) = &outage { (outage.card(view)) }
                     @for operation in unknown { (unknown_card(view, operation, all_stopped)) }
+                    @for provider in failing { (provider_card(view, provider)) }
                     @for group in stopped.iter().take(STOPPED_CARDS) { (stopped_card(view, group, of_held.get(text(group, "group")))) }
                     @for (source, failures) in failures.iter().take(FAILURE_CARDS) { (failure_card(view, *source, failures)) }
                 }

@@ -104,7 +104,7 @@ fn content(view: &View, data: &OperationData<'_>) -> Markup {
                 @if !operation["result"].is_null() { dt { (words.result) } dd { a href={ "/v1/operations/" (id) } { (words.as_json) } } }
             }
             @if operation["request"].is_object() { (request(view, &operation["request"])) }
-            @if !items(operation, "attempts").is_empty() { (attempts(view, items(operation, "attempts"), &runs)) }
+            @if !items(operation, "attempts").is_empty() { (attempts(view, operation, &runs)) }
             @if is_generation {
                 p { (words.provider_has_more) " " a href={ "/generations/" (id) } { (view.language.words().generation) } "." }
             }
@@ -241,7 +241,7 @@ mod tests {
             let data = OperationData { operation: &operation, why: &why, decided: None, flag: "" };
             let html = content(&view, &data).into_string();
             let said = html.contains("<p class=\"sentence\">It has ended: failed. the runner is gone</p>");
-            (said, html.contains("no other one was tried"))
+            (said, html.contains("No other one was tried"))
         };
         assert_eq!(shown("generation", "failed"), (true, true));
         assert_eq!(shown("http", "failed"), (true, false));

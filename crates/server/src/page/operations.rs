@@ -127,7 +127,7 @@ pub(crate) async fn list(State(api): State<LocalApi>, headers: HeaderMap, uri: U
     };
     match read.await {
         Ok((done, request, found)) => {
-            let content = html! { (done) (content(&view, &request, &found)) };
+            let content = html! { (done) (content(&view, &request, &found, !done.0.is_empty())) };
             view.live_page(view.words.operations, &content)
         }
         Err(error) => error_page(&error),
@@ -149,7 +149,8 @@ async fn find(api: &LocalApi, request: &ListRequest) -> Result<FoundOperations> 
     Ok(found)
 }
 
-fn content(view: &View, request: &ListRequest, found: &FoundOperations) -> Markup {
+/// The list; after an action, what it was about may not be in it any more.
+fn content(view: &View, request: &ListRequest, found: &FoundOperations, is_done: bool) -> Markup {
     let words = view.words;
     let state = request.state.as_deref().unwrap_or_default();
     let others = request.bulk_parts().filter(|_| !found.operations.is_empty());
@@ -161,6 +162,7 @@ fn content(view: &View, request: &ListRequest, found: &FoundOperations) -> Marku
             @if found.operations.is_empty() {
                 p.quiet {
                     @if found.next.is_some() { (words.nothing_matches_yet) }
+                    @else if is_done { (words.nothing_left) }
                     @else if request.is_filtered() { (words.nothing_matches) }
                     @else { (words.no_operations) " " code { "tidegate op submit" } }
                 }

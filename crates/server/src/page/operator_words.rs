@@ -40,6 +40,7 @@ pub(crate) struct OperatorWords {
     /// The same while some decisions have no card.
     pub no_longer_shown: &'static str,
     pub no_provider_for: &'static str,
+    pub provider_fails: &'static str,
     pub tried_again_in: &'static str,
     pub tried_again_now: &'static str,
     /// Before since when a provider, or a limit, is closed after errors.
@@ -86,6 +87,8 @@ pub(crate) struct OperatorWords {
     pub linked_filters: [&'static str; 6],
     pub older_than: &'static str,
     pub nothing_matches: &'static str,
+    /// After an action about all that matched.
+    pub nothing_left: &'static str,
     pub nothing_matches_yet: &'static str,
     pub no_operations: &'static str,
     pub no_groups: &'static str,
@@ -120,6 +123,8 @@ pub(crate) struct OperatorWords {
     pub attempt: &'static str,
     pub attempts: &'static str,
     pub attempts_shown: &'static str,
+    pub begun: &'static str,
+    pub waited: &'static str,
     pub took: &'static str,
     pub cost: &'static str,
     pub age: &'static str,
@@ -168,6 +173,8 @@ pub(crate) struct OperatorWords {
     pub closed: &'static str,
     /// A limit that was closed after errors, and whose next call decides whether it opens.
     pub half_open: &'static str,
+    pub throttled_lately: &'static str,
+    pub changed_by_operator: &'static str,
     pub journey: &'static str,
     pub not_recorded: &'static str,
     pub not_recorded_about: &'static str,
@@ -215,7 +222,7 @@ pub(crate) struct OperatorWords {
     /// What the figures of a limit count.
     figures: [&'static str; FIGURES.len()],
     action_words: [ActionWords; ACTION_COUNT],
-    states: [(&'static str, &'static str); 16],
+    states: [(&'static str, &'static str); 20],
     sources: [(&'static str, &'static str); 3],
     /// What an operation waits for.
     waits: [(&'static str, &'static str); 9],

@@ -2,11 +2,13 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
+use tidegate_core::Time;
 use tidegate_core::text::is_control;
 
-use super::parts::{count, span_in};
+use super::journey::time_spent;
+use super::parts::count;
 use super::runs::{Runs, attempt_number};
-use super::view::{View, number, text, time_in};
+use super::view::{View, items, number, text, time_in};
 
 /// A request, as far as the API shows it.
 pub(super) fn request(view: &View, request: &Value) -> Markup {
@@ -25,7 +27,8 @@ pub(super) fn request(view: &View, request: &Value) -> Markup {
     }
 }
 
-fn body(view: &View, request: &Value) -> Markup {
+/// Its body, as far as the API shows it.
+pub(super) fn body(view: &View, request: &Value) -> Markup {
     let words = view.words;
     let len = request["body_bytes"].as_u64().map(|len| format!("{} {}", count(len), words.bytes));
     let shown = match &request["body"] {
@@ -52,47 +55,71 @@ fn visible(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// The attempts that are remembered: those whose job ends elsewhere, and those of unknown outcome.
-pub(super) fn attempts(view: &View, attempts: &[Value], runs: &Runs) -> Markup {
+/// The attempts that are remembered, with what each waited for its grant since the one before it.
+pub(super) fn attempts(view: &View, operation: &Value, runs: &Runs) -> Markup {
     let words = view.words;
+    let mut before = time_in(operation, "created_at");
+    let attempts = items(operation, "attempts");
+    let rows = attempts.iter().zip(&runs.of_attempts).map(|(attempt, run)| {
+        let row = AttemptRow { attempt, run: *run, last: runs.last, before };
+        before = time_in(attempt, "ended_at");
+        row.markup(view)
+    });
     html! {
         section {
             h2 { (words.attempts) }
             table.cards {
-                caption { (words.attempts_shown) ". " (view.language.words().costs_about) }
+                caption { (words.attempts_shown) " " (view.language.words().costs_about) }
                 thead {
                     tr {
                         th.number scope="col" { (words.attempt) }
                         th.c-state scope="col" { (words.state_label) }
-                        th scope="col" { (words.accepted) }
-                        th scope="col" { (words.ended) }
+                        th scope="col" { (words.begun) }
+                        th.number scope="col" { (words.waited) }
                         th.number scope="col" { (words.took) }
                         th.number scope="col" { (words.response_status) }
+                        th scope="col" { (words.upstream) }
                         th scope="col" { (words.job) }
                         th.number scope="col" { (words.cost) }
                     }
                 }
-                tbody { @for (attempt, run) in attempts.iter().zip(&runs.of_attempts) { (attempt_row(view, attempt, (*run, runs.last))) } }
+                tbody { @for row in rows { (row) } }
             }
         }
     }
 }
 
-/// One attempt, with its run and the last one.
-fn attempt_row(view: &View, attempt: &Value, (run, last): (u64, u64)) -> Markup {
-    let words = view.words;
-    let (accepted, ended) = (time_in(attempt, "accepted_at"), time_in(attempt, "ended_at"));
-    let units = view.language.words().units;
-    html! {
-        tr {
-            th.number.wrap scope="row" data-label=[(last == 1).then_some(words.attempt)] { (attempt_number(view.language.words(), run, last, number(attempt, "attempt"))) }
-            td { (view.state(text(attempt, "state"))) }
-            td.wrap data-label=[accepted.map(|_| words.accepted)] { @if let Some(at) = accepted { (view.when(at)) } }
-            td.wrap data-label=[ended.map(|_| words.ended)] { @if let Some(at) = ended { (view.when(at)) } }
-            td.number data-label=(words.took) { @if let (Some(from), Some(to)) = (accepted, ended) { (span_in(to.since(from), units)) } }
-            td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
-            td title=[attempt["job_id"].as_str()] { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
-            td.number data-label=(words.cost) { @if let Some(cost) = attempt["cost"].as_u64() { (count(cost)) } }
+/// One attempt, with its run and the last one, and when the attempt before it ended.
+struct AttemptRow<'a> {
+    attempt: &'a Value,
+    run: u64,
+    last: u64,
+    before: Option<Time>,
+}
+
+impl AttemptRow<'_> {
+    fn markup(&self, view: &View) -> Markup {
+        let (words, attempt) = (view.words, self.attempt);
+        let time = |name: &str| time_in(attempt, name);
+        let granted = time("granted_at");
+        let begun = granted.or_else(|| time("accepted_at")).or_else(|| time("ended_at"));
+        // An attempt of an earlier run says nothing of the wait for this one.
+        let waited = granted.zip(self.before).map(|(granted, before)| granted.since(before));
+        let called = time("sent_at").or_else(|| time("accepted_at"));
+        let took = called.zip(time("ended_at")).map(|(from, to)| to.since(from));
+        let number = attempt_number(view.language.words(), self.run, self.last, number(attempt, "attempt"));
+        html! {
+            tr {
+                th.number.wrap scope="row" data-label=[(self.last == 1).then_some(words.attempt)] { (number) }
+                td.wrap { (view.state(text(attempt, "state"))) @if let Some(class) = attempt["fault_class"].as_str() { " " (class) } }
+                td.wrap data-label=(words.begun) { @if let Some(at) = begun { (view.when(at)) } }
+                td.number data-label=(words.waited) { @if let Some(waited) = waited { (time_spent(view, waited)) } }
+                td.number data-label=(words.took) { @if let Some(took) = took { (time_spent(view, took)) } }
+                td.number data-label=(words.response_status) { @if let Some(status) = attempt["status"].as_u64() { (status) } }
+                td.wrap { (text(attempt, "upstream")) }
+                td title=[attempt["job_id"].as_str()] { @if let Some(job) = attempt["job_id"].as_str() { code { (job) } } }
+                td.number data-label=(words.cost) { @if let Some(cost) = attempt["cost"].as_u64() { (count(cost)) } }
+            }
         }
     }
 }
@@ -101,7 +128,6 @@ fn attempt_row(view: &View, attempt: &Value, (run, last): (u64, u64)) -> Markup 
 mod tests {
     use serde_json::json;
     use tidegate::upstream::RequestView;
-    use tidegate_core::Time;
 
     use super::*;
     use crate::page::words::Language;
@@ -119,12 +145,42 @@ mod tests {
         let attempt = json!({
             "attempt": 1, "state": "unknown", "accepted_at": "1970-01-01T00:00:00.567Z", "job_id": "job-1",
         });
-        let html = attempt_row(&view, &attempt, (1, 1)).into_string();
-        assert!(
-            html.contains("<td class=\"wrap\" data-label=\"Accepted\">1970-01-01T00:00:00.567Z"),
-            "{html}"
-        );
+        let operation = json!({ "attempts": [attempt], "created_at": "1970-01-01T00:00:00Z" });
+        let html = attempts(&view, &operation, &Runs::of(&operation, None)).into_string();
+        assert!(html.contains("<td class=\"wrap\" data-label=\"Begun\">1970-01-01T00:00:00.567Z"), "{html}");
         assert!(html.contains("title=\"job-1\""), "{html}");
+    }
+
+    /// OPS-22: each attempt says when it began, what it waited before, how long it took, and what
+    /// it was answered.
+    #[test]
+    fn ops_22_every_attempt_is_a_row() {
+        let view = View::at(Language::English, Time::from_millis(60_000));
+        let attempt = |number: u64, state: &str, [granted, sent, ended]: [&str; 3], status: u64| {
+            let at = |time: &str| format!("1970-01-01T00:00:{time}Z");
+            json!({
+                "attempt": number, "state": state, "granted_at": at(granted), "sent_at": at(sent),
+                "ended_at": at(ended), "status": status, "upstream": "echo",
+            })
+        };
+        let mut first = attempt(1, "retried", ["02", "02.010", "03.010"], 502);
+        first["fault_class"] = "transient".into();
+        let operation = json!({
+            "created_at": "1970-01-01T00:00:01.500Z",
+            "attempts": [first, attempt(2, "succeeded", ["15.010", "15.020", "15.050"], 201)],
+        });
+        let html = attempts(&view, &operation, &Runs::of(&operation, None)).into_string();
+        for part in [
+            "</span> transient</td>",
+            "<td class=\"number\" data-label=\"Waited\">500 ms</td>",
+            "<td class=\"number\" data-label=\"Took\">1 s</td>",
+            "data-label=\"Status\">502</td>",
+            "<td class=\"number\" data-label=\"Waited\">12 s</td>",
+            "<td class=\"number\" data-label=\"Took\">30 ms</td>",
+            "<td class=\"wrap\">echo</td>",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Runs {
     pub(super) fn of(operation: &Value, commands: Option<&Value>) -> Self {
         let marks = items(operation, "attempts").iter().map(|attempt| AttemptMark {
             number: number(attempt, "attempt"),
-            at: time_in(attempt, "accepted_at").or_else(|| time_in(attempt, "ended_at")),
+            at: ["granted_at", "accepted_at", "ended_at"].iter().find_map(|name| time_in(attempt, name)),
             may_be_last: matches!(text(attempt, "state"), "failed" | "canceled" | "unknown"),
         });
         // Of more commands than a page has, it is not known how many were re-runs.

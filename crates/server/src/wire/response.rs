@@ -1,5 +1,6 @@
 //! The JSON that callers get: operations and reasons, groups and limits.
 
+mod attempts;
 mod details;
 mod group;
 mod limit;
@@ -16,8 +17,9 @@ pub(crate) use limit::{LimitOut, LimitsOut, TokenAmount, source_word};
 
 use super::error::ErrorEnvelope;
 use super::time::Timestamp;
+use attempts::{AttemptOut, all_attempts};
 pub(crate) use details::RequestOut;
-use details::{AttemptOut, RulesOut};
+use details::RulesOut;
 
 #[derive(Serialize)]
 pub(crate) struct AcceptedOut<'a> {
@@ -111,7 +113,7 @@ impl<'a> OperationOut<'a> {
     /// The operation with its result, its whole request and its attempts.
     pub(crate) fn detailed(view: &'a OperationView, details: &'a OperationDetails) -> Self {
         let request = details.request.as_ref().map(RequestOut::whole);
-        let attempts = Some(details.attempts.iter().map(AttemptOut::new).collect());
+        let attempts = Some(all_attempts(&details.attempts, &details.seen_attempts, view.state.is_ended()));
         let journey = Some(JourneyOut::new(&details.journey));
         let completion = details.request.as_ref().and_then(|request| request.completion.as_deref());
         let completion = completion.and_then(|rules| serde_json::from_str(rules).ok());

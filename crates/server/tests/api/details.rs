@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use reqwest::Client;
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tidegate_core::Time;
 use tidegate_server::Server;
@@ -116,6 +116,51 @@ async fn ops_24_the_time_in_each_step_is_shown() {
         assert!(u128::from(steps.iter().sum::<u64>()) <= total + 1, "{steps:?} of {total}: {ended}");
         let listed = world.get("/v1/operations").await.json;
         assert!(listed["operations"][0].get("journey").is_none(), "only where one is shown: {listed}");
+    })
+    .await;
+}
+
+/// OPS-22: an operation lists every attempt, with when it was granted and sent, how it ended and
+/// what it was answered; so does its page. One that was of unknown outcome and sent again has one
+/// row for each, and none twice.
+#[tokio::test]
+async fn ops_22_every_attempt_is_listed() {
+    within(async {
+        let world = World::with("", HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut twice = operation("g");
+        twice["max_attempts"] = 2.into();
+        let id = world.submit(twice).await;
+        let failed = world.wait_until_ended(&id).await;
+        let attempts = failed["attempts"].as_array().unwrap();
+        let shown = |attempt: &Value| (attempt["attempt"].clone(), attempt["state"].clone());
+        let states: Vec<_> = attempts.iter().map(shown).collect();
+        assert_eq!(states, [(json!(1), json!("retried")), (json!(2), json!("failed"))], "{failed}");
+        for attempt in attempts {
+            assert_eq!((&attempt["status"], &attempt["fault_class"]), (&json!(500), &json!("transient")));
+            let times = ["granted_at", "sent_at", "ended_at"].map(|name| attempt[name].as_str().unwrap());
+            assert!(times.is_sorted() && attempt["upstream"] == "echo", "{attempt}");
+        }
+        let page = world.request(Method::GET, &format!("/operations/{id}")).send().await.unwrap();
+        let page = page.text().await.unwrap();
+        assert_eq!(page.matches("</span> transient</td>").count(), 2, "{page}");
+
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let mut doubtful = operation("g");
+        doubtful["on_unknown"] = "ask".into();
+        let id = world.submit(doubtful).await;
+        let path = format!("/v1/operations/{id}");
+        world.get(&format!("{path}?wait_ms=30000")).await;
+        world.post(&format!("{path}/resolve"), json!({ "as": "repeat" })).await;
+        let again = loop {
+            let shown = world.get(&path).await.json;
+            if shown["attempt"] == 2 && shown["state"] == "unknown" {
+                break shown;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        let states: Vec<_> = again["attempts"].as_array().unwrap().iter().map(shown).collect();
+        assert_eq!(states, [(json!(1), json!("unknown")), (json!(2), json!("unknown"))], "{again}");
+        assert!(again["attempts"][1]["sent_at"].is_string(), "{again}");
     })
     .await;
 }

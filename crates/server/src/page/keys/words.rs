@@ -28,7 +28,7 @@ static ENGLISH: KeyWords = KeyWords {
     answered_from_store: "requests with a key got a stored response, at this node since it started.",
     unknown: "Outcome unknown",
     unknown_about: "Each of these requests may have been done. Check in the service, then record the outcome.",
-    others: "In work and answered",
+    others: "In progress and answered",
     none: "There are none.",
     more: "There are more, and this command shows all of them:",
     scope: "Scope",

@@ -1,5 +1,6 @@
-//! The card of an outage: models of which no provider takes jobs, because all of them fail. It
-//! stays until one of them takes jobs again, also while one job finds out whether it does.
+//! The cards of failing providers: one for models of which no provider takes jobs, because all of
+//! them fail, and one for each other provider that has failed for a while. A card stays until the
+//! provider takes jobs again, also while one job finds out whether it does.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,10 +13,12 @@ use tidegate_dispatch::ModelConfig;
 use crate::generations::providers::Availability;
 use crate::page::action::Action;
 use crate::page::parts::{count, id_link};
-use crate::page::view::{View, number, text, time_in};
+use crate::page::view::{View, escape, number, text, time_in};
 
 /// A shorter outage ends alone, before anyone could do something about it.
 const SHOWN_AFTER: Duration = Duration::from_secs(10);
+/// While other providers take its jobs, one that fails for a shorter time needs no one.
+const PROVIDER_SHOWN_AFTER: Duration = Duration::from_secs(60);
 
 /// Models that no provider serves now, and the providers that would.
 pub(super) struct Outage<'a> {
@@ -43,11 +46,15 @@ impl<'a> Outage<'a> {
         let names: BTreeSet<&str> = links.map(|link| link.provider.as_str()).collect();
         let providers: Vec<&Value> =
             providers.iter().filter(|one| names.contains(text(one, "name"))).collect();
-        // When nothing waits and nothing cools, the next job may succeed.
-        let matters = providers.iter().any(|one| number(one, "waiting") > 0 || is_cooling(one));
+        let matters = providers.iter().any(|one| needs_attention(one));
         let since = down.iter().map(|(_, since)| *since).min();
         let models: Vec<&str> = down.iter().map(|(model, _)| model.name.as_str()).collect();
         (!models.is_empty() && matters).then_some(Self { models, providers, since })
+    }
+
+    /// Whether its card is about a provider.
+    fn covers(&self, provider: &str) -> bool {
+        self.providers.iter().any(|one| text(one, "name") == provider)
     }
 
     pub(super) fn card(&self, view: &View) -> Markup {
@@ -68,6 +75,43 @@ impl<'a> Outage<'a> {
             }
         }
     }
+}
+
+/// The providers that have failed for a while, except those of an outage.
+pub(super) fn failing_providers<'a>(
+    providers: &'a [Value],
+    outage: Option<&Outage<'_>>,
+    now: Time,
+) -> Vec<&'a Value> {
+    let is_known = |one: &Value| outage.is_some_and(|outage| outage.covers(text(one, "name")));
+    let has_failed_long = |one: &Value| {
+        let since = time_in(one, "failing_since");
+        since.is_some_and(|since| now.since(since) >= PROVIDER_SHOWN_AFTER)
+    };
+    let matters = |one: &&Value| has_failed_long(one) && !is_known(one) && needs_attention(one);
+    providers.iter().filter(matters).collect()
+}
+
+/// The card of a provider that fails while others take its jobs.
+pub(super) fn provider_card(view: &View, provider: &Value) -> Markup {
+    let (words, name) = (view.words, text(provider, "name"));
+    html! {
+        li id={ "need-provider-" (escape(name)) } {
+            p.why { (view.state("waiting")) " " (words.provider_fails) }
+            (line(view, provider))
+            p { (words.generations_waiting) ": " b { (count(number(provider, "waiting"))) } }
+            p.buttons {
+                @if is_cooling(provider) { (button_for(view, name)) }
+                a.button href="/providers" { (words.show) }
+            }
+        }
+    }
+}
+
+/// Whether anything waits for a provider, or it is not even tried: when neither, the next job may
+/// succeed.
+fn needs_attention(provider: &Value) -> bool {
+    number(provider, "waiting") > 0 || is_cooling(provider)
 }
 
 fn is_cooling(provider: &Value) -> bool {
@@ -155,6 +199,38 @@ mod tests {
         let view = View::at(Language::English, Time::from_millis(100_000));
         let html = Outage::of(&models[..1], &probing, view.now).unwrap().card(&view).into_string();
         assert!(html.matches("tried with one job").count() == 2, "{html}");
+    }
+
+    /// OPS-24: a provider that fails for a while has a card although others take its jobs, unless
+    /// the card of an outage names it.
+    #[test]
+    fn ops_24_a_provider_that_fails_for_a_while_is_a_card() {
+        let models = [model("flux", &["fal", "local"])];
+        let providers = [failing("fal", "cooling_down", 20), well("local", "busy")];
+        let names = |providers: &[Value], seconds: u64| {
+            let now = Time::from_millis(seconds * 1_000);
+            let outage = Outage::of(&models, providers, now);
+            let failing = failing_providers(providers, outage.as_ref(), now);
+            failing.iter().map(|one| text(one, "name").to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&providers, 79), [""; 0], "it may end alone");
+        assert_eq!(names(&providers, 80), ["fal"]);
+        let both = [failing("fal", "cooling_down", 20), failing("local", "probing", 30)];
+        assert_eq!(names(&both, 95), [""; 0], "it is an outage");
+        let mut idle = [failing("fal", "probing", 20), well("local", "busy")];
+        idle[0]["waiting"] = 0.into();
+        assert_eq!(names(&idle, 80), [""; 0], "the next job may succeed");
+        let view = View::at(Language::English, Time::from_millis(80_000));
+        let html = provider_card(&view, &providers[0]).into_string();
+        for part in [
+            "need-provider-fal",
+            "others take its jobs",
+            "<b>fal</b> failing for",
+            "tried again in 10 s",
+            "Try again now: fal",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
     }
 
     /// OPS-24: a provider that takes jobs, now or later, is no outage; neither are failures after

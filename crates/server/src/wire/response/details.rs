@@ -1,14 +1,12 @@
-//! The request of an operation, the rules it was submitted with and its attempts, in JSON.
+//! The request of an operation and the rules it was submitted with, in JSON.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use tidegate::SubmissionRules;
 use tidegate::upstream::{BodyView, RequestLine, RequestView};
-use tidegate::{AttemptView, SubmissionRules};
 use tidegate_core::{OnFailure, OnUnknown};
-
-use crate::wire::time::Timestamp;
 
 /// What an operation asks its upstream for.
 #[derive(Default, Serialize)]
@@ -95,47 +93,6 @@ impl Serialize for HeadersOut<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
-}
-
-/// One attempt of an operation.
-#[derive(Serialize)]
-pub(super) struct AttemptOut<'a> {
-    attempt: u16,
-    state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    accepted_at: Option<Timestamp>,
-    ended_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<u64>,
-}
-
-impl<'a> AttemptOut<'a> {
-    pub(super) fn new(attempt: &'a AttemptView) -> Self {
-        Self {
-            attempt: attempt.number,
-            state: attempt.state.as_str(),
-            accepted_at: attempt.accepted_at().map(Timestamp),
-            ended_at: attempt.ended_at.map(Timestamp),
-            status: response_status(attempt),
-            job_id: attempt.job_id.as_deref(),
-            cost: attempt.cost,
-        }
-    }
-}
-
-/// The status of the response that accepted the job of an attempt, or that left its outcome
-/// unknown.
-fn response_status(attempt: &AttemptView) -> Option<u16> {
-    #[derive(Deserialize)]
-    struct ResponseStatus {
-        status: u16,
-    }
-    let response = serde_json::from_slice::<ResponseStatus>(attempt.response.as_deref()?).ok()?;
-    Some(response.status)
 }
 
 #[cfg(test)]

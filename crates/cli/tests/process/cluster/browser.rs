@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use tidegate_fixture::chromium::ChromeDriver;
-use tidegate_sim::DiscordSim;
+use tidegate_sim::{DiscordSim, ProviderSim};
 use tokio::time::timeout;
 
 use super::nodes::{Nodes, Setup};
@@ -91,13 +91,17 @@ async fn watch_deployment(nodes: &Nodes, browser: &Browser, discord: &DiscordSim
     view
 }
 
-/// Any node shows every view without a serious fault, in light and dark, at 1440 and 390 px, and
-/// performs what an operator clicks, whichever node owns it: every action there is.
-#[tokio::test(flavor = "multi_thread")]
-async fn chromium_operates_a_cluster_from_any_node() {
-    let _alone = ALONE.lock().await;
-    let operated = async {
-        let (driver, axe) = (ChromeDriver::start(), Axe::load());
+/// A cluster with something in every view.
+struct ExhibitCluster {
+    nodes: Nodes,
+    subjects: Subjects,
+    discord: DiscordSim,
+    _waiting: WaitingCaller,
+    _sims: (Upstreams, ProviderSim),
+}
+
+impl ExhibitCluster {
+    async fn start() -> Self {
         let (upstreams, provider) = (Upstreams::start().await, studio::provider().await);
         let discord = deployed::discord().await;
         let secrets = [PROVIDER_KEY, deployed::UPSTREAM_TOKEN];
@@ -108,16 +112,28 @@ async fn chromium_operates_a_cluster_from_any_node() {
             environments: vec![environment; NODES],
             ..Setup::default()
         };
-        let (nodes, first, second) = tokio::join!(
-            Nodes::start_with(NODES, Store::redis(), setup),
-            Browser::start(&driver, "first", "en-GB,en"),
-            Browser::start(&driver, "second", "en-GB,en"),
-        );
+        let nodes = Nodes::start_with(NODES, Store::redis(), setup).await;
         every_action::claim_keys(&nodes.store.url()).await;
         let subjects = Subjects::create(nodes.doors.at(1)).await;
         let _waiting = WaitingCaller::start(nodes.doors.at(2)).await;
-        let mut views = views(&subjects);
-        views.push(("deployment", watch_deployment(&nodes, &first, &discord).await));
+        Self { nodes, subjects, discord, _waiting, _sims: (upstreams, provider) }
+    }
+}
+
+/// Any node shows every view without a serious fault, in light and dark, at 1440 and 390 px.
+#[tokio::test(flavor = "multi_thread")]
+async fn chromium_sees_every_view_of_a_cluster() {
+    let _alone = ALONE.lock().await;
+    let looked = async {
+        let (driver, axe) = (ChromeDriver::start(), Axe::load());
+        let (cluster, first, second) = tokio::join!(
+            ExhibitCluster::start(),
+            Browser::start(&driver, "first", "en-GB,en"),
+            Browser::start(&driver, "second", "en-GB,en"),
+        );
+        let nodes = &cluster.nodes;
+        let mut views = views(&cluster.subjects);
+        views.push(("deployment", watch_deployment(nodes, &first, &cluster.discord).await));
         let faults = async |browser: &Browser, views: &[(&str, String)]| {
             let mut faults = Vec::new();
             for (_, path) in views {
@@ -130,9 +146,22 @@ async fn chromium_operates_a_cluster_from_any_node() {
         assert!(found.is_empty() && more.is_empty(), "{found:#?} {more:#?}");
         first.open(&nodes.address(2)).await;
         first.wait_until("document.querySelectorAll('#nodes tbody tr').length === 3", &[]).await;
-        act_at_others(&nodes, &first, &subjects).await;
+    };
+    timeout(LIMIT, looked).await.expect("all of it is seen in time");
+}
+
+/// Any node performs what an operator clicks, whichever node owns it: every action there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn chromium_operates_a_cluster_from_any_node() {
+    let _alone = ALONE.lock().await;
+    let operated = async {
+        let driver = ChromeDriver::start();
+        let (cluster, browser) =
+            tokio::join!(ExhibitCluster::start(), Browser::start(&driver, "first", "en-GB,en"));
+        let nodes = &cluster.nodes;
+        act_at_others(nodes, &browser, &cluster.subjects).await;
         let addresses = [0, 1, 2].map(|node| nodes.address(node));
-        Acting::new(nodes.doors.at(0), &first, &addresses).do_everything().await;
+        Acting::new(nodes.doors.at(0), &browser, &addresses).do_everything().await;
     };
     timeout(LIMIT, operated).await.expect("all of it is done in time");
 }

@@ -70,6 +70,8 @@ pub struct Journey {
     pub turn_at: Option<Time>,
     /// Its attempts since then, in order.
     pub attempts: Vec<JourneyAttempt>,
+    /// Those before it was rerun, in order.
+    pub earlier_attempts: Vec<JourneyAttempt>,
     /// When it waited for an operator's decision, in order.
     pub decisions: Vec<DecisionWait>,
     /// When it ended.
@@ -144,6 +146,7 @@ impl Journey {
             queued_at,
             turn_at: None,
             attempts: Vec::new(),
+            earlier_attempts: Vec::new(),
             decisions: Vec::new(),
             ended_at: None,
             is_partial: false,
@@ -158,7 +161,8 @@ impl Journey {
     /// Whether it was begun and has not ended, or was not a plain success: it failed, was tried
     /// again, or an operator decided about it.
     fn is_of_interest(&self) -> bool {
-        let is_plain = self.attempts.len() == 1 && self.decisions.is_empty();
+        let has_one = self.attempts.len() == 1 && self.earlier_attempts.is_empty();
+        let is_plain = has_one && self.decisions.is_empty();
         self.attempts.last().is_some_and(|last| !is_plain || self.ended_at.is_none() || last.fault.is_some())
     }
 

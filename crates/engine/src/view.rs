@@ -114,8 +114,7 @@ pub struct OperationDetails {
     pub attempts: Vec<AttemptView>,
     /// How long it spent in each step, as far as this process knows.
     pub journey: JourneyTimes,
-    /// All its attempts since it was accepted or rerun, as far as this process has seen them and
-    /// remembers them.
+    /// All its attempts, as far as this process has seen them and remembers them.
     pub seen_attempts: Vec<JourneyAttempt>,
 }
 

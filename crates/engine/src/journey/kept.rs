@@ -92,7 +92,11 @@ impl Journeys {
 
     /// An operation was rerun.
     pub(crate) fn reopened(&mut self, seq: Seq, at: Time) {
-        *self.entry(seq, at, at) = Journey::new(at);
+        let journey = self.entry(seq, at, at);
+        let mut earlier = std::mem::take(&mut journey.earlier_attempts);
+        earlier.append(&mut journey.attempts);
+        earlier.drain(..earlier.len().saturating_sub(ATTEMPTS_MAX));
+        *journey = Journey { earlier_attempts: earlier, ..Journey::new(at) };
     }
 
     /// Limits were granted to an operation, and a worker took it.

@@ -80,7 +80,11 @@ impl Owner {
 
     /// The attempts of an operation, as far as they were seen and are remembered.
     pub(crate) fn seen_attempts(&self, id: OperationId) -> Vec<JourneyAttempt> {
-        self.journeys.get(id.seq()).map(|journey| journey.attempts.clone()).unwrap_or_default()
+        let journey = self.journeys.get(id.seq()).into_iter();
+        journey
+            .flat_map(|journey| journey.earlier_attempts.iter().chain(&journey.attempts))
+            .cloned()
+            .collect()
     }
 
     /// Since when an operation waits as the first one of a group that is held after a failure.

@@ -191,7 +191,7 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, is_full: bool) -> Markup 
             td.number data-label=(words.waiting) { (count(number(limit, "waiting"))) }
             td.number data-label=(words.in_flight) { (number(limit, "in_flight")) }
             @if is_full { td data-label=(words.source) { (words.source_of(text(limit, "source"))) } }
-            (why(view, limit, throttled_lately(others.iter().copied().chain([*limit])), is_full))
+            (why(view, limit, others, is_full))
             td.act {
                 @if limit["closed_until"].is_string() { (button(view, Action::OpenLimit, name)) }
                 @if is_full && share(limit).is_some() { (button(view, Action::SetLimit, name)) }
@@ -203,7 +203,7 @@ fn row(view: &View, (limit, others): &LimitFamily<'_>, is_full: bool) -> Markup 
 
 /// When a limit has room again; since when it is closed, and why; how often calls were throttled
 /// lately, and whether an operator changed it.
-fn why(view: &View, limit: &Value, throttled: u64, is_full: bool) -> Markup {
+fn why(view: &View, limit: &Value, others: &[&Value], is_full: bool) -> Markup {
     let (words, message) = (view.words, text(&limit["last_fault"], "message"));
     let opens = time_in(limit, "closed_until").map(|at| html! { (words.opens) " " (view.within(at)) });
     let full = || time_in(limit, "reset_at").map(|at| html! { (words.full_again) " " (view.within(at)) });
@@ -211,9 +211,11 @@ fn why(view: &View, limit: &Value, throttled: u64, is_full: bool) -> Markup {
     let failing = time_in(limit, "failing_since");
     let failing = failing.map(|since| html! { (words.failing) " " (view.lasting(since)) });
     let message = (!message.is_empty()).then(|| html! { (message) });
+    let family = || others.iter().copied().chain([limit]);
+    let throttled = throttled_lately(family());
     let throttled =
         (throttled > 0).then(|| html! { b { (words.throttled_lately.replace("{}", &count(throttled))) } });
-    let is_changed = !is_full && text(limit, "source") == "operator";
+    let is_changed = !is_full && family().any(|one| text(one, "source") == "operator");
     let changed = is_changed.then(|| html! { (words.changed_by_operator) });
     let parts = [opens.or_else(full), refill, throttled, changed, failing, message];
     let parts = parts.into_iter().flatten().map(Markup::into_string).collect::<Vec<_>>().join(" · ");
@@ -358,6 +360,10 @@ mod tests {
         ];
         let html = nearest_end(&view, &limits, 5).into_string();
         assert!(html.contains("<b>5 × 429 in 5 min</b> · changed by an operator"), "{html}");
+        let mut closed = limits;
+        closed[1]["closed_until"] = "1970-01-01T00:00:09Z".into();
+        let closed = nearest_end(&view, &closed, 5).into_string();
+        assert!(closed.contains("closed") && closed.contains("changed by an operator"), "{closed}");
         assert!(!html.contains("idle"), "what is open and has no level is near no end: {html}");
     }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tidegate::{
     CompletionReceipt, JourneyTimes, OperationDetails, OperationOutline, OperationView, Reason, Receipt,
 };
-use tidegate_core::{Fault, OperationId};
+use tidegate_core::{Fault, OperationId, State};
 
 pub(crate) use group::{GroupOut, GroupsOut};
 pub(crate) use limit::{LimitOut, LimitsOut, TokenAmount, source_word};
@@ -113,7 +113,8 @@ impl<'a> OperationOut<'a> {
     /// The operation with its result, its whole request and its attempts.
     pub(crate) fn detailed(view: &'a OperationView, details: &'a OperationDetails) -> Self {
         let request = details.request.as_ref().map(RequestOut::whole);
-        let attempts = Some(all_attempts(&details.attempts, &details.seen_attempts, view.state.is_ended()));
+        let attempts =
+            Some(all_attempts(&details.attempts, &details.seen_attempts, view.state == State::Failed));
         let journey = Some(JourneyOut::new(&details.journey));
         let completion = details.request.as_ref().and_then(|request| request.completion.as_deref());
         let completion = completion.and_then(|rules| serde_json::from_str(rules).ok());

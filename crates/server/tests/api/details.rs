@@ -140,9 +140,15 @@ async fn ops_22_every_attempt_is_listed() {
             let times = ["granted_at", "sent_at", "ended_at"].map(|name| attempt[name].as_str().unwrap());
             assert!(times.is_sorted() && attempt["upstream"] == "echo", "{attempt}");
         }
+        world.post(&format!("/v1/operations/{id}/rerun"), "{}").await;
+        let again = world.wait_until_ended(&id).await;
+        let numbers: Vec<_> =
+            again["attempts"].as_array().unwrap().iter().map(|one| &one["attempt"]).collect();
+        assert_eq!(numbers, [1, 2, 1, 2], "those of both runs: {again}");
         let page = world.request(Method::GET, &format!("/operations/{id}")).send().await.unwrap();
         let page = page.text().await.unwrap();
-        assert_eq!(page.matches("</span> transient</td>").count(), 2, "{page}");
+        assert_eq!(page.matches("</span> transient</td>").count(), 4, "{page}");
+        assert!(page.contains("run 1, attempt 2") && page.contains("run 2, attempt 1"), "{page}");
 
         let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
         let mut doubtful = operation("g");

@@ -364,6 +364,10 @@ async fn dsp_18_the_ledger_has_every_attempt() {
         assert_eq!((&entry["generation"], &entry["provider"]), (&json!(id), &json!("replicate")), "{entry}");
         assert_eq!((&entry["outcome"], &entry["may_be_billed_twice"]), (&json!("succeeded"), &json!(false)));
         assert!(entry["external_id"].is_string() && entry["cost"] == 3_000, "{entry}");
+        let operation = studio.get(&format!("/v1/operations/{id}")).await.json;
+        let [attempt] = operation["attempts"].as_array().unwrap().as_slice() else { panic!("{operation}") };
+        assert_eq!((&attempt["job_id"], &attempt["cost"]), (&entry["external_id"], &entry["cost"]));
+        assert!(attempt["granted_at"].is_string() && attempt["upstream"] == "replicate", "{attempt}");
         let doubtful = studio.get("/v1/ledger?may_be_double=true").await.json;
         assert_eq!(doubtful["entries"], json!([]));
         studio.get("/v1/ledger?may_be_double=maybe").await.refused(400, "TG0001", Some("may_be_double"));

@@ -189,6 +189,8 @@ fn a_job_is_part_of_its_attempt() {
     let journey = journeys.get(Seq(1)).unwrap();
     assert_eq!((journey.attempts.len(), journey.attempts[0].accepted_at), (1, Some(at(20))));
     assert_eq!(millis(journey.times(at(2_000))), [Some(0), Some(0), Some(0), Some(1_000)]);
+    let earlier_attempts = journey.attempts.clone();
     journeys.reopened(Seq(1), at(5_000));
-    assert_eq!(journeys.get(Seq(1)), Some(&Journey::new(at(5_000))), "a rerun starts anew");
+    let anew = Journey { earlier_attempts, ..Journey::new(at(5_000)) };
+    assert_eq!(journeys.get(Seq(1)), Some(&anew), "a rerun starts anew, and keeps what was before it");
 }

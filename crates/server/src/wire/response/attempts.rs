@@ -1,13 +1,18 @@
 //! The attempts of an operation in JSON: those that the store remembers, and what the owner of the
 //! partition has seen of them and of others, for as long as it remembers that.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tidegate::{AttemptView, JourneyAttempt};
 use tidegate_core::{FaultClass, Time};
 
 use crate::wire::time::Timestamp;
 
+/// How far apart two times of the same moment may be.
+const SAME_TIME: Duration = Duration::from_secs(1);
 const RETRIED: &str = "retried";
+const THROTTLED: &str = "throttled";
 const FAILED: &str = "failed";
 
 /// One attempt of an operation.
@@ -57,11 +62,16 @@ impl<'a> AttemptOut<'a> {
         Self { attempt: attempt.number, state, accepted_at, ended_at, ..Self::default() }.with_way(attempt)
     }
 
-    /// Adds what the owner has seen of it.
+    /// Adds what the owner has seen of it. A stored attempt counts from its grant where the owner
+    /// knows when its job was accepted, or that none was.
     fn with_way(self, seen: &'a JourneyAttempt) -> Self {
+        let stored_accepted_at = self.accepted_at.filter(|_| self.job_id.is_some());
+        let is_throttled = self.state == RETRIED && seen.result == Some(THROTTLED);
         Self {
+            state: if is_throttled { THROTTLED } else { self.state },
             granted_at: Some(Timestamp(seen.claimed_at)),
             sent_at: seen.sent_at.map(Timestamp),
+            accepted_at: seen.accepted_at.map(Timestamp).or(stored_accepted_at),
             status: self.status.or(seen.status),
             fault_class: seen.fault.map(FaultClass::as_str),
             upstream: seen.upstream.as_deref(),
@@ -74,31 +84,41 @@ impl<'a> AttemptOut<'a> {
 pub(super) fn all_attempts<'a>(
     stored: &'a [AttemptView],
     seen: &'a [JourneyAttempt],
-    has_ended: bool,
+    has_failed: bool,
 ) -> Vec<AttemptOut<'a>> {
-    let mut is_stored = vec![false; seen.len()];
+    let mut others: Vec<&JourneyAttempt> = seen.iter().collect();
     let mut all: Vec<(Time, AttemptOut<'_>)> = Vec::with_capacity(stored.len() + seen.len());
     for attempt in stored {
-        let is_same = |one: &JourneyAttempt| one.number == attempt.number && one.claimed_at <= attempt.at;
-        let place = seen.iter().rposition(is_same).filter(|place| !is_stored[*place]);
         let out = AttemptOut::stored(attempt);
-        all.push(match place {
+        all.push(match place_of(attempt, &others) {
             Some(place) => {
-                is_stored[place] = true;
-                (seen[place].claimed_at, out.with_way(&seen[place]))
+                let same = others.remove(place);
+                (same.claimed_at, out.with_way(same))
             }
             None => (attempt.at, out),
         });
     }
-    let others = seen.iter().zip(is_stored).filter(|(_, is_stored)| !is_stored);
-    all.extend(others.map(|(one, _)| (one.claimed_at, AttemptOut::seen(one))));
+    all.extend(others.into_iter().map(|one| (one.claimed_at, AttemptOut::seen(one))));
     all.sort_by_key(|(at, _)| *at);
     let mut all: Vec<AttemptOut<'_>> = all.into_iter().map(|(_, attempt)| attempt).collect();
     // No other attempt followed the last one.
-    if let Some(last) = all.last_mut().filter(|last| has_ended && last.state == RETRIED) {
+    if let Some(last) = all.last_mut().filter(|last| has_failed && last.state == RETRIED) {
         last.state = FAILED;
     }
     all
+}
+
+/// Which of these a stored attempt is. Several may have its number: one that was throttled, or left
+/// for another provider, passes it on. What is stored is the time of the grant, of the acceptance,
+/// or of the end, taken a moment before or after the owner saw it.
+fn place_of(attempt: &AttemptView, seen: &[&JourneyAttempt]) -> Option<usize> {
+    let distance = |one: &JourneyAttempt| {
+        let times = [Some(one.claimed_at), one.accepted_at, one.ended_at];
+        times.into_iter().flatten().map(|at| at.since(attempt.at).max(attempt.at.since(at))).min()
+    };
+    let same = seen.iter().enumerate().filter(|(_, one)| one.number == attempt.number);
+    let near = same.filter_map(|(place, one)| Some((distance(one)?, place)));
+    near.filter(|(distance, _)| *distance < SAME_TIME).min().map(|(_, place)| place)
 }
 
 /// The state of an attempt that only the owner has seen. What was lost with its worker has no
@@ -109,7 +129,7 @@ fn state_of(attempt: &JourneyAttempt) -> &'static str {
     }
     match attempt.result {
         Some("done") => "succeeded",
-        Some("throttled") => "throttled",
+        Some(THROTTLED) => THROTTLED,
         Some("retry") => RETRIED,
         Some("rejected") => FAILED,
         Some("given_back") => "returned",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate::SubmissionRules;
 use tidegate::upstream::{BodyView, RequestLine, RequestView};
@@ -81,7 +82,9 @@ impl<'a> RequestOut<'a> {
 impl<'a> BodyOut<'a> {
     fn new(body: &'a BodyView) -> Option<Self> {
         let text = body.text.as_deref()?;
-        let json = if body.is_json { serde_json::from_str(text).ok() } else { None };
+        // A number beyond what clients can read would keep them from reading all of the operation.
+        let is_readable = body.is_json && serde_json::from_str::<Value>(text).is_ok();
+        let json = if is_readable { serde_json::from_str(text).ok() } else { None };
         Some(json.map_or(Self::Text(text), Self::Json))
     }
 }
@@ -110,5 +113,8 @@ mod tests {
         let shown = serde_json::to_string(&RequestOut::whole(&long)).unwrap();
         assert!(shown.starts_with(r#"{"body":"{\"n\":\"xxx"#), "{shown}");
         assert!(shown.ends_with(r#"x","body_bytes":100008,"body_truncated":true}"#), "{shown}");
+        let beyond = RequestView::of_payload(br#"{"n":1e400}"#);
+        let shown = serde_json::to_string(&RequestOut::whole(&beyond)).unwrap();
+        assert_eq!(shown, r#"{"body":"{\"n\":1e400}","body_bytes":11}"#);
     }
 }

@@ -69,6 +69,7 @@ async fn dsp_17_a_generation_is_carried_by_a_remote_worker() {
         let operation = studio.get(&format!("/v1/operations/{id}")).await.json;
         let attempts = operation["attempts"].as_array().unwrap();
         assert!(attempts.iter().any(|attempt| attempt["cost"] == 39_000), "as in the ledger: {operation}");
+        assert_eq!(attempts.len(), entries.len(), "each is listed once: {operation}");
         assert_eq!(studio.provider("google").await["slots"]["in_use"], 0);
     })
     .await;

@@ -103,7 +103,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
     behind: "Behind",
     attempt: "Attempt",
     attempts: "Attempts",
-    attempts_shown: "The times of the last operations are kept, and longer those of failures and repeats; for ever the attempts that were accepted as jobs, or whose outcome was unknown.",
+    attempts_shown: "The times of the last operations are kept, and longer those of failures and repeats. The store keeps the attempts that were accepted as jobs, or whose outcome was unknown.",
     begun: "Begun",
     waited: "Waited",
     took: "Took",

@@ -62,8 +62,8 @@ impl<'a> AttemptOut<'a> {
         Self { attempt: attempt.number, state, accepted_at, ended_at, ..Self::default() }.with_way(attempt)
     }
 
-    /// Adds what the owner has seen of it. A stored attempt counts from its grant where the owner
-    /// knows when its job was accepted, or that none was.
+    /// Adds what the owner has seen of it. The time that is stored may be that of its grant; the
+    /// owner knows when its job was accepted.
     fn with_way(self, seen: &'a JourneyAttempt) -> Self {
         let stored_accepted_at = self.accepted_at.filter(|_| self.job_id.is_some());
         let is_throttled = self.state == RETRIED && seen.result == Some(THROTTLED);

@@ -5,6 +5,7 @@ mod builder;
 mod commands;
 mod complete;
 mod early_start;
+mod effect;
 mod group_commands;
 mod jobs;
 mod limit_commands;

@@ -1,10 +1,12 @@
 //! Operator commands about one operation: cancel, rerun, resolve.
 
+use bytes::Bytes;
 use tidegate_core::model::{CancelOutcome, RerunRefusal, Resolution};
 use tidegate_core::{Draft, OperationId, Seq, Time};
 use tidegate_store::Clock;
 
 use super::Engine;
+use super::effect::Effect;
 use crate::envelope::Envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::owner::{Owner, refusal_error};
@@ -22,17 +24,21 @@ impl Engine {
             return Err(invalid_state_error(&view, "cancel"));
         }
         let seq = id.seq();
-        self.update_owner(move |owner| {
-            let now = owner.clock.now();
-            match owner.model.cancel(now, seq, &mut owner.building.facts) {
-                CancelOutcome::Ended(ended) => owner.building.end(ended, bytes::Bytes::new()),
-                CancelOutcome::Requested(fence) => owner.calls.stop(seq, fence),
-                // It ended in the meantime: its view shows how.
-                CancelOutcome::NotActive => {}
-            }
-        })
-        .await?;
-        self.get(id).await
+        let effect = self
+            .update_owner(move |owner| {
+                let now = owner.clock.now();
+                match owner.model.cancel(now, seq, &mut owner.building.facts) {
+                    CancelOutcome::Ended(ended) => Some(owner.end_by_command(ended, Bytes::new())),
+                    CancelOutcome::Requested(fence) => {
+                        owner.calls.stop(seq, fence);
+                        owner.model.active(seq).map(Effect::Active)
+                    }
+                    // It ended in the meantime: its view shows how.
+                    CancelOutcome::NotActive => None,
+                }
+            })
+            .await?;
+        self.view_after(view, effect).await
     }
 
     /// Reruns an operation that failed or was canceled, at the end of its group, or as the first of
@@ -78,12 +84,15 @@ impl Engine {
                 owner
                     .model
                     .reopen(now, (seq, at), ended, draft, &mut owner.building.facts)
-                    .map(|()| owner.building.reopen(seq))
+                    .map(|()| {
+                        owner.building.reopen(seq);
+                        owner.model.active(seq).map(Effect::Active)
+                    })
                     .map_err(|refusal| (refusal, now))
             })
             .await?;
         match accepted {
-            Ok(()) => self.get(id).await,
+            Ok(effect) => self.view_after(view, effect).await,
             Err((RerunRefusal::Draft(refusal), now)) => Err(refusal_error(refusal, now)),
             Err((RerunRefusal::NotEnded | RerunRefusal::Succeeded, _)) => {
                 Err(invalid_state_error(&self.get(id).await?, "rerun"))
@@ -107,7 +116,7 @@ impl Engine {
     /// # Errors
     /// When its outcome is not unknown.
     pub async fn resolve(&self, id: OperationId, resolution: Resolution) -> Result<OperationView> {
-        self.resolve_as_seen(id, resolution, SeenOutcome::default(), bytes::Bytes::new()).await
+        self.resolve_as_seen(id, resolution, SeenOutcome::default(), Bytes::new()).await
     }
 
     /// Resolves an operation whose outcome is unknown, if it still is the one that the operator has
@@ -120,7 +129,7 @@ impl Engine {
         id: OperationId,
         resolution: Resolution,
         seen: SeenOutcome,
-        result: bytes::Bytes,
+        result: Bytes,
     ) -> Result<OperationView> {
         let view = self.get(id).await?;
         if view.state.is_ended() {
@@ -134,14 +143,14 @@ impl Engine {
                     return Err(Some(problem));
                 }
                 let ended = owner.model.resolve(now, seq, resolution, &mut owner.building.facts);
-                if let Some(ended) = ended.map_err(|_| None)? {
-                    owner.building.end(ended, result);
-                }
-                Ok(())
+                Ok(match ended.map_err(|_| None)? {
+                    Some(ended) => Some(owner.end_by_command(ended, result)),
+                    None => owner.model.active(seq).map(Effect::Active),
+                })
             })
             .await?;
         match resolved {
-            Ok(()) => self.get(id).await,
+            Ok(effect) => self.view_after(view, effect).await,
             Err(None) => Err(invalid_state_error(&view, "resolve")),
             Err(Some(problem)) => {
                 Err(Error::new(ErrorKind::NotNow, format!("{id} has changed: {problem}")).operation(id))

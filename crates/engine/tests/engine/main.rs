@@ -6,6 +6,7 @@ mod awaiting;
 mod backlog;
 mod bad_days;
 mod busy;
+mod command_errors;
 mod costs;
 mod damage;
 mod in_flight;

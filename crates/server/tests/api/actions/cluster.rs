@@ -60,7 +60,8 @@ async fn ops_23_any_node_acts_and_remembers() {
         for (operator, other) in [(&operators[0], &operators[1]), (&operators[1], &operators[0])] {
             // Issued by one node, accepted by the other.
             let form = operator.open("rerun", &id).await;
-            assert_eq!(other.send("rerun", &form).await.0, 303);
+            let (status, html) = other.send("rerun", &form).await;
+            assert_eq!(status, 303, "{html}");
             assert_eq!(answer(operator.request(Method::GET, &path)).await.json["state"], "failed");
             let (_, html) = operator.page("/").await;
             assert!(

@@ -27,11 +27,18 @@ pub(crate) type StatusAndText = (u16, String);
 pub(crate) struct Caller {
     http: Client<HttpConnector, Full<Bytes>>,
     server: watch::Receiver<String>,
+    patience: Duration,
 }
 
 impl Caller {
     pub(crate) fn new(server: watch::Receiver<String>) -> Self {
-        Self { http: Client::builder(TokioExecutor::new()).build(HttpConnector::new()), server }
+        let http = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
+        Self { http, server, patience: PATIENCE }
+    }
+
+    /// The same with another timeout.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// A client of a server with a fixed address.
@@ -73,19 +80,21 @@ impl Caller {
             let body = answer.into_body().collect().await.ok()?.to_bytes();
             Some((status, headers, String::from_utf8(body.to_vec()).unwrap()))
         };
-        timeout(PATIENCE, answered).await.ok().flatten()
+        timeout(self.patience, answered).await.ok().flatten()
     }
 
     /// Sends a `GET` to a running server and returns the text.
     pub(crate) async fn get(&self, path: &str) -> String {
-        let (status, body) = self.call(Method::GET, path, &[], None).await.unwrap();
+        let answered = self.call(Method::GET, path, &[], None).await;
+        let (status, body) = answered.unwrap_or_else(|| panic!("no answer to GET {path} in time"));
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
 
     /// Sends a `POST` to a running server, which must accept it, and returns the response.
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Value {
-        let (status, answer) = self.call(Method::POST, path, headers, Some(body)).await.unwrap();
+        let answered = self.call(Method::POST, path, headers, Some(body)).await;
+        let (status, answer) = answered.unwrap_or_else(|| panic!("no answer to POST {path} in time"));
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
         serde_json::from_str(&answer).unwrap()
     }

@@ -1,4 +1,5 @@
-//! Commands of operators while the store fails: one that is answered with an error has done nothing.
+//! Commands of operators while the store fails: one that is answered with an error has done
+//! nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,8 +90,8 @@ impl Command {
     }
 }
 
-/// OPS-9, OPS-23: an operator who reads an error may give the command again, and so does a node that
-/// forwards it while its partition moves.
+/// OPS-9, OPS-23: an operator who reads an error may give the command again, and so does a node
+/// that forwards it while its partition moves.
 #[tokio::test(start_paused = true)]
 async fn ops_9_ops_23_a_command_that_took_effect_is_not_answered_with_an_error() {
     for command in Command::ALL {

@@ -14,9 +14,11 @@ const FIND_FAULTS: &str = r#"
     const options = rules ? { runOnly: { type: "rule", values: rules } } : {};
     const isSerious = (found) => ["serious", "critical"].includes(found.impact);
     const describe = ({ id, nodes }) => `${id}, ${nodes.length} times: ${nodes[0].html.slice(0, 200)}`;
-    window.axe.run(document, { ...options, resultTypes: ["violations"] })
+    window.axe.run(document, { ...options, resultTypes: ["violations"], preload: false })
         .then((found) => done(found.violations.filter(isSerious).map(describe)), (error) => done([String(error)]));
 "#;
+/// Presses *Hold*: axe walks for seconds through a page that otherwise changes under it.
+const HOLD: &str = "document.getElementById('hold')?.click();";
 /// The rules whose result depends on colours.
 const RULES_OF_COLOUR: &str = r#"["color-contrast","link-in-text-block"]"#;
 const ALL_RULES: &str = "null";
@@ -43,6 +45,7 @@ impl Axe {
     pub(crate) async fn faults(&self, browser: &Browser, url: &str) -> Vec<String> {
         browser.open(url).await;
         browser.wait_until("document.getElementById('main')", &[]).await;
+        browser.run(HOLD, &[]).await;
         self.faults_here(browser, url).await
     }
 

@@ -14,6 +14,8 @@ use crate::caller::Caller;
 
 /// How long a condition may take to hold.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of a command: longer than that after which the driver says what a script did.
+const DRIVER_PATIENCE: Duration = Duration::from_secs(40);
 /// The pause between two looks at a condition.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The width of a phone, in CSS pixels.
@@ -36,7 +38,7 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts a browser whose user prefers these languages, as in `ru,en`.
     pub(crate) async fn start(driver: &ChromeDriver, profile: &str, languages: &str) -> Self {
-        let caller = Caller::of(&driver.url());
+        let caller = Caller::of(&driver.url()).with_patience(DRIVER_PATIENCE);
         let options = json!({
             "args": driver.arguments(profile),
             "prefs": { "intl.accept_languages": languages },

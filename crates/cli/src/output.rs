@@ -4,6 +4,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use tidegate_core::text::visible;
 
 use crate::args::Color;
 use crate::error::CliError;
@@ -119,7 +120,7 @@ impl Output {
     pub(crate) fn print_table(&self, headings: &[&str], rows: &[Vec<String>]) {
         if !self.terminal {
             for row in rows {
-                let row: Vec<_> = row.iter().map(|cell| cell.replace(['\t', '\n'], " ")).collect();
+                let row: Vec<_> = row.iter().map(|cell| one_line(cell)).collect();
                 self.print_data(&row.join("\t"));
             }
             return;
@@ -141,7 +142,7 @@ impl Output {
         for (cell, width) in cells.iter().zip(widths) {
             // Padding is computed before colours are added, which take no width.
             let padding = " ".repeat(width.saturating_sub(cell.chars().count()) + 2);
-            line.push_str(&self.state(cell).unwrap_or_else(|| cell.clone()));
+            line.push_str(&self.state(cell).unwrap_or_else(|| visible(cell)));
             line.push_str(&padding);
         }
         line.trim_end().to_owned()
@@ -152,13 +153,19 @@ impl Output {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
             if self.terminal {
-                let value = self.state(value).unwrap_or_else(|| value.clone());
+                let value = self.state(value).unwrap_or_else(|| visible(value));
                 self.print_data(&format!("{name:<width$}  {value}"));
             } else {
-                self.print_data(&format!("{name}\t{}", value.replace(['\t', '\n'], " ")));
+                self.print_data(&format!("{name}\t{}", one_line(value)));
             }
         }
     }
+}
+
+/// A value in a row for a pipe. What would command a terminal is made visible there, too, because
+/// rows often end on one.
+fn one_line(value: &str) -> String {
+    visible(&value.replace(['\t', '\n'], " "))
 }
 
 fn paint(on: bool, code: &str, text: &str) -> String {

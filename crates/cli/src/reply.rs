@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tidegate_upstream::request::json_text;
 
 /// A response.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ struct BodyText<'a> {
 impl ServerReply {
     pub(crate) fn parse(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body).into_owned();
-        Self { value: read(&text).unwrap_or_default(), text }
+        Self { value: json_text::read(text.as_bytes()).unwrap_or_default(), text }
     }
 
     /// The body of an operation's result: a string as its text, anything else as it is written.
@@ -50,21 +51,6 @@ impl ServerReply {
         let body = body.filter(|body| *body != "null").unwrap_or_default();
         serde_json::from_str::<String>(body).unwrap_or_else(|_| body.to_owned())
     }
-}
-
-/// Reads JSON; a part that cannot be represented becomes its text. `None` for anything else.
-fn read(json: &str) -> Option<Value> {
-    if let Ok(value) = serde_json::from_str(json) {
-        return Some(value);
-    }
-    let part = |raw: &RawValue| read(raw.get());
-    if let Ok(members) = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(json) {
-        return members.into_iter().map(|(name, raw)| Some((name, part(raw)?))).collect();
-    }
-    if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) {
-        return items.into_iter().map(part).collect();
-    }
-    serde_json::from_str::<&RawValue>(json).ok().map(|raw| raw.get().into())
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ const CREDENTIAL_WORDS: [&str; 38] = [
 ];
 
 /// Substrings that mark a word as a credential: `clientsecret`, `cookies`, `xapikey`.
-const CREDENTIAL_SUBSTRINGS: [&str; 5] = ["apikey", "cookie", "credential", "password", "secret"];
+const CREDENTIAL_SUBSTRINGS: [&str; 6] = ["apikey", "cookie", "credential", "password", "passwort", "secret"];
 
 /// A suffix that marks a word as a credential: `csrftoken`. The plural
 /// (`x-ratelimit-remaining-tokens`) is a number.
@@ -112,13 +112,15 @@ pub(crate) fn is_credential_name(name: &str) -> bool {
         let is_harmless = matches!(word, "key" | "keys") && HARMLESS_KEYS.contains(&before);
         before = word;
         !is_harmless && is_credential_word(word)
-    })
+    }) || has_credential_substring(&lower.replace(['-', '_', '.'], ""))
 }
 
 fn is_credential_word(word: &str) -> bool {
-    CREDENTIAL_WORDS.contains(&word)
-        || CREDENTIAL_SUBSTRINGS.iter().any(|part| word.contains(part))
-        || word.ends_with(CREDENTIAL_SUFFIX)
+    CREDENTIAL_WORDS.contains(&word) || has_credential_substring(word) || word.ends_with(CREDENTIAL_SUFFIX)
+}
+
+fn has_credential_substring(word: &str) -> bool {
+    CREDENTIAL_SUBSTRINGS.iter().any(|part| word.contains(part))
 }
 
 /// Whether a value is a credential under any name: it starts with a scheme or as an issuer's
@@ -172,6 +174,8 @@ mod tests {
             "x-client-secret",
             "x-clientsecret",
             "x-db-password",
+            "pass-word",
+            "Passwort",
             "x-session-id",
             "x-functions-key",
             "dd-application-key",

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::credential::is_credential_value;
 use crate::header_storage::check_storable;
-use crate::url_query::{is_secret_field, mask_queries};
+use crate::url_query::{is_secret_field, mask_urls};
 
 /// What stands for a secret that is not stored or not shown.
 pub const MASK: &str = "redacted";
@@ -18,7 +18,7 @@ const TOKEN_LEN_MIN: usize = 20;
 #[must_use]
 pub fn mask_header<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     match check_storable(name, value.as_bytes()) {
-        Ok(()) => mask_queries(value),
+        Ok(()) => mask_urls(value),
         Err(_) => Cow::Borrowed(MASK),
     }
 }
@@ -47,7 +47,7 @@ fn is_token(segment: &str) -> bool {
 /// Masks the secrets of a form or a query, without the `?`.
 #[must_use]
 pub fn mask_form(form: &str) -> String {
-    let masked = mask_queries(&format!("?{form}")).into_owned();
+    let masked = mask_urls(&format!("?{form}")).into_owned();
     masked.strip_prefix('?').unwrap_or(&masked).to_owned()
 }
 
@@ -69,7 +69,7 @@ fn mask_line(line: &str) -> String {
             return format!("{before} {MASK}");
         }
     }
-    let words = mask_queries(line);
+    let words = mask_urls(line);
     let is_secret = |word: &str| is_credential_value(word.as_bytes());
     if !words.split(' ').any(is_secret) {
         return words.into_owned();

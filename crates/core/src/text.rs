@@ -1,5 +1,5 @@
 //! The rule for names and notes that people read: they stay on one line, and hold nothing that
-//! changes how the text around them is shown.
+//! changes how the text around them is shown. Where any text is shown, what does is made visible.
 
 use std::ops::RangeInclusive;
 
@@ -16,9 +16,38 @@ pub fn is_plain_text(text: &str, bytes: RangeInclusive<usize>) -> bool {
     bytes.contains(&text.len()) && !text.chars().any(is_control)
 }
 
+/// A text to show to a person, in which [control characters](is_control) and characters without a
+/// width are written as JSON escapes them; line breaks and tabs stay.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if (is_control(c) && !matches!(c, '\n' | '\t')) || has_no_width(c) {
+            // All of these are in the first plane, so one escape is enough.
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Whether a character is neither seen nor changes what is next to it. The joiners are not among
+/// these: emoji and several scripts need them.
+fn has_no_width(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_made_visible() {
+        assert_eq!(visible("a\tb\nשלום 👩‍🚀"), "a\tb\nשלום 👩‍🚀");
+        let tricky = "a\u{1b}[2J\u{202e}b\u{200b}c\u{feff}\r";
+        assert_eq!(visible(tricky), r"a\u001b[2J\u202eb\u200bc\ufeff\u000d");
+    }
 
     #[test]
     fn a_plain_text_is_shown_as_it_is() {

@@ -1,4 +1,5 @@
-//! Secrets in the queries of URLs, which are masked before a URL is stored.
+//! Secrets in URLs, in their queries and before their hosts, which are masked before a URL is
+//! stored.
 
 use std::borrow::Cow;
 
@@ -21,10 +22,47 @@ const PAGING_PARAMETERS: [&str; 9] = [
     "sync_token",
 ];
 
-/// Replaces the secrets in the queries of the URLs that a text has, such as the value of `Location`
-/// or `Link`.
+/// Replaces the secrets in the URLs that a text has, such as the value of `Location` or `Link`.
 #[must_use]
-pub fn mask_queries(text: &str) -> Cow<'_, str> {
+pub fn mask_urls(text: &str) -> Cow<'_, str> {
+    match mask_passwords(text) {
+        Cow::Borrowed(text) => mask_queries(text),
+        Cow::Owned(text) => Cow::Owned(mask_queries(&text).into_owned()),
+    }
+}
+
+/// Replaces passwords before a host, as in `https://user:password@host`.
+fn mask_passwords(text: &str) -> Cow<'_, str> {
+    if !text.contains('@') || !text.contains("://") {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        masked.push_str(before);
+        let end = after.find(|c: char| c.is_whitespace() || "/?#<>\"'\\".contains(c)).unwrap_or(after.len());
+        let (authority, later) = after.split_at(end);
+        match authority.rsplit_once('@') {
+            Some((user, host)) => masked.extend([&*mask_user(user), "@", host]),
+            None => masked.push_str(authority),
+        }
+        rest = later;
+    }
+    masked.push_str(rest);
+    Cow::Owned(masked)
+}
+
+/// A user without a password, unless it is a secret by itself.
+fn mask_user(user: &str) -> Cow<'_, str> {
+    match user.split_once(':') {
+        Some((name, _)) if !is_credential_value(name.as_bytes()) => format!("{name}:{MASK}").into(),
+        None if !is_credential_value(user.as_bytes()) => user.into(),
+        _ => MASK.into(),
+    }
+}
+
+fn mask_queries(text: &str) -> Cow<'_, str> {
     if !text.contains(['?', '#']) {
         return Cow::Borrowed(text);
     }
@@ -63,9 +101,9 @@ pub fn is_secret_field(name: &str, value: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// OPS-22: a URL is stored without the secrets in its query.
+    /// OPS-22: a URL is stored without its secrets.
     #[test]
-    fn ops_22_secrets_in_a_query_are_masked() {
+    fn ops_22_secrets_in_a_url_are_masked() {
         for (text, masked) in [
             ("/orders/7", "/orders/7"),
             ("/x?page=2&limit=5", "/x?page=2&limit=5"),
@@ -76,12 +114,16 @@ mod tests {
             ("/cb?code=abc&state=open", "/cb?code=redacted&state=open"),
             ("/x?pageToken=abc&$skiptoken=d", "/x?pageToken=abc&$skiptoken=d"),
             ("/x?v=sk_live_0123", "/x?v=redacted"),
+            ("postgres://me:s3c@ret@db:5432/x?a=1", "postgres://me:redacted@db:5432/x?a=1"),
+            ("two: ftp://a:b@h, git://u@h and a@b", "two: ftp://a:redacted@h, git://u@h and a@b"),
+            ("https://ghp_0123@host/x https://ghp_0:x@h", "https://redacted@host/x https://redacted@h"),
+            ("https://host/a:b@c", "https://host/a:b@c"),
             (
                 "<https://a/x?page_info=9&api_key=k>; rel=\"next\", <https://a/y?sig=1>; rel=\"last\"",
                 "<https://a/x?page_info=9&api_key=redacted>; rel=\"next\", <https://a/y?sig=redacted>; rel=\"last\"",
             ),
         ] {
-            assert_eq!(mask_queries(text), masked);
+            assert_eq!(mask_urls(text), masked);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use tidegate_core::fact::{GroupHold, LimitShape, LimitSource};
 use tidegate_core::model::{AlternativeState, AlternativeStatus, Cause, OverdueEffect, WaitStatus};
+use tidegate_core::operation::MICRO;
 use tidegate_core::{Fault, OperationId, Time};
 
 use crate::owner::format_tokens;
@@ -216,7 +217,8 @@ fn describe_level(shape: LimitShape, level: u64, cost: u64) -> String {
             } else {
                 String::new()
             };
-            let [level, capacity, cost, refill] = [level, capacity, cost, refill_per_s].map(format_tokens);
+            let [capacity, cost, refill] = [capacity, cost, refill_per_s].map(format_tokens);
+            let level = format_tokens(level - level % (MICRO / 10));
             format!("{level} of {capacity} left{kept}, {cost} needed, {refill} refilled per second")
         }
         LimitShape::Window { limit, .. } => {

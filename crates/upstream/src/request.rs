@@ -8,6 +8,7 @@ mod difference;
 pub mod envelope;
 pub mod header;
 mod json_pointer;
+pub mod json_text;
 mod masked_json;
 pub mod path;
 pub mod proxied;

@@ -247,5 +247,8 @@ fn cost_field(limit: &str) -> String {
 /// Formats micro-tokens for people.
 pub(crate) fn format_tokens(micro: u64) -> String {
     let (whole, rest) = (micro / MICRO, micro % MICRO);
-    if rest == 0 { whole.to_string() } else { format!("{:.3}", micro as f64 / MICRO as f64) }
+    if rest == 0 {
+        return whole.to_string();
+    }
+    format!("{:.3}", micro as f64 / MICRO as f64).trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -11,6 +11,7 @@ use axum::http::{Method, Request, StatusCode};
 use axum::routing::MethodRouter;
 use serde_json::Value;
 use tidegate_core::bounds::PARTITION_RESPONSE_LEN_MAX;
+use tidegate_upstream::request::json_text;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
@@ -77,7 +78,7 @@ impl LocalApi {
         };
         let status = response.status();
         let body = axum::body::to_bytes(response.into_body(), PARTITION_RESPONSE_LEN_MAX).await;
-        let json = body.ok().and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
+        let json = body.ok().and_then(|body| json_text::read(&body)).unwrap_or_default();
         if status.is_success() { Ok(json) } else { Err(error_of(status, &json)) }
     }
 }

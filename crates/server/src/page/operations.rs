@@ -163,7 +163,7 @@ fn content(view: &View, request: &ListRequest, found: &FoundOperations, is_done:
                 p.quiet {
                     @if found.next.is_some() { (words.nothing_matches_yet) }
                     @else if is_done { (words.nothing_left) }
-                    @else if request.is_filtered() { (words.nothing_matches) }
+                    @else if request.is_filtered() { (words.nothing_matches) @if request.error.is_some() { " " (words.search_by_field) } }
                     @else { (words.no_operations) " " code { "tidegate op submit" } }
                 }
             } @else {

@@ -87,6 +87,8 @@ pub(crate) struct OperatorWords {
     pub linked_filters: [&'static str; 6],
     pub older_than: &'static str,
     pub nothing_matches: &'static str,
+    /// After a search for the text of an error, which is what everything else is searched for as.
+    pub search_by_field: &'static str,
     /// After an action about all that matched.
     pub nothing_left: &'static str,
     pub nothing_matches_yet: &'static str,

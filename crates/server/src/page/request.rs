@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::Time;
-use tidegate_core::text::is_control;
+use tidegate_core::text::visible;
 
 use super::journey::time_spent;
 use super::parts::count;
@@ -46,13 +46,6 @@ pub(super) fn body(view: &View, request: &Value) -> Markup {
             (None, None) => "",
         }
     }
-}
-
-/// A text in which characters that change how others are shown are written as JSON escapes them.
-fn visible(text: &str) -> String {
-    let is_shown = |c: char| !is_control(c) || matches!(c, '\n' | '\t');
-    let escape = |c: char| if is_shown(c) { c.to_string() } else { format!("\\u{:04x}", u32::from(c)) };
-    text.chars().map(escape).collect()
 }
 
 /// The attempts that are remembered, with what each waited for its grant since the one before it.
@@ -183,12 +176,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_would_turn_a_text_is_seen() {
-        assert_eq!(visible("a\n\tb שלום"), "a\n\tb שלום");
-        assert_eq!(visible("\u{202e}evil\u{2066}\0"), "\\u202eevil\\u2066\\u0000");
-    }
-
     /// OPS-22, OPS-23: what others wrote is text, not markup, and a page shows no secret.
     #[test]
     fn ops_22_ops_23_a_request_is_text() {
@@ -197,6 +184,7 @@ mod tests {
         assert!(html.contains("&lt;script&gt;") && !html.contains("<script>"), "{html}");
         assert!(html.contains("redacted") && !html.contains("hunter2"), "{html}");
         assert!(shown(&json!({ "body_bytes": 1_234 })).contains("1,234 bytes"));
+        assert!(shown(&json!({ "body": "a\u{202e}b" })).contains("a\\u202eb"), "what turns a text is seen");
         let long = json!({ "body": "abc", "body_bytes": 9_000, "body_truncated": true });
         assert!(shown(&long).contains("9,000 bytes") && shown(&long).contains("abc"));
     }

@@ -15,7 +15,7 @@ use super::view::{escape, filled_in, items, text};
 use super::{error_page, request_query};
 use crate::api::local::LocalApi;
 use crate::edge::query::Query;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// The fields of `field:value`, besides those that are filters of operations under the same name.
 const MORE_FIELDS: [(&str, &str); 5] =
@@ -31,6 +31,10 @@ pub(crate) async fn find(State(api): State<LocalApi>, uri: Uri) -> Response {
     let found = async {
         query.finish()?;
         let wanted = wanted.trim();
+        if let Some(field) = field_without_value(wanted) {
+            let message = format!("Say what {field} is searched for, as in {field}:{}.", example_of(field));
+            return Err(Error::new(ErrorCode::Invalid, message));
+        }
         let group =
             wanted.split_at_checked(GROUP.len()).filter(|(field, _)| field.eq_ignore_ascii_case(GROUP));
         if let Some((_, group)) = group.filter(|(_, group)| !group.trim().is_empty()) {
@@ -44,6 +48,27 @@ pub(crate) async fn find(State(api): State<LocalApi>, uri: Uri) -> Response {
     match found.await {
         Ok(target) => (StatusCode::SEE_OTHER, [(LOCATION, target)]).into_response(),
         Err(error) => error_page(&error),
+    }
+}
+
+/// The fields of `field:value`, and the parameters that they are.
+fn fields() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILTERS.iter().chain(&LINKED).map(|name| (*name, *name)).chain(MORE_FIELDS)
+}
+
+/// The field that is named with nothing to search for.
+fn field_without_value(wanted: &str) -> Option<&'static str> {
+    let name = wanted.strip_suffix(':')?.trim();
+    fields().map(|(field, _)| field).find(|field| name.eq_ignore_ascii_case(field))
+}
+
+/// What may stand for a value of a field.
+fn example_of(field: &str) -> &'static str {
+    match field {
+        "state" => "failed",
+        "age" => "1h",
+        "created_before" | "finished_after" | "finished_before" => "2026-01-31T12:00:00Z",
+        _ => "name",
     }
 }
 
@@ -66,8 +91,7 @@ fn by_form(wanted: &str) -> Option<String> {
     if value.is_empty() {
         return None;
     }
-    let mut fields = FILTERS.iter().chain(&LINKED).map(|name| (*name, *name)).chain(MORE_FIELDS);
-    let (_, parameter) = fields.find(|(known, _)| name.eq_ignore_ascii_case(known))?;
+    let (_, parameter) = fields().find(|(known, _)| name.eq_ignore_ascii_case(known))?;
     Some(match parameter {
         "limit" => format!("/limits?name={}", escape(value)),
         "state" => format!("/operations?state={}", escape(&value.to_lowercase())),
@@ -150,6 +174,16 @@ mod tests {
         ];
         for (wanted, target) in table {
             assert_eq!(by_form(wanted), target, "{wanted}");
+        }
+    }
+
+    /// OPS-23: who names a field without a value is told, and not that nothing matches.
+    #[test]
+    fn ops_23_a_field_needs_a_value() {
+        assert_eq!(field_without_value("Group:"), Some("group"));
+        assert_eq!(field_without_value("state:"), Some("state"));
+        for wanted in ["group", "group:a", "shop:", ":", ""] {
+            assert_eq!(field_without_value(wanted), None, "{wanted}");
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidegate_core::bounds::RESULT_LEN_MAX;
-use tidegate_core::url_query::mask_queries;
+use tidegate_core::url_query::mask_urls;
 
 use super::response::Content;
 
@@ -81,10 +81,7 @@ impl Serialize for Headers<'_> {
             let value = values.join(", ");
             if !values.is_empty() && value.len() <= VALUE_LEN_MAX {
                 let has_urls = URLS.contains(&name.as_str());
-                map.serialize_entry(
-                    name.as_str(),
-                    &if has_urls { mask_queries(&value) } else { value.into() },
-                )?;
+                map.serialize_entry(name.as_str(), &if has_urls { mask_urls(&value) } else { value.into() })?;
             }
         }
         map.end()

@@ -8,12 +8,16 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tidegate_core::masking::MASK;
-use tidegate_core::url_query::{is_secret_field, mask_queries};
+use tidegate_core::url_query::{is_secret_field, mask_urls};
 
 /// How deep JSON is shown; what is deeper is left out.
 const DEPTH_MAX: usize = 32;
 /// What stands for JSON that is nested too deep.
 const TOO_DEEP: &str = "\"…\"";
+
+/// Fields that name what another field of their object holds, and those that hold it.
+const NAME_FIELDS: [&str; 4] = ["name", "key", "header", "field"];
+const VALUE_FIELDS: [&str; 3] = ["value", "values", "content"];
 
 /// Masks a JSON text; `None` when it is not JSON. Ends with the value that makes it longer than
 /// `most` bytes.
@@ -34,6 +38,17 @@ struct Fields<'a>(Vec<(String, &'a RawValue)>);
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(FieldVisitor)
+    }
+}
+
+impl Fields<'_> {
+    /// The name of a secret that another field of the object has, as in
+    /// `{"name":"Authorization","value":…}`.
+    fn secret_name(&self) -> Option<String> {
+        let is_name = |field: &str| NAME_FIELDS.contains(&field.to_ascii_lowercase().as_str());
+        let names = self.0.iter().filter(|(field, _)| is_name(field));
+        let mut names = names.filter_map(|(_, value)| serde_json::from_str::<String>(value.get()).ok());
+        names.find(|name| is_secret_field(name, ""))
     }
 }
 
@@ -78,7 +93,9 @@ impl MaskedWriter {
 
     fn object(&mut self, text: &str, depth: usize) {
         // A name that is not Unicode cannot be compared with those of secrets.
-        let Ok(Fields(fields)) = serde_json::from_str(text) else { return self.string(MASK) };
+        let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else { return self.string(MASK) };
+        let named = fields.secret_name();
+        let Fields(fields) = fields;
         self.out.push('{');
         for (place, (name, value)) in fields.into_iter().enumerate() {
             if self.is_full() {
@@ -87,7 +104,8 @@ impl MaskedWriter {
             self.comma(place);
             self.string(&name);
             self.out.push(':');
-            self.value(&name, value, depth);
+            let is_named = VALUE_FIELDS.contains(&name.to_ascii_lowercase().as_str());
+            self.value(named.as_deref().filter(|_| is_named).unwrap_or(&name), value, depth);
         }
         self.out.push('}');
     }
@@ -117,7 +135,7 @@ impl MaskedWriter {
         let nested = if is_json { mask_nested(&value, self.most, depth - 1) } else { None };
         match nested {
             Some(nested) => self.string(&nested),
-            None => self.string(&mask_queries(&value)),
+            None => self.string(&mask_urls(&value)),
         }
     }
 
@@ -169,6 +187,11 @@ mod tests {
                 r#"{"note":"redacted","url":"https://a/?sig=redacted&n=1"}"#,
             ),
             (r#"{"body":"{\"password\":\"x\"}"}"#, r#"{"body":"{\"password\":\"redacted\"}"}"#),
+            (r#"{"to":"https://u:x@h/"}"#, r#"{"to":"https://u:redacted@h/"}"#),
+            (
+                r#"[{"name":"Authorization","value":"x"},{"name":"title","value":"y"},{"Value":["x"],"field":"api_key"}]"#,
+                r#"[{"name":"Authorization","value":"redacted"},{"name":"title","value":"y"},{"Value":"redacted","field":"api_key"}]"#,
+            ),
             (r#"{"u":"\ud800"}"#, r#"{"u":"redacted"}"#),
             (r#""sk_live_x""#, r#""redacted""#),
         ];

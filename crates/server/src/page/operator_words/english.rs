@@ -72,6 +72,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         "End of the id",
     ],
     nothing_matches: "Nothing matches.",
+    search_by_field: "The search also takes a field: upstream:…, group:…, kind:…, key:…, state:…, age:…, limit:…",
     nothing_left: "Nothing that matches is left.",
     nothing_matches_yet: "Nothing matches among the operations that were searched. There are older ones.",
     no_operations: "There are no operations. Submit one with",

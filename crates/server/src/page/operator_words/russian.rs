@@ -72,6 +72,7 @@ pub(super) static WORDS: OperatorWords = OperatorWords {
         "Конец id",
     ],
     nothing_matches: "Ничего не найдено.",
+    search_by_field: "Поиск понимает и поля: upstream:…, group:…, kind:…, key:…, state:…, age:…, limit:…",
     nothing_left: "Подходящих больше нет.",
     nothing_matches_yet: "Среди просмотренных операций ничего не найдено. Есть более старые.",
     no_operations: "Операций нет. Отправить:",

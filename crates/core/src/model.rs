@@ -29,6 +29,7 @@ mod rechain;
 mod seq_index;
 mod settle;
 mod snapshot;
+mod stale;
 mod take;
 mod takeover;
 #[cfg(test)]
@@ -63,6 +64,7 @@ use group::{Group, GroupIx};
 use limit::{Limit, LimitIx};
 use pool::PoolIx;
 use seq_index::SeqIndex;
+use stale::StaleLimits;
 
 use crate::fact::Counters;
 use crate::id::{Fence, Seq, Turn};
@@ -125,7 +127,7 @@ pub struct Model {
     /// Distinct sets of charges, shared by operations.
     charge_sets: HashSet<entry::Charges>,
     /// Limits whose wake-up must be recomputed.
-    stale: Vec<LimitIx>,
+    stale: StaleLimits,
     /// Distinct lists of alternatives, with the groups that wait for one of them.
     chains: Slab<Chain>,
     by_chain: HashMap<Arc<ChainKey>, ChainIx>,
@@ -185,7 +187,7 @@ impl Model {
             held: BTreeSet::new(),
             unknown: BTreeSet::new(),
             charge_sets: HashSet::new(),
-            stale: Vec::new(),
+            stale: StaleLimits::new(),
             chains: Slab::new(),
             by_chain: HashMap::new(),
             routes: HashMap::new(),

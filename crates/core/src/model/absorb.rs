@@ -21,9 +21,6 @@ use crate::time::Time;
 /// Expired keys that one acceptance removes: more than one, so that they never pile up.
 const KEYS_SWEPT: usize = 2;
 
-/// Changed limits that a long replay may collect before each is recomputed once.
-const STALE_MAX: usize = 4_096;
-
 impl Model {
     /// Applies a fact and adds it to the list of facts to log.
     pub(super) fn decide(&mut self, facts: &mut Vec<Fact>, fact: Fact) {
@@ -100,10 +97,6 @@ impl Model {
             Fact::OperationImage(image) => self.restore_operation(image),
             Fact::ChainImage(image) => self.restore_chain(image),
             Fact::KeyImage { seq, dedupe } => self.remember_key(*seq, dedupe),
-        }
-        if self.stale.len() > STALE_MAX {
-            self.stale.sort_unstable();
-            self.stale.dedup();
         }
     }
 

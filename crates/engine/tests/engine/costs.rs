@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Engine, Executors, SharedArchive};
+use tidegate::{Engine, Executors, Options, SharedArchive};
 use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, State, Time, Verdict};
@@ -56,10 +56,15 @@ impl Upstream for Spender {
 }
 
 async fn open(store: &Arc<dyn Store>, archive: Option<Arc<dyn Archive>>) -> Engine {
+    open_with(store, archive, Options::default()).await
+}
+
+async fn open_with(store: &Arc<dyn Store>, archive: Option<Arc<dyn Archive>>, options: Options) -> Engine {
     let executors = Executors::from([("test".into(), Arc::new(Spender) as Arc<dyn Upstream>)]);
     let limits = vec![("acme/points".into(), drip(1_000, 100))];
     let archiving = archive.map(SharedArchive::new);
     Engine::builder(Arc::clone(store))
+        .options(options)
         .executors(executors)
         .limits(limits)
         .archive(archiving)
@@ -151,11 +156,12 @@ async fn lim_10_limits_are_kept_as_they_stand() {
 #[tokio::test(start_paused = true)]
 async fn lim_10_costs_go_with_retention() {
     let store = memory();
-    let engine = open(&store, None).await;
+    let day = Options::default().with_retention(Duration::from_secs(24 * 3_600));
+    let engine = open_with(&store, None, day).await;
     done(&engine, "a").await;
-    tokio::time::sleep(Duration::from_secs(6 * 24 * 3_600)).await;
+    tokio::time::sleep(Duration::from_secs(20 * 3_600)).await;
     done(&engine, "a").await;
-    tokio::time::sleep(Duration::from_secs(2 * 24 * 3_600)).await;
+    tokio::time::sleep(Duration::from_secs(8 * 3_600)).await;
     let bill = tidegate::cost_report(&*store, None, all()).await.unwrap().unwrap();
     assert_eq!(report_lines(&bill), [("Get#1", 1, 10, 3)]);
 }

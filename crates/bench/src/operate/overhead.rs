@@ -13,14 +13,15 @@ use crate::scratch::Scratch;
 /// The token of the server that has one.
 const TOKEN: &str = "bench-token-of-no-other-use";
 
-/// Lifecycles per second, for each turn.
+/// Lifecycles per second: of the plain server before the first and after each of the others, and of
+/// those.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct OverheadReport {
     plain_per_s: Vec<f64>,
     token_per_s: Vec<f64>,
     traces_per_s: Vec<f64>,
     pages_per_s: Vec<f64>,
-    /// The median of what is left of the plain throughput in each turn.
+    /// The median of what is left of the throughput of the plain servers before and after.
     pub with_token: f64,
     pub with_traces: f64,
     pub with_pages: f64,
@@ -35,22 +36,37 @@ enum Extra {
     Pages,
 }
 
+/// The speed of a machine drifts within a turn, so that each server is compared with a plain one
+/// right before it and one right after it.
 pub(super) async fn measure(args: &Args) -> Result<OverheadReport, String> {
     let mut report = OverheadReport::default();
+    let mut left: [Vec<f64>; 3] = Default::default();
+    let mut before = per_s(args, Extra::Nothing).await?;
+    report.plain_per_s.push(before);
     for turn in 1..=args.turns {
-        eprintln!("turn {turn} of {}: plain, a token, traces, {} pages", args.turns, args.pages);
-        report.plain_per_s.push(per_s(args, Extra::Nothing).await?);
-        report.token_per_s.push(per_s(args, Extra::Token).await?);
-        report.traces_per_s.push(per_s(args, Extra::Traces).await?);
-        report.pages_per_s.push(per_s(args, Extra::Pages).await?);
+        eprintln!("turn {turn} of {}: a token, traces, {} pages", args.turns, args.pages);
+        for (extra, left) in [Extra::Token, Extra::Traces, Extra::Pages].into_iter().zip(&mut left) {
+            let with = per_s(args, extra).await?;
+            let after = per_s(args, Extra::Nothing).await?;
+            left.push(with / f64::midpoint(before, after));
+            report.of(extra).push(with);
+            report.plain_per_s.push(after);
+            before = after;
+        }
     }
-    let left = |with: &[f64]| {
-        let ratios = with.iter().zip(&report.plain_per_s).map(|(with, plain)| with / plain);
-        to_thousandths(median(ratios))
-    };
-    let (with_token, with_traces) = (left(&report.token_per_s), left(&report.traces_per_s));
-    let with_pages = left(&report.pages_per_s);
+    let [with_token, with_traces, with_pages] = left.map(|left| to_thousandths(median(left.into_iter())));
     Ok(OverheadReport { with_token, with_traces, with_pages, ..report })
+}
+
+impl OverheadReport {
+    fn of(&mut self, extra: Extra) -> &mut Vec<f64> {
+        match extra {
+            Extra::Nothing => &mut self.plain_per_s,
+            Extra::Token => &mut self.token_per_s,
+            Extra::Traces => &mut self.traces_per_s,
+            Extra::Pages => &mut self.pages_per_s,
+        }
+    }
 }
 
 /// Measures a fresh server on a fresh store.

@@ -142,7 +142,7 @@ impl Output {
         for (cell, width) in cells.iter().zip(widths) {
             // Padding is computed before colours are added, which take no width.
             let padding = " ".repeat(width.saturating_sub(cell.chars().count()) + 2);
-            line.push_str(&self.state(cell).unwrap_or_else(|| visible(cell)));
+            line.push_str(&self.state(cell).unwrap_or_else(|| visible(cell).into_owned()));
             line.push_str(&padding);
         }
         line.trim_end().to_owned()
@@ -153,7 +153,7 @@ impl Output {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
             if self.terminal {
-                let value = self.state(value).unwrap_or_else(|| visible(value));
+                let value = self.state(value).unwrap_or_else(|| visible(value).into_owned());
                 self.print_data(&format!("{name:<width$}  {value}"));
             } else {
                 self.print_data(&format!("{name}\t{}", one_line(value)));
@@ -165,7 +165,7 @@ impl Output {
 /// A value in a row for a pipe. What would command a terminal is made visible there, too, because
 /// rows often end on one.
 fn one_line(value: &str) -> String {
-    visible(&value.replace(['\t', '\n'], " "))
+    visible(&value.replace(['\t', '\n'], " ")).into_owned()
 }
 
 fn paint(on: bool, code: &str, text: &str) -> String {

@@ -2,7 +2,7 @@
 //! detected is written to a store in clear text.
 
 /// Words that, in a name split at dashes, only occur for a credential.
-const CREDENTIAL_WORDS: [&str; 38] = [
+const CREDENTIAL_WORDS: [&str; 40] = [
     "accesskey",
     "apikey",
     "appkey",
@@ -16,6 +16,8 @@ const CREDENTIAL_WORDS: [&str; 38] = [
     "bearer",
     "creds",
     "csrf",
+    "cvc",
+    "cvv",
     "dpop",
     "jwt",
     "key",

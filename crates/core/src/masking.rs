@@ -62,6 +62,10 @@ fn mask_line(line: &str) -> String {
     if is_credential_value(line.as_bytes()) {
         return MASK.to_owned();
     }
+    let is_form = line.contains('&') && !line.contains(['?', ' ']);
+    if is_form {
+        return mask_form(line);
+    }
     if let Some(at) = line.find([':', '=']) {
         let (before, after) = line.split_at(at + 1);
         let name = before[..at].rsplit([' ', '\t', '"', '\'']).find(|word| !word.is_empty());
@@ -117,6 +121,8 @@ mod tests {
             ("use sk_live_0123 now", "use redacted now"),
             ("Bearer hunter2", "redacted"),
             ("see https://a/?sig=1", "see https://a/?sig=redacted"),
+            ("grant_type=x&client_secret=s", "grant_type=x&client_secret=redacted"),
+            ("curl -H 'Authorization: Bearer s'", "curl -H 'Authorization: redacted"),
         ] {
             assert_eq!(mask_text(text), masked);
         }

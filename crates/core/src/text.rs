@@ -1,6 +1,7 @@
 //! The rule for names and notes that people read: they stay on one line, and hold nothing that
 //! changes how the text around them is shown. Where any text is shown, what does is made visible.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 /// Whether a character controls how text is shown and is not shown itself: a control character, or
@@ -19,17 +20,20 @@ pub fn is_plain_text(text: &str, bytes: RangeInclusive<usize>) -> bool {
 /// A text to show to a person, in which [control characters](is_control) and characters without a
 /// width are written as JSON escapes them; line breaks and tabs stay.
 #[must_use]
-pub fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if (is_control(c) && !matches!(c, '\n' | '\t')) || has_no_width(c) {
-            // All of these are in the first plane, so one escape is enough.
-            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            shown.push(c);
-        }
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(must_be_escaped) {
+        return Cow::Borrowed(text);
     }
-    shown
+    // All of these are in the first plane, so one escape is enough.
+    let escape = |c: char| match must_be_escaped(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+fn must_be_escaped(c: char) -> bool {
+    (is_control(c) && !matches!(c, '\n' | '\t')) || has_no_width(c)
 }
 
 /// Whether a character is neither seen nor changes what is next to it. The joiners are not among

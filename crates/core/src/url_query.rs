@@ -53,11 +53,11 @@ fn mask_passwords(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// A user without a password, unless it is a secret by itself.
+/// A user without a password. One alone may be a token.
 fn mask_user(user: &str) -> Cow<'_, str> {
     match user.split_once(':') {
         Some((name, _)) if !is_credential_value(name.as_bytes()) => format!("{name}:{MASK}").into(),
-        None if !is_credential_value(user.as_bytes()) => user.into(),
+        None if user == "git" => user.into(),
         _ => MASK.into(),
     }
 }
@@ -86,15 +86,37 @@ fn mask_queries(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// Whether the value of a parameter or a field is a secret, by its name or by itself.
+/// Whether the value of a parameter or a field is a secret, by its name or by itself. A name may be
+/// percent-encoded, and may have its last part in brackets.
 #[must_use]
 pub fn is_secret_field(name: &str, value: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
+    let lower = decoded(name).to_ascii_lowercase();
+    let lower = lower.replace(['[', ']'], ".");
     let is_secret_word = |word: &str| SECRET_PARAMETER_WORDS.contains(&word);
-    let is_paging = PAGING_PARAMETERS.contains(&lower.trim_start_matches('$'));
+    let plain = lower.trim_matches(['$', '.']).replace('.', "_");
+    let is_paging = PAGING_PARAMETERS.contains(&plain.as_str());
     !is_paging && is_credential_name(&lower)
         || lower.split(['-', '_', '.']).any(is_secret_word)
         || is_credential_value(value.as_bytes())
+}
+
+/// A name without percent-encoding; what is not ASCII stays encoded, since no name of a secret has
+/// it.
+fn decoded(name: &str) -> Cow<'_, str> {
+    let mut parts = name.split('%');
+    let first = parts.next().unwrap_or_default();
+    let mut decoded = Cow::Borrowed(first);
+    for part in parts {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte.filter(u8::is_ascii) {
+            Some(byte) => {
+                decoded.to_mut().push(char::from(byte));
+                decoded.to_mut().push_str(&part[2..]);
+            }
+            None => decoded.to_mut().extend(["%", part]),
+        }
+    }
+    decoded
 }
 
 #[cfg(test)]
@@ -115,8 +137,10 @@ mod tests {
             ("/x?pageToken=abc&$skiptoken=d", "/x?pageToken=abc&$skiptoken=d"),
             ("/x?v=sk_live_0123", "/x?v=redacted"),
             ("postgres://me:s3c@ret@db:5432/x?a=1", "postgres://me:redacted@db:5432/x?a=1"),
-            ("two: ftp://a:b@h, git://u@h and a@b", "two: ftp://a:redacted@h, git://u@h and a@b"),
-            ("https://ghp_0123@host/x https://ghp_0:x@h", "https://redacted@host/x https://redacted@h"),
+            ("two: ftp://a:b@h, ssh://git@h and a@b", "two: ftp://a:redacted@h, ssh://git@h and a@b"),
+            ("https://s3cret@host/x https://ghp_0:x@h", "https://redacted@host/x https://redacted@h"),
+            ("/x?page[token]=abc", "/x?page[token]=abc"),
+            ("/x?%74oken=a&auth[token]=b&%zz=c&a=%", "/x?%74oken=redacted&auth[token]=redacted&%zz=c&a=%"),
             ("https://host/a:b@c", "https://host/a:b@c"),
             (
                 "<https://a/x?page_info=9&api_key=k>; rel=\"next\", <https://a/y?sig=1>; rel=\"last\"",

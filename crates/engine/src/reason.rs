@@ -20,6 +20,10 @@ pub(crate) enum WorkerDemand {
     Missing,
 }
 
+/// What continues a group that is paused while the outcome of its first operation is unknown.
+const UNDECIDED: &str =
+    "and the outcome of its first operation is unknown: decide about that, and resume the group";
+
 /// Builds the reason for `why`; `behind` is the id of the operation ahead of it, and `missing` the
 /// upstream that is waited for because it is not configured.
 pub(crate) fn wait_reason(
@@ -113,10 +117,11 @@ fn describe(
             let cooling = cooling.then_some(&*until);
             ("breaker", Some(name.clone()), breaker_sentence(name, *failures, cooling, *ahead))
         }
-        Cause::Paused { by, since, reason } => {
+        Cause::Paused { by, since, reason, is_undecided } => {
             let why = if reason.is_empty() { String::new() } else { format!(": \"{reason}\"") };
             let ago = describe_ago(*since, now);
-            ("person", Some(by.clone()), format!("Paused by {by} {ago}{why} — resume the group to continue."))
+            let next = if *is_undecided { UNDECIDED } else { "resume the group to continue" };
+            ("person", Some(by.clone()), format!("Paused by {by} {ago}{why} — {next}."))
         }
         Cause::Alternatives(each) => ("alternatives", None, alternatives_sentence(each, now)),
         Cause::Held(held) => ("person", None, held_sentence(held, now)),

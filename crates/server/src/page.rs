@@ -44,6 +44,8 @@ mod view;
 mod words;
 pub(crate) mod workers;
 
+use std::borrow::Cow;
+
 use axum::extract::Request;
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -51,7 +53,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use tidegate_core::text::visible;
 
 use crate::error::Error;
 use crate::pacing::response::{is_from_upstream, sandbox};
@@ -113,6 +116,9 @@ pub(crate) struct PageState {
     store_watch: store_watch::StoreWatch,
 }
 
+/// How the value of a field begins.
+const FIELD_VALUE: &str = " value=\"";
+
 /// What surrounds the content of a page.
 pub(crate) struct Frame<'a> {
     pub title: &'a str,
@@ -147,7 +153,7 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (frame.title) " · Tidegate" }
+                title { (visible(frame.title)) " · Tidegate" }
                 link rel="stylesheet" href={ "/assets/page.css?" (version) };
                 link rel="icon" type="image/svg+xml" href={ "/assets/icon.svg?" (version) };
                 @if frame.regions.is_some() {
@@ -167,10 +173,24 @@ fn framed_at(site: PageSite, frame: &Frame<'_>, content: &Markup) -> Markup {
                         button #hold type="button" data-resume=(words.resume) hidden { (words.pause) }
                     }
                 }
-                main #main { (content) }
+                main #main { (without_controls(content)) }
             }
         }
     }
+}
+
+/// Content in which nothing turns the text around it, whoever wrote what it shows: a caller, an
+/// upstream or a worker. The values of fields stay as they are, because they are sent back.
+fn without_controls(content: &Markup) -> PreEscaped<Cow<'_, str>> {
+    let Cow::Owned(_) = visible(&content.0) else { return PreEscaped(Cow::Borrowed(&content.0)) };
+    let mut parts = content.0.split(FIELD_VALUE);
+    let mut shown = visible(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        // Quotes in a value are written as references.
+        let (value, rest) = part.split_at(part.find('"').unwrap_or(part.len()));
+        shown.extend([FIELD_VALUE, value, &visible(rest)]);
+    }
+    PreEscaped(Cow::Owned(shown))
 }
 
 /// The search, on every page.
@@ -250,6 +270,18 @@ mod tests {
 
     use super::*;
     use crate::error::ErrorCode;
+
+    /// OPS-22: what others wrote turns nothing on a page, wherever it is shown.
+    #[test]
+    fn ops_22_a_page_has_no_control_characters() {
+        let wrote = "a\u{202e}b\u{1b}[2J";
+        let page = document(wrote, true, &html! { p title=(wrote) { (wrote) } }).into_string();
+        assert_eq!(page.matches("a\\u202eb\\u001b[2J").count(), 3, "{page}");
+        assert_eq!(visible(&page), page);
+        let field = html! { input value=(wrote); b { (wrote) } };
+        let shown = without_controls(&field).0.into_owned();
+        assert!(shown.contains(&format!("value=\"{wrote}\"")) && shown.contains("<b>a\\u202eb"), "{shown}");
+    }
 
     #[tokio::test]
     async fn the_title_of_an_error_is_what_happened() {

@@ -133,6 +133,14 @@ impl LimitView {
     pub const fn waiters(&self) -> usize {
         self.waiting + self.parked
     }
+
+    /// Since when it has been closed, or has let one call at a time through to see whether it may
+    /// open; `None` once a breaker lets more through.
+    #[must_use]
+    pub fn failing_since(&self) -> Option<Time> {
+        let is_wider = matches!(self.shape, LimitShape::Breaker { .. }) && self.level != 1;
+        self.closure.as_ref().filter(|_| !is_wider).map(|closure| closure.since)
+    }
 }
 
 impl Model {

@@ -106,6 +106,8 @@ pub enum Cause {
         since: Time,
         /// The reason given.
         reason: Arc<str>,
+        /// Whether someone also has to decide about the unknown outcome of its first operation.
+        is_undecided: bool,
     },
     /// An operator, after a failure or an unknown outcome.
     Held(GroupHold),
@@ -164,7 +166,8 @@ fn overdue_effect(head: &Entry) -> OverdueEffect {
 fn stop_cause(group: &Group) -> Option<Cause> {
     if let Some(pause) = &group.paused {
         let (by, reason) = (Arc::clone(&pause.by), Arc::clone(&pause.reason));
-        return Some(Cause::Paused { by, since: pause.since, reason });
+        let is_undecided = group.held.as_ref().is_some_and(|held| held.unknown);
+        return Some(Cause::Paused { by, since: pause.since, reason, is_undecided });
     }
     group.held.as_ref().map(|held| Cause::Held(held.as_ref().clone()))
 }

@@ -31,14 +31,17 @@ impl Engine {
                     CancelOutcome::Ended(ended) => Some(owner.end_by_command(ended, Bytes::new())),
                     CancelOutcome::Requested(fence) => {
                         owner.calls.stop(seq, fence);
-                        owner.model.active(seq).map(Effect::Active)
+                        Some(Effect::active(owner, seq))
                     }
-                    // It ended in the meantime: its view shows how.
+                    // It ended in the meantime.
                     CancelOutcome::NotActive => None,
                 }
             })
             .await?;
-        self.view_after(view, effect).await
+        match effect {
+            Some(effect) => Ok(self.view_after(view, effect).await),
+            None => Err(invalid_state_error(&self.get(id).await?, "cancel")),
+        }
     }
 
     /// Reruns an operation that failed or was canceled, at the end of its group, or as the first of
@@ -86,13 +89,13 @@ impl Engine {
                     .reopen(now, (seq, at), ended, draft, &mut owner.building.facts)
                     .map(|()| {
                         owner.building.reopen(seq);
-                        owner.model.active(seq).map(Effect::Active)
+                        Effect::active(owner, seq)
                     })
                     .map_err(|refusal| (refusal, now))
             })
             .await?;
         match accepted {
-            Ok(effect) => self.view_after(view, effect).await,
+            Ok(effect) => Ok(self.view_after(view, effect).await),
             Err((RerunRefusal::Draft(refusal), now)) => Err(refusal_error(refusal, now)),
             Err((RerunRefusal::NotEnded | RerunRefusal::Succeeded, _)) => {
                 Err(invalid_state_error(&self.get(id).await?, "rerun"))
@@ -144,13 +147,13 @@ impl Engine {
                 }
                 let ended = owner.model.resolve(now, seq, resolution, &mut owner.building.facts);
                 Ok(match ended.map_err(|_| None)? {
-                    Some(ended) => Some(owner.end_by_command(ended, result)),
-                    None => owner.model.active(seq).map(Effect::Active),
+                    Some(ended) => owner.end_by_command(ended, result),
+                    None => Effect::active(owner, seq),
                 })
             })
             .await?;
         match resolved {
-            Ok(effect) => self.view_after(view, effect).await,
+            Ok(effect) => Ok(self.view_after(view, effect).await),
             Err(None) => Err(invalid_state_error(&view, "resolve")),
             Err(Some(problem)) => {
                 Err(Error::new(ErrorKind::NotNow, format!("{id} has changed: {problem}")).operation(id))

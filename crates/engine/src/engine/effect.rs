@@ -3,26 +3,33 @@
 //! would refuse it, or do it a second time.
 
 use bytes::Bytes;
+use tidegate_core::Seq;
 use tidegate_core::model::{ActiveOperation, EndedOperation};
 
 use super::Engine;
-use crate::error::Result;
 use crate::owner::Owner;
 use crate::view::OperationView;
 
 /// How a command left an operation.
 #[derive(Debug)]
 pub(super) enum Effect {
-    Active(ActiveOperation),
+    /// It is active; `None` if it has ended since.
+    Active(Option<ActiveOperation>),
     Ended(EndedOperation, Bytes),
 }
 
 impl Effect {
+    /// An operation that is still active.
+    pub(super) fn active(owner: &Owner, seq: Seq) -> Self {
+        Self::Active(owner.model.active(seq))
+    }
+
     /// The operation as it was left.
     fn apply(self, view: OperationView) -> OperationView {
         let view = OperationView { finished_at: None, result: None, job_id: None, ..view };
         match self {
-            Self::Active(active) => OperationView {
+            Self::Active(None) => view,
+            Self::Active(Some(active)) => OperationView {
                 state: active.state,
                 attempt: active.attempt,
                 fault: active.fault,
@@ -44,16 +51,9 @@ impl Effect {
 
 impl Engine {
     /// Returns an operation after a command about it, of which `before` is the view that the
-    /// command was decided on. Without an effect, and where it can be read, it is as it is now.
-    pub(super) async fn view_after(
-        &self,
-        before: OperationView,
-        effect: Option<Effect>,
-    ) -> Result<OperationView> {
-        match (self.get(before.id).await, effect) {
-            (Err(_), Some(effect)) => Ok(effect.apply(before)),
-            (view, _) => view,
-        }
+    /// command was decided on: as it is now, or, where it cannot be read, as the command left it.
+    pub(super) async fn view_after(&self, before: OperationView, effect: Effect) -> OperationView {
+        self.get(before.id).await.unwrap_or_else(|_| effect.apply(before))
     }
 }
 

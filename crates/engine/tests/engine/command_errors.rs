@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tidegate::{Engine, OperationView, Result};
+use tidegate::{Engine, ErrorKind, OperationView, Result};
 use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::model::Resolution;
 use tidegate_core::{Fault, FaultClass, OperationId, State, Verdict};
@@ -101,4 +101,37 @@ async fn ops_9_ops_23_a_command_that_took_effect_is_not_answered_with_an_error()
         }
         assert!((1..READS).contains(&errors), "{command:?}: {errors} of {READS} reads fail it");
     }
+}
+
+/// OPS-9: of two operators who cancel an operation at the same moment, one is told that the other
+/// was first.
+#[tokio::test(start_paused = true)]
+async fn ops_9_an_operation_is_canceled_once() {
+    let store = memory();
+    let engine = open(&store, &all_done(1)).await;
+    let id = engine.submit(operation("g", "|later").with_delay(LONG)).await.unwrap().id;
+    let answers = tokio::join!(engine.cancel(id), engine.cancel(id));
+    let (canceled, refused): (Vec<_>, Vec<_>) = [answers.0, answers.1].into_iter().partition(Result::is_ok);
+    let states: Vec<_> = canceled.into_iter().map(|view| view.unwrap().state).collect();
+    assert_eq!((states, refused.len()), (vec![State::Canceled], 1));
+    let refused = refused.into_iter().next().unwrap().unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::NotNow);
+    assert!(refused.message.contains("is canceled"), "{}", refused.message);
+}
+
+/// OPS-24: a group that is paused while its first operation is undecided says both.
+#[tokio::test(start_paused = true)]
+async fn ops_24_a_pause_does_not_hide_an_unknown_outcome() {
+    let upstream = ScriptedUpstream::new(|_, _| (Duration::ZERO, Verdict::Unknown(fault("reset"))));
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    let id = engine.submit(operation("g", "|lost")).await.unwrap().id;
+    assert_eq!(engine.wait_for_outcome(id, LONG).await.unwrap().state, State::Unknown);
+    engine.pause("g", "anna", "price fix").await.unwrap();
+    let because = engine.why(id).await.unwrap().because;
+    assert!(because.contains("\"price fix\"") && because.contains("outcome of its first"), "{because}");
+    engine.resolve(id, Resolution::Failed).await.unwrap();
+    let next = engine.submit(operation("g", "|next")).await.unwrap().id;
+    let because = engine.why(next).await.unwrap().because;
+    assert!(because.contains("resume the group to continue"), "{because}");
 }

@@ -119,8 +119,8 @@ pub(super) fn verify(
         None => ("unknown", "This token is unknown.".to_owned()),
     };
     count_failure(reason);
-    if address.is_some_and(|address| server.auth_failures.count(address)) {
-        tracing::warn!(address = ?address, "an address sent too many wrong tokens, and has to wait");
+    if let Some(address) = address.filter(|address| server.auth_failures.count(*address)) {
+        tracing::warn!(%address, "an address sent too many wrong tokens, and has to wait");
     }
     Err(Error::new(ErrorCode::Unauthorized, message))
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Extension, State};
-use axum::http::header::{ACCEPT, COOKIE, LOCATION, SET_COOKIE};
+use axum::http::header::{ACCEPT, COOKIE, LOCATION, RETRY_AFTER, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -56,11 +56,14 @@ pub(crate) async fn enter(
     let peer = peer.map(|Extension(peer)| peer);
     let problem = match auth::verify(&server, peer, token.trim()) {
         Ok(token) if token.scopes.contains(&TokenScope::Read) => None,
-        Ok(token) => Some(format!("The token {:?} does not have the scope \"read\".", token.name)),
-        Err(error) => Some(error.message),
+        Ok(token) => {
+            let message = format!("The token {:?} does not have the scope \"read\".", token.name);
+            Some(Error::new(ErrorCode::Unauthorized, message))
+        }
+        Err(error) => Some(error),
     };
     if let Some(problem) = problem {
-        return Ok((StatusCode::UNAUTHORIZED, form(&next, Some(&problem), None)).into_response());
+        return Ok(refusal(&next, &problem));
     }
     let mut response = redirect(&next);
     response.headers_mut().insert(SET_COOKIE, cookie(token.trim(), MAX_AGE_S, tls.is_some())?);
@@ -83,12 +86,24 @@ pub(super) fn lead_to_form(head: &Parts, error: &Error) -> Option<Response> {
     }
     let asked = head.uri.path_and_query().map_or("/", |asked| asked.as_str());
     match error.code {
+        // It may have a token, and has to wait all the same.
+        ErrorCode::Unauthorized if error.retry_after_s.is_some() => Some(refusal(asked, error)),
         ErrorCode::Unauthorized => Some(redirect(&format!("{PATH}?next={}", page::escape(asked)))),
         ErrorCode::Forbidden if error.scope.is_some() => {
             Some((StatusCode::FORBIDDEN, form(asked, Some(&error.message), error.scope)).into_response())
         }
         _ => None,
     }
+}
+
+/// The form with the reason why a token is refused, and for how long.
+fn refusal(next: &str, error: &Error) -> Response {
+    let form = form(next, Some(&error.message), None);
+    let mut response = (StatusCode::UNAUTHORIZED, form).into_response();
+    if let Some(seconds) = error.retry_after_s {
+        response.headers_mut().insert(RETRY_AFTER, seconds.get().into());
+    }
+    response
 }
 
 /// The token in the cookie.

@@ -116,12 +116,12 @@ impl ProviderStatus {
     pub(crate) fn failing_since(&self) -> Option<Time> {
         let of_key = |key: &KeyStatus| {
             let limits = [Some(&key.breaker), self.account_of(key)].into_iter().flatten();
-            limits.filter_map(failing_since).min()
+            limits.filter_map(LimitView::failing_since).min()
         };
         // Until the last of its keys failed, there was another one.
         let of_keys = self.keys.iter().map(of_key).collect::<Option<Vec<_>>>();
         let of_keys = of_keys.and_then(|since| since.into_iter().max());
-        failing_since(&self.breaker).into_iter().chain(of_keys).min()
+        self.breaker.failing_since().into_iter().chain(of_keys).min()
     }
 
     fn account_of(&self, key: &KeyStatus) -> Option<&LimitView> {
@@ -143,7 +143,7 @@ impl ProviderStatus {
             (Availability::Busy, _) => format!("All {in_use} slots are taken."),
             (Availability::RateLimited, _) => "The submits of this minute are used up.".to_owned(),
             (Availability::CoolingDown, _) => match self.breaker.failures {
-                0 if failing_since(&self.breaker).is_none() => {
+                0 if self.breaker.failing_since().is_none() => {
                     "Each of its keys cools after an error.".to_owned()
                 }
                 0 => "It asked to wait.".to_owned(),
@@ -169,11 +169,6 @@ impl ProviderStatus {
         let generation = OperationId::new(*accepted_at, partition, *seq);
         Some(ProviderError { at: *at, generation, message: fault.as_ref()?.message.clone() })
     }
-}
-
-/// Since when a breaker lets no call through but one at a time.
-fn failing_since(limit: &LimitView) -> Option<Time> {
-    limit.closure.as_ref().filter(|_| limit.level == 1).map(|closure| closure.since)
 }
 
 /// Reads the state of every provider, in the order of the configuration.

@@ -117,14 +117,23 @@ fn question(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
 }
 
 /// Why the action cannot be done now, as far as that is known before it is tried.
-fn obstacle(view: &View, asked: &ActionRequest, preview: &Value) -> Option<&'static str> {
+fn obstacle(view: &View, asked: &ActionRequest, preview: &Value) -> Option<String> {
+    let words = view.words;
     if preview[UNKNOWN_GROUP] == true {
-        return Some(view.words.no_such_group);
+        return Some(words.no_such_group.to_owned());
     }
     if preview[GONE_KEY] == true {
-        return Some(view.words.key_is_gone);
+        return Some(words.key_is_gone.to_owned());
     }
-    (!is_possible(asked, preview)).then_some(view.words.not_possible)
+    if is_possible(asked, preview) {
+        return None;
+    }
+    let has_state = matches!(asked.action.subject_kind(), SubjectKind::Operation | SubjectKind::Group);
+    let state = text(preview, "state");
+    Some(match has_state && !state.is_empty() {
+        true => words.not_possible_as.replace("{}", words.state(state)),
+        false => words.not_possible.to_owned(),
+    })
 }
 
 /// Whether the action can be done in the state that its subject has now.
@@ -160,6 +169,9 @@ fn warnings(view: &View, asked: &ActionRequest, preview: &Value) -> Markup {
     let doubtful = |one: &Value| one["fault"]["may_have_happened"] == true;
     let paid = |one: &Value| text(one, "kind") == GENERATION;
     let listed = items(preview, "operations");
+    if asked.action == Action::Resume && preview["held"]["unknown"] == true {
+        return html! { p.notice role="alert" { (view.words.still_undecided) } };
+    }
     let (doubtful, paid) = match asked.action {
         Action::Rerun => (doubtful(preview), paid(preview)),
         Action::RerunFailed => (listed.iter().any(doubtful), listed.iter().any(paid)),

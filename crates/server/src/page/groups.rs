@@ -99,7 +99,9 @@ fn list_content(view: &View, asked: &GroupsRequest, page: &Value) -> Markup {
             }
         }
         section #groups data-live="steady" {
-            @if let Some(prefix) = &asked.prefix { p { (words.names_begin_with) " " code { (prefix) } } }
+            @if let Some(prefix) = &asked.prefix {
+                p { (words.names_begin_with) " " code { (prefix) } " · " a href="/groups" { (words.show_all) } }
+            }
             @if items(page, "groups").is_empty() { p.quiet { (nothing) } }
             @else { (table_with(view, items(page, "groups"), false)) }
         }
@@ -191,13 +193,18 @@ pub(super) fn main_button(view: &View, group: &Value) -> Markup {
         @match text(group, "state") {
             "paused" => (button(view, Action::Resume, name)),
             // What is unknown has to be decided first.
-            "held" if group["held"]["unknown"] == true => {
-                @if let Some(id) = group["head"]["id"].as_str() {
-                    a.button href={ "/operations/" (id) } aria-label={ (view.words.decide) " " (id) } { (view.words.decide) }
-                }
-            },
+            "held" if group["held"]["unknown"] == true => (decide_button(view, group)),
             "held" => (button(view, Action::Resume, name)),
             _ => (button(view, Action::Pause, name)),
+        }
+    }
+}
+
+/// Leads to the unknown outcome that holds a group.
+fn decide_button(view: &View, group: &Value) -> Markup {
+    html! {
+        @if let Some(id) = group["head"]["id"].as_str() {
+            a.button href={ "/operations/" (id) } aria-label={ (view.words.decide) " " (id) } { (view.words.decide) }
         }
     }
 }
@@ -241,6 +248,7 @@ fn content(view: &View, group: &Value, last: &Value) -> Markup {
             // Before what changes its height: they stay under the pointer.
             p.buttons {
                 @if !is_unknown { (main_button(view, group)) }
+                @if text(group, "state") == "paused" && group["held"]["unknown"] == true { (decide_button(view, group)) }
                 @if has_failed { (button(view, Action::RerunFailed, name)) }
                 a.button href={ "/operations?group=" (escape(name)) } { (words.operations) }
             }

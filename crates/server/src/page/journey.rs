@@ -153,10 +153,30 @@ pub(super) fn journey(view: &View, data: &JourneyData<'_>) -> Markup {
                         @let time = &data.operation["journey"][step.time()];
                         span.quiet title=[time.is_null().then_some(words.not_recorded_about)] { (step_time(view, time)) }
                     }
+                    @if is_last(step, data) && let Some(spent) = spent_in_all(view, data.operation) {
+                        span.quiet { (words.total) " " (spent) }
+                    }
                 }
             }
         }
     }
+}
+
+/// Whether the way of an operation ends with a step, as far as it has come.
+fn is_last(step: Step, data: &JourneyData<'_>) -> bool {
+    match step {
+        Step::Sent => was_never_sent(data.operation),
+        Step::Answer => data.decision.is_none(),
+        Step::Decision => data.decision.is_some(),
+        Step::Accepted | Step::Turn | Step::Limit => false,
+    }
+}
+
+/// The time since an operation was accepted, until it ended.
+fn spent_in_all(view: &View, operation: &Value) -> Option<String> {
+    let accepted = time_in(operation, "created_at")?;
+    let until = time_in(operation, "finished_at").unwrap_or(view.now);
+    Some(time_spent(view, until.since(accepted)))
 }
 
 /// What is known of a step apart from its time.
@@ -164,8 +184,7 @@ fn step_note(view: &View, step: Step, current: Option<Step>, data: &JourneyData<
     let &JourneyData { operation, why, decision, run } = data;
     let (words, is_current) = (view.words, current == Some(step));
     let (state, attempt) = (text(operation, "state"), number(operation, "attempt"));
-    let (accepted, ended) = (time_in(operation, "created_at"), time_in(operation, "finished_at"));
-    let spent = accepted.map(|at| time_spent(view, ended.unwrap_or(view.now).since(at)));
+    let accepted = time_in(operation, "created_at");
     let is_answered = current.is_none() || state == "unknown";
     let until = time_in(why, "until").filter(|until| *until > view.now);
     html! {
@@ -182,21 +201,18 @@ fn step_note(view: &View, step: Step, current: Option<Step>, data: &JourneyData<
             }
             Step::Sent if was_never_sent(operation) => {
                 span title=(words.not_sent_about) { (words.not_sent) }
-                @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
             }
             Step::Sent if attempt > 0 && run > 1 => (attempt_number(view.language.words(), run, run, attempt)),
             Step::Sent => { @if attempt > 0 { (words.attempt) " " (attempt) } }
             Step::Answer if decision.is_some() => (words.none_came),
             Step::Answer => {
                 @if is_answered { (view.state(state)) }
-                @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
             }
             Step::Decision => {
                 @if let Some(decision) = decision {
                     (decision.label(view))
                     @if let Some(by) = decision.by() { ", " (words.decided_by) " " (by) }
-                    @if let Some(spent) = &spent { " " span { (words.total) " " (spent) } }
-                } @else if is_current { (words.waits_for) " " (words.wait(text(why, "waiting_for"))) }
+                    } @else if is_current { (words.waits_for) " " (words.wait(text(why, "waiting_for"))) }
             }
         }
     }

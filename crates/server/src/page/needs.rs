@@ -88,7 +88,8 @@ pub(super) fn section(view: &View, data: &NeedsData) -> Markup {
     html! {
         section #needs data-live="steady" data-slots=(gone) {
             h2 data-needed=(needed) {
-                (words.needs_you) @if needed > 0 { " (" (count(needed)) ")" } " "
+                // What cannot be read may need someone too.
+                (words.needs_you) @if needed > 0 { " (" (count(needed)) @if !problems.is_empty() { "+" } ")" } " "
                 // While the page is open, what is urgent may have come last.
                 @if let Some(first) = unknown.first() {
                     a.jump href={ "#need-" (text(first, "id")) } { (count(unknown.len() as u64)) " " (view.state("unknown")) }
@@ -162,7 +163,7 @@ pub(super) async fn read_stopped(api: &LocalApi) -> Result<Value> {
 }
 
 fn has_own_card(group: &Value) -> bool {
-    group["held"]["unknown"] != true
+    group["held"]["unknown"] != true || group["paused"].is_object()
 }
 
 /// Reads a list until that is enough, or a page has nothing: an empty page has searched many

@@ -201,6 +201,10 @@ pub(crate) struct OperatorWords {
     pub leave_it: &'static str,
     pub confirm_again: &'static str,
     pub not_possible: &'static str,
+    /// The same about an operation or a group, with its state.
+    pub not_possible_as: &'static str,
+    /// Before a group is resumed whose first operation has an unknown outcome.
+    pub still_undecided: &'static str,
     pub response_status: &'static str,
     pub response_body: &'static str,
     pub done: &'static str,

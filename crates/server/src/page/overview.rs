@@ -5,7 +5,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 use tidegate_core::State as OperationState;
 
@@ -13,7 +13,7 @@ use super::deployments::{DeploymentRow, list_recent, panel};
 use super::needs::{NeedsData, not_known, read_failures, read_providers, read_stopped, section as needs};
 use super::parts::count;
 use super::view::{View, escape, items, number};
-use super::{Frame, charts, framed, groups, limits, nodes, operations, request_query};
+use super::{Frame, charts, framed, groups, limits, nodes, operations, request_query, without_controls};
 use crate::api::local::{LocalApi, answered_in_time};
 use crate::dismissals::FAILURE_LOOKBACK;
 use crate::edge::query::Query;
@@ -48,7 +48,10 @@ pub(crate) async fn show(State(api): State<LocalApi>, headers: HeaderMap, uri: U
 pub(crate) async fn regions(State(api): State<LocalApi>, headers: HeaderMap, uri: Uri) -> Response {
     let (view, only) = (View::new(&headers, &api), filtered_state(&uri));
     let key = (view.language, only.clone());
-    let render = async { content(&view, &read(&api, &view, only).await) };
+    let render = async {
+        let content = content(&view, &read(&api, &view, only).await);
+        PreEscaped(without_controls(&content).0.into_owned())
+    };
     Box::pin(api.server.page.live_regions.get(key, render)).await.into_response()
 }
 

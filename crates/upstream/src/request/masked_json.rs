@@ -7,8 +7,8 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use tidegate_core::masking::MASK;
-use tidegate_core::url_query::{is_secret_field, mask_urls};
+use tidegate_core::masking::{MASK, mask_text};
+use tidegate_core::url_query::is_secret_field;
 
 /// How deep JSON is shown; what is deeper is left out.
 const DEPTH_MAX: usize = 32;
@@ -16,8 +16,8 @@ const DEPTH_MAX: usize = 32;
 const TOO_DEEP: &str = "\"…\"";
 
 /// Fields that name what another field of their object holds, and those that hold it.
-const NAME_FIELDS: [&str; 4] = ["name", "key", "header", "field"];
-const VALUE_FIELDS: [&str; 3] = ["value", "values", "content"];
+const NAME_FIELDS: [&str; 6] = ["name", "key", "header", "field", "label", "param"];
+const VALUE_FIELDS: [&str; 5] = ["value", "values", "content", "data", "val"];
 
 /// Masks a JSON text; `None` when it is not JSON. Ends with the value that makes it longer than
 /// `most` bytes.
@@ -47,9 +47,15 @@ impl Fields<'_> {
     fn secret_name(&self) -> Option<String> {
         let is_name = |field: &str| NAME_FIELDS.contains(&field.to_ascii_lowercase().as_str());
         let names = self.0.iter().filter(|(field, _)| is_name(field));
-        let mut names = names.filter_map(|(_, value)| serde_json::from_str::<String>(value.get()).ok());
-        names.find(|name| is_secret_field(name, ""))
+        names.filter_map(|(_, value)| secret_name_in(value)).next()
     }
+}
+
+/// The name of a secret that a string is.
+fn secret_name_in(value: &RawValue) -> Option<String> {
+    let name = serde_json::from_str::<String>(value.get()).ok()?;
+    let name = name.trim().trim_end_matches(':');
+    is_secret_field(name, "").then(|| name.to_owned())
 }
 
 struct FieldVisitor;
@@ -113,13 +119,18 @@ impl MaskedWriter {
     /// Writes the items of a list, which are what its name says.
     fn array(&mut self, name: &str, text: &str, depth: usize) {
         let items: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+        // A header is often written as a pair.
+        let named = match items.as_slice() {
+            [first, _] => secret_name_in(first),
+            _ => None,
+        };
         self.out.push('[');
         for (place, item) in items.into_iter().enumerate() {
             if self.is_full() {
                 return;
             }
             self.comma(place);
-            self.value(name, item, depth);
+            self.value(named.as_deref().filter(|_| place == 1).unwrap_or(name), item, depth);
         }
         self.out.push(']');
     }
@@ -135,7 +146,7 @@ impl MaskedWriter {
         let nested = if is_json { mask_nested(&value, self.most, depth - 1) } else { None };
         match nested {
             Some(nested) => self.string(&nested),
-            None => self.string(&mask_urls(&value)),
+            None => self.string(&mask_text(&value)),
         }
     }
 
@@ -191,6 +202,10 @@ mod tests {
             (
                 r#"[{"name":"Authorization","value":"x"},{"name":"title","value":"y"},{"Value":["x"],"field":"api_key"}]"#,
                 r#"[{"name":"Authorization","value":"redacted"},{"name":"title","value":"y"},{"Value":"redacted","field":"api_key"}]"#,
+            ),
+            (
+                r#"{"headers":[["Authorization","x"],["Accept","y"]],"log":"Cookie: x"}"#,
+                r#"{"headers":[["Authorization","redacted"],["Accept","y"]],"log":"Cookie: redacted"}"#,
             ),
             (r#"{"u":"\ud800"}"#, r#"{"u":"redacted"}"#),
             (r#""sk_live_x""#, r#""redacted""#),

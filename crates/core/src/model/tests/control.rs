@@ -55,7 +55,8 @@ fn ops_9_a_new_reason_is_no_new_pause() {
     world.model.pause(begun, &group, &named("anna"), &named("template fix"), &mut world.facts);
     let later = begun.after(Duration::from_secs(60));
     world.model.pause(later, &group, &named("ben"), &named("rollback"), &mut world.facts);
-    let Some(Cause::Paused { by, since, reason }) = world.model.why_stopped("g").map(|why| why.cause) else {
+    let Some(Cause::Paused { by, since, reason, .. }) = world.model.why_stopped("g").map(|why| why.cause)
+    else {
         panic!("it is not paused");
     };
     assert_eq!((&*by, since, &*reason), ("ben", begun, "rollback"));

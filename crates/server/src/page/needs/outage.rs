@@ -224,7 +224,7 @@ mod tests {
         let html = provider_card(&view, &providers[0]).into_string();
         for part in [
             "need-provider-fal",
-            "others take its jobs",
+            "go to the next one that is free",
             "<b>fal</b> failing for",
             "tried again in 10 s",
             "Try again now: fal",

@@ -89,7 +89,7 @@ impl<'a> LimitOut<'a> {
             source: source_word(view.source),
             closed_until: view.frozen_until.map(Timestamp),
             reset_at: view.reset_at.map(Timestamp),
-            failing_since: view.closure.as_ref().map(|closure| Timestamp(closure.since)),
+            failing_since: view.failing_since().map(Timestamp),
             last_fault: view.closure.as_ref().map(|closure| LimitFaultOut::new(closure, partition)),
             hour: None,
         }

@@ -13,6 +13,7 @@ use tidegate_core::Blame;
 use tidegate_core::bounds::{
     AWAIT_MAX, CHARGES_MAX, HORIZON_MAX, RESULT_LEN_MAX, TOKENS_MAX, WORK_BATCH_MAX,
 };
+use tidegate_core::masking::mask_text;
 use tidegate_core::operation::MICRO;
 
 use super::super::field::Field;
@@ -198,7 +199,8 @@ pub(crate) fn parse_fault(field: Field<'_>, default: FaultClass) -> Result<Optio
         })?,
         None => default,
     };
-    let fault = Fault::new(class, message);
+    // It is shown, logged and kept as long as the operation.
+    let fault = Fault::new(class, mask_text(&message));
     Ok(Some(if doubt { fault.in_doubt() } else { fault }))
 }
 

@@ -154,8 +154,8 @@ pub(super) async fn read_providers(api: &LocalApi, models: &[ModelConfig]) -> Re
     if models.is_empty() { Ok(Value::Null) } else { api.get("/v1/providers").await }
 }
 
-/// Reads the groups that are stopped, past those that wait for an unknown outcome, which has a card
-/// of its own.
+/// Reads the groups that are stopped, past those that only wait for an unknown outcome, which has a
+/// card of its own.
 pub(super) async fn read_stopped(api: &LocalApi) -> Result<Value> {
     let target = format!("/v1/groups?state=stopped&limit={PAGE_LEN}");
     let is_enough = |found: &[Value]| found.iter().filter(|one| has_own_card(one)).count() >= STOPPED_CARDS;

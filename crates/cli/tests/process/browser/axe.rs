@@ -17,8 +17,8 @@ const FIND_FAULTS: &str = r#"
     window.axe.run(document, { ...options, resultTypes: ["violations"], preload: false })
         .then((found) => done(found.violations.filter(isSerious).map(describe)), (error) => done([String(error)]));
 "#;
-/// Presses *Hold*: axe walks for seconds through a page that otherwise changes under it.
-const HOLD: &str = "document.getElementById('hold')?.click();";
+/// Presses *Freeze page*: axe walks for seconds through a page that otherwise changes under it.
+const FREEZE: &str = "document.getElementById('hold')?.click();";
 /// The rules whose result depends on colours.
 const RULES_OF_COLOUR: &str = r#"["color-contrast","link-in-text-block"]"#;
 const ALL_RULES: &str = "null";
@@ -45,7 +45,7 @@ impl Axe {
     pub(crate) async fn faults(&self, browser: &Browser, url: &str) -> Vec<String> {
         browser.open(url).await;
         browser.wait_until("document.getElementById('main')", &[]).await;
-        browser.run(HOLD, &[]).await;
+        browser.run(FREEZE, &[]).await;
         self.faults_here(browser, url).await
     }
 
